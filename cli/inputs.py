@@ -248,7 +248,9 @@ def _refuse_unmeasured_demo(path: Path, missing: set[str]) -> None:
 
     if (absent := len(missing & PROGRAMS.keys())) and in_demo(path):
         script = shell_words([str(path.parent / "measure.sh")])
-        problem = f"{absent} of the demo's {len(PROGRAMS)} profiles are not measured yet: first run `sh {script}`"
+        problem = (
+            f"{absent} of the demo's {count(len(PROGRAMS), 'profile')} are not measured yet: first run `sh {script}`"
+        )
         raise ConfigError(str(path), "", problem) from None
 
 

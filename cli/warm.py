@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from ..formats.text import count
 from ..simulate.errors import PilotfishError
 from . import options
 from .kernel_loading import compile_with_notes
@@ -71,6 +72,6 @@ def _show(there: dict[str, bool], *, as_list: bool, as_json: bool) -> None:
         for name, done in there.items():
             show(f"{'compiled' if done else 'missing':8}  {name:{width}}  {KERNELS[name].title}")
     if directory is not None:
-        show(f"{sum(there.values())} of {len(there)} kernels are in {directory}")
+        show(f"{sum(there.values())} of {count(len(there), 'kernel is', 'kernels are')} in {directory}")
     else:
         show("kernels cannot be kept: this user has no home directory; set PILOTFISH_CACHE")

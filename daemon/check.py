@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from ..formats.text import count
 from ..simulate.model.capacity import Occupancy
 from ..simulate.model.plan import Action, Cancel, Rejection, Start
 from ..simulate.model.snapshot import JobView, Snapshot
@@ -49,7 +50,9 @@ def _start_obstacle(action: Start, views: Mapping[str, JobView], snapshot: Snaps
     if view is not None and view.offered and view.waits:
         return f"it has to wait: {view.waits}"
     if (given := len(set(action.nodes))) != action.job.nodes:
-        return f"{', '.join(action.nodes) or 'no nodes'} are {given} nodes, the job asks for {action.job.nodes}"
+        return (
+            f"{', '.join(action.nodes) or 'no nodes'} are {count(given, 'node')}, the job asks for {action.job.nodes}"
+        )
     index, states = snapshot.cluster.index, snapshot.node_states
     for name in action.nodes:
         obstacle = taken.obstacle(action.job, name)

@@ -19,6 +19,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
+from ..formats.text import count
 from ..machine_share import usable_cpus
 from ..simulate.kernels import KERNELS, adopt, load, machine_code
 
@@ -55,7 +56,8 @@ class CompilationProgress:
 
     def __str__(self) -> str:
         number = min(len(self.finished) + 1, len(self.kernels))
-        what = KERNELS[self.kernels[0]].title if len(self.kernels) == 1 else f"{number} of {len(self.kernels)} kernels"
+        of = count(len(self.kernels), "kernel")
+        what = KERNELS[self.kernels[0]].title if len(self.kernels) == 1 else f"{number} of {of}"
         left = "" if self.left_s is None else f": {100 * self.share:.0f} %, about {max(self.left_s, 1.0):.0f} s left"
         return f"compiling {what} for this machine{left}"
 

@@ -42,6 +42,7 @@ from .documents.quantities import (
 )
 from .documents.schema import build, choice, dump, entries, name, one_of
 from .hostlist import MOST_NODES, expand, fold, fold_cpus, parse_cpus
+from .text import count
 
 _WATTS = number(0, 1e9)
 _RATE_MB = number(0, 1e12)
@@ -142,7 +143,7 @@ _NODE_TYPE: dict[str, Convert[Any]] = {
 def _node_type(key: str, value: Any) -> NodeType:
     kind = build(NodeType, _NODE_TYPE, value, ("cores", "memory", "memory_bandwidth"), name=name(key))
     if kind.sockets > kind.cores:
-        raise bad(found(kind.sockets), f"at most one for each of the {kind.cores} cores", key="sockets")
+        raise bad(found(kind.sockets), f"at most one for each of the {count(kind.cores, 'core')}", key="sockets")
     if kind.contention is Contention.PIECEWISE_LINEAR and kind.piecewise is None:
         raise bad("missing", f"its constants {', '.join(_PIECEWISE)}", key="piecewise")
     if kind.contention is not Contention.PIECEWISE_LINEAR and kind.piecewise is not None:
@@ -190,7 +191,7 @@ def _check_entry(entry: dict[str, Any], domains: dict[str, NodeType]) -> None:
         allowed = f"nodes of one type, here {domains[domain].name!r}"
         raise bad(f"{domain!r} has nodes of type {kind.name!r} too", allowed, key="memory_domain")
     if cpus is not None and len(cpus) < kind.cores:
-        raise bad(f"found {len(cpus)} for {kind.cores} cores", "at least one for each core", key="cpus")
+        raise bad(f"found {len(cpus)} for {count(kind.cores, 'core')}", "at least one for each core", key="cpus")
 
 
 def _oversubscription(value: Any) -> float:

@@ -26,6 +26,7 @@ from .replays.workloads import jobs_of
 from .simgrid.cluster import PROPERTIES, cluster_of
 from .simgrid.platform import Host, SimGridPlatform
 from .simgrid.write import platform_text
+from .text import count
 from .workflows.dax import dump_dax
 from .workflows.wfcommons import dump_wfcommons
 from .workflows.workflow import dump_workflow
@@ -76,7 +77,7 @@ def simgrid_to_cluster(platform: SimGridPlatform, notes: tuple[str, ...] = ()) -
     }
     comments = "".join(f"# {note}\n" for note in (*notes, "memory and its bandwidth are unknown: taken as unlimited"))
     text = comments + yaml.safe_dump(dump_cluster(cluster), sort_keys=False)
-    return Converted(text, f"{len(hosts):,} nodes of a core", some(counts))
+    return Converted(text, f"{count(len(hosts), 'node')} of a core", some(counts))
 
 
 def _has_epsilon(host: Host) -> bool:
@@ -106,7 +107,8 @@ def cluster_to_simgrid(cluster: Cluster) -> Converted:
         "clusters of nodes": len(cluster.groups),
         "networks": int(cluster.wiring is not None),
     }
-    return Converted(platform_text(cluster), f"{sum(kind.cores for kind in kinds):,} hosts and a master", some(counts))
+    hosts = count(sum(kind.cores for kind in kinds), "host")
+    return Converted(platform_text(cluster), f"{hosts} and a master", some(counts))
 
 
 def to_wfcommons(given: Tasks, note: str) -> Converted:
@@ -181,7 +183,7 @@ def _submitted(jobs: Workload, given: Tasks) -> Workload:
 
 
 def _tasks(given: Tasks) -> str:
-    return f"{len(given.tasks):,} tasks, {sum(len(set(task.after)) for task in given.tasks):,} dependencies"
+    return f"{count(len(given.tasks), 'task')}, {sum(len(set(task.after)) for task in given.tasks):,} dependencies"
 
 
 def _lost(given: Tasks, *kept: str) -> dict[str, int]:
@@ -238,4 +240,6 @@ def batsim_to_swf(given: BatsimWorkload, jobs: Workload, note: str) -> Converted
 
 
 def _jobs(jobs: Workload) -> str:
-    return f"{len(jobs):,} jobs" + (f" for {jobs.machine:,} resources" if jobs.machine is not None else "")
+    return f"{count(len(jobs), 'job')}" + (
+        f" for {count(jobs.machine, 'resource')}" if jobs.machine is not None else ""
+    )

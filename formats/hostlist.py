@@ -17,6 +17,7 @@ from math import prod
 from string import digits
 
 from .documents.document_errors import bad, found
+from .text import count
 
 MOST_NODES = 200_000
 ALLOWED = "node names such as n1,n[3-5]: letters, digits, '.', '_' and '-', at most 255 characters each"
@@ -64,7 +65,7 @@ def expand(text: object, most: int = MOST_NODES) -> tuple[str, ...]:
     if not parts or _PART.sub("", text) != "," * (len(parts) - 1):
         raise bad(found(text), ALLOWED)
     if len(parts) > most or sum(_count(part) for part in parts) > most:
-        raise bad(f"{found(text)}, too many names", f"at most {most} nodes")
+        raise bad(f"{found(text)}, too many names", f"at most {count(most, 'node')}")
     names = [name for part in parts for name in _expand_part(part)]
     if len(set(names)) != len(names):
         twice = next(name for name, times in Counter(names).items() if times > 1)

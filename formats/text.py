@@ -12,6 +12,8 @@ import unicodedata
 from collections.abc import Iterable, Mapping
 from itertools import groupby
 
+from ..simulate.wording import count as count
+
 # Control, format (bidirectional overrides), surrogate, private, and line or paragraph separators.
 _HARMFUL = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
@@ -191,8 +193,3 @@ def counted(reasons: Mapping[str, int]) -> str:
 def _singular(words: str) -> str:
     """Return a phrase with its first plural noun in the singular."""
     return re.sub(r"\b(\w+?)(ies|s)\b", lambda noun: noun[1] + ("y" if noun[2] == "ies" else ""), words, count=1)
-
-
-def count(number: int, noun: str) -> str:
-    """Format a count with its noun: `1 job`, `1,000 jobs`."""
-    return f"{number:,} {noun}" + ("" if number == 1 else "s")

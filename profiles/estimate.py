@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from statistics import median, median_high
 from typing import Any
 
+from ..formats.text import count
 from ..simulate.model.job import Phase, Profile, ThreadGroup
 from .measurement import MAD_TO_SIGMA, Measurement, deviation, inflation, interval, relative_rates, with_bandwidth
 from .stall_facts import typical
@@ -116,7 +117,7 @@ def estimate(name: str, runs: Sequence[Measurement], known: Profile | None = Non
     groups = tuple(with_bandwidth(group, rate) for group, rate in zip(groups, rates, strict=True))
     note, spread = newest.provenance.note, None
     if len(used) > 1 and (facts := statistics(runs)):
-        note += f"; CPU seconds {facts.median_cpu_s:.4g} +- {facts.spread_cpu_s:.2g} over {facts.used} runs"
+        note += f"; CPU seconds {facts.median_cpu_s:.4g} +- {facts.spread_cpu_s:.2g} over {count(facts.used, 'run')}"
         spread = deviation([run.isolated_s for run in used])
     within = interval([run.cpu_s for run in used], [run.company for run in used])
     memories = [run.memory_bytes for run in used if run.memory_bytes]

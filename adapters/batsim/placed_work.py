@@ -16,6 +16,7 @@ from typing import Any
 from ...formats.batsim.messages import ExecuteJob, intervals_of
 from ...formats.documents.document_errors import bad, inside
 from ...formats.documents.schema import mapping, require, text
+from ...formats.text import count
 from ...simulate.model.programs import Even, Matrix, Part, Phase, Placed, Stage, Steps, Store, Wait, fold_part, sends
 
 #: Deepest nesting of sequences to which transfers are added.
@@ -131,7 +132,7 @@ def _merged(part: Part, other: Part, hosts: Sequence[int], ends: Sequence[int], 
     """Return a job's work with that of its transfers. Raises ConfigError: one of them is not merged."""
     if isinstance(part, Steps) and isinstance(other, Steps) and depth < DEEPEST:
         if len(part.parts) != len(other.parts):
-            found = f"it is a sequence of {len(other.parts)} profiles, and its job one of {len(part.parts)}"
+            found = f"it is a sequence of {count(len(other.parts), 'profile')}, and its job one of {len(part.parts)}"
             raise bad(found, "sequences of the same length", "additional_io_job")
         pairs = zip(part.parts, other.parts, strict=True)
         return Steps(tuple(_merged(one, two, hosts, ends, depth + 1) for one, two in pairs), part.repeat)

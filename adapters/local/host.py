@@ -103,7 +103,7 @@ def examine(cluster: Cluster | None, state_dir: Path) -> list[Finding]:
 
 def _cpus(cluster: Cluster | None) -> list[Finding]:
     usable, total = affinity(), machine_cpus()
-    words = f"{len(usable)} of {total} CPUs are usable: {fold_cpus(usable)}"
+    words = f"{len(usable)} of {count(total, 'CPU is', 'CPUs are')} usable: {fold_cpus(usable)}"
     found = [Finding(OK if len(usable) == total else NOTE, "cpus", words)]
     for node in cluster.nodes if cluster else ():
         if not node.cpus:

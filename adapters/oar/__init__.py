@@ -14,6 +14,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ...formats.text import count
 from ...simulate.errors import ConfigError
 from ...simulate.model.cluster import Cluster, Node, NodeType
 
@@ -115,7 +116,7 @@ def discover() -> tuple[Cluster, tuple[str, ...]]:
         shape = NodeType(f"c{cores}", cores, cores * MEMORY_PER_CORE, cores * BANDWIDTH_PER_CORE)
         nodes.append(Node(name, types.setdefault(cores, shape)))
     notes = tuple(
-        f"memory and its bandwidth of nodes with {cores} cores are unknown to OAR: "
+        f"memory and its bandwidth of nodes with {count(cores, 'core')} are unknown to OAR: "
         f"{kind.memory / 2**30:g} GiB and {kind.memory_bandwidth / 1e9:g} GB/s assumed"
         for cores, kind in types.items()
     )

@@ -14,6 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from ...formats.text import count
 from ...simulate.errors import ConfigError
 from ...simulate.model.cluster import Cluster
 from ..base import AdapterError
@@ -73,7 +74,9 @@ def findings(
         yield _unread(error, options)
         return
     by = "" if isinstance(reader, Database) else " by oarstat"
-    yield Finding(OK, "database", f"one read of {len(world.jobs)} jobs{by} took {time.monotonic() - began:.2f} s")
+    yield Finding(
+        OK, "database", f"one read of {count(len(world.jobs), 'job')}{by} took {time.monotonic() - began:.2f} s"
+    )
     selection = OarSelection(frozenset(options.get("queues", ())), frozenset(options.get("projects", ())))
     yield from _times(world)
     yield _server(options)
@@ -199,9 +202,10 @@ def _nodes(world: OarState, cluster: Cluster | None) -> Iterator[Finding]:
             yield Finding(PROBLEM, "nodes", f"{node.name} is not a network_address of OAR's",
                           ("pilotfish cluster --adapter oar > cluster.yaml",))  # fmt: skip
         elif node.type.cores != cores[node.name]:
-            says = f"{node.name} has {cores[node.name]} cores in OAR, and {node.type.cores} in the configured cluster"
+            in_oar = count(cores[node.name], "core")
+            says = f"{node.name} has {in_oar} in OAR, and {node.type.cores} in the configured cluster"
             yield Finding(WARNING, "nodes", says)
-    yield Finding(OK, "nodes", f"{len(cores)} nodes with {sum(cores.values())} cores")
+    yield Finding(OK, "nodes", f"{count(len(cores), 'node')} with {count(sum(cores.values()), 'core')}")
 
 
 def _queues(world: OarState, selection: OarSelection, options: dict[str, Any]) -> Iterator[Finding]:
@@ -268,13 +272,14 @@ def _jobs(world: OarState, selection: OarSelection) -> Iterator[Finding]:
     machine = OarResources(world.resources)
     ours = [job for job in world.jobs if job.state in ("Waiting", "Hold") and selection.takes(job)]
     vain = [why for job in ours if (why := left_to_oar(job) or request_of(job, machine)[2])]
-    says = f"{len(ours)} jobs that are handed over wait"
+    says = f"{count(len(ours), 'job that is handed over waits', 'jobs that are handed over wait')}"
     if vain:
         yield Finding(NOTE, "queue", f"{says}; {len(vain)} in vain, the first one because {vain[0]}")
     else:
         yield Finding(OK, "queue", says)
     if killable := sum("besteffort" in job.types and job.state == "Running" for job in world.jobs):
-        says = f"{killable} besteffort jobs run: pilotfish plans around them while jobs fit next to them"
+        many = count(killable, "besteffort job runs", "besteffort jobs run")
+        says = f"{many}: pilotfish plans around them while jobs fit next to them"
         yield Finding(NOTE, "besteffort", says)
 
 

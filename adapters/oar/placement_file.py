@@ -24,6 +24,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from ...formats.text import count
 from ...simulate.errors import ConfigError
 from ...trust import open_file
 from ..base import AdapterError
@@ -195,7 +196,9 @@ class PlacementFile:
             return
         content = self.text().encode()
         if len(content) > MOST_BYTES:
-            raise AdapterError(f"{self.path}: {len(self._placed)} placements are too many for the shim", kind="refused")
+            raise AdapterError(
+                f"{self.path}: {count(len(self._placed), 'placement')} are too many for the shim", kind="refused"
+            )
         draft = self.path.with_name(f".{self.path.name}.new")
         try:
             with os.fdopen(open_file(draft, os.O_WRONLY | os.O_CREAT), "wb") as file:

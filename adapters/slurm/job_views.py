@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import lru_cache
 
+from ...formats.text import count
 from ...simulate.model.cluster import Cluster
 from ...simulate.model.job import Job, Profile, Provenance, ThreadGroup
 from ...simulate.model.snapshot import JobState, JobView, JobViews, NodeState
@@ -58,7 +59,7 @@ def job_of(job: SlurmJob, cores: int = 0) -> Job:
 @lru_cache(4096)
 def _assumed(threads: int, demand: float, name: str) -> Profile:
     """Return one profile for all equal jobs: the simulation distinguishes profiles by identity."""
-    note = f"from Slurm: {threads} cores busy for the time limit"
+    note = f"from Slurm: {count(threads, 'core')} busy for the time limit"
     return Profile((ThreadGroup(threads, demand),), name=name, provenance=Provenance("default", note=note))
 
 
@@ -211,7 +212,7 @@ def unseen_views(unseen: Iterable[tuple[str, int, float]]) -> tuple[JobView, ...
     """Return cores that are allocated on a node to no visible job as jobs that run there; see `Eligibility.unseen`."""
     found = []
     for name, cores, span in unseen:
-        note = f"from Slurm: {cores} cores of {name} are taken"
+        note = f"from Slurm: {count(cores, 'core is', 'cores are')} taken on {name}"
         profile = Profile((ThreadGroup(cores, span),), provenance=Provenance("default", note=note))
         found.append(JobView(f"{PREFIX}+{name}", Job(f"+{name}", profile), JobState.RUNNING, (name,)))
     return tuple(found)

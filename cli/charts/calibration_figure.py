@@ -85,7 +85,7 @@ def _models(choice: Choice) -> Panel:
     names = [model(each.contention, each.contending_threads) for each in choice.candidates]
     words = [f"{error:.3g} %{' (chosen)' if taken else ''}" for error, taken in zip(errors, mine, strict=True)]
     bars = Bars(names, [_FIT if taken else _DATA for taken in mine], errors, words)
-    title = f"cross-validated error of speeds in {choice.mixes} mixes, by contention model"
+    title = f"cross-validated error of speeds in {count(choice.mixes, 'mix')}, by contention model"
     return bars_panel(bars, title, 0.1)
 
 

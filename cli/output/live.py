@@ -132,4 +132,4 @@ class Picture(Lines):
         full, empty = "#." if self._console.options.ascii_only else "█░"
         bar = (full * round(_BAR * done / len(entries))).ljust(_BAR, empty)
         elapsed = self._clock() - self._began
-        return f"{bar} {done}/{len(entries)} jobs, {elapsed:.1f} s of {self._plan.makespan:.1f} s forecast"
+        return f"{bar} {done}/{count(len(entries), 'job')}, {elapsed:.1f} s of {self._plan.makespan:.1f} s forecast"

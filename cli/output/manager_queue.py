@@ -57,7 +57,7 @@ def put_queue(screen: Screen, reply: dict[str, Any], *, everything: bool) -> Non
         others = f" and {len(ids) - _NAMED:,} more" if len(ids) > _NAMED else ""
         screen.put(*hanging("?  ", f"{reason}: {', '.join(ids[:_NAMED])}{others}", screen.cells))
     if array := next((job for job in shown if job["tasks"] > 1), None):
-        says = f"{array['tasks']:,} tasks wait; the first starts, and the last ends, as shown"
+        says = f"{count(array['tasks'], 'task waits', 'tasks wait')}; the first starts, and the last ends, as shown"
         screen.put(*hanging(f"{_name(array)}: ", says, screen.cells))
     if more := len(jobs) - len(shown):
         screen.put(Text(f"{more:,} more: --all", style="dim"))

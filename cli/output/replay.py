@@ -49,7 +49,7 @@ def show_replay(
         daemon: what the daemon did, if it decided.
     """
     jobs = replayed.workload
-    machine = f"{replayed.machine:,} processors ({size_from})"
+    machine = f"{count(replayed.machine, 'processor')} ({size_from})"
     screen.title(f"{jobs.name}: {count(summary.nb_jobs, 'job')} on {machine}, policy {policy}")
     waiting = (summary.median_waiting_time, summary.p95_waiting_time, summary.p99_waiting_time)
     slowdown = (summary.median_bounded_slowdown, summary.p95_bounded_slowdown, summary.p99_bounded_slowdown)
@@ -122,7 +122,7 @@ def _energy(summary: Summary, *, assumed: bool) -> str:
     if summary.consumed_joules is None:
         return "unknown"
     whose = " (nodes of Grid'5000 Taurus)" if assumed else ""
-    switched = f", {summary.nb_machine_switches:,} switches" if summary.nb_machine_switches else ""
+    switched = f", {count(summary.nb_machine_switches, 'switch')}" if summary.nb_machine_switches else ""
     return f"{joules(summary.consumed_joules)}{whose}{switched}"
 
 
@@ -207,7 +207,7 @@ def show_evaluation(screen: Screen, name: str, need: str, found: Evaluation) -> 
         need: what was predicted, `run-time` or `memory`.
         found: the evaluation.
     """
-    rest = f", {found.left_out:,} others left out" if found.left_out else ""
+    rest = f", {count(found.left_out, 'other')} left out" if found.left_out else ""
     screen.title(f"{fit(clean(name), 40)}: {need} of {count(found.jobs, 'job')}{rest}")
     heads = numbers("MEAN ERROR ", "MEDIAN ERROR ", "VS ESTIMATE ", "TOO LOW ")
     rows = list(zip(found.scores, *_columns(list(found.scores.values()), need), strict=True))

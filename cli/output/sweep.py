@@ -106,7 +106,7 @@ def _lines(case: Sequence[Row], judged: BestRuns, vary: Sequence[str], screen: S
     sizes = [max(map(width, column)) for column in zip(heads, *values, strict=True)]
     lines = [Text("    " + _right(heads, sizes), style="bold")]
     for label, (mark, _, same, row) in zip(labels, every, strict=True):
-        text = clean(label + f", {same} equal runs" * (same > 1), ascii_only=screen.ascii_only)
+        text = clean(label + f", {count(same, 'equal run')}" * (same > 1), ascii_only=screen.ascii_only)
         first, *others = broken(text, screen.cells - 4, ascii_only=screen.ascii_only)
         lines += [Text(mark + first), *(Text(f"    {each}") for each in others), Text("    " + _right(row, sizes))]
     return [*lines, *below]

@@ -10,6 +10,7 @@ from typing import Any
 
 from ...adapters.batsim.endpoints import ENDPOINT
 from ...adapters.batsim.pybatsim_scheduler import PYBATSIM, scheduler_in_process
+from ...formats.text import count
 from ...simulate.replay.replay_result import Replayed
 from ..streams import warn
 from ..usage_errors import bad
@@ -125,7 +126,8 @@ def replay_component(policy: ComponentPolicy, files: list[Path], found: Any, **h
     from ...adapters.batsim.sockets import asking, component_process
 
     if len(short := found.jobs.take(found.jobs.walltime < UNWRITTEN_S)):
-        first, others = short.more.get("name", short.id)[0], f", like {len(short) - 1:,} others" * (len(short) > 1)
+        first = short.more.get("name", short.id)[0]
+        others = f", like {count(len(short) - 1, 'other')}" if len(short) > 1 else ""
         what = f"a walltime of {short.walltime[0]:g} s, which messages have as 0.000000{others}; batsched aborts on it"
         warn(f"job {first}: {what}")
     with ExitStack() as stack:

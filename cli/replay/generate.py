@@ -238,7 +238,7 @@ def communication(
     if cluster is not None:
         about["cluster"] = file_hash(cluster)
     text = batsim_text(from_source(str(path), batsim_communicating, made, about, matrices))
-    _write(out, as_json, text, f"{len(made):,} of {count(len(recorded), 'job')} for {procs:,} processors")
+    _write(out, as_json, text, f"{len(made):,} of {count(len(recorded), 'job')} for {count(procs, 'processor')}")
 
 
 def _checked_walltimes(out: Path, as_json: bool, load: float | None, written: str) -> Walltimes:
@@ -257,7 +257,7 @@ def _write_trace(out: Path, as_json: bool, made: Workload, model: str, **given: 
 
     last, work = float(made.submit_time[-1]), float((made.size * made.run_time).sum())
     load = f", offered load {work / (last * made.machine):.2f}" if last and made.machine else ""
-    content = f"{count(len(made), 'job')} in {format_duration(last)} for {made.machine:,} processors{load}"
+    content = f"{count(len(made), 'job')} in {format_duration(last)} for {count(made.machine or 0, 'processor')}{load}"
     _write(out, as_json, dump_swf(made, [_origin(model, given)]), content)
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from ...formats.text import clean
+from ...formats.text import clean, count
 from .. import options
 from ..charts import picture_files
 from ..options import argument, flag, option
@@ -75,11 +75,11 @@ def _check(
     if kind not in _KINDS:
         raise not_among("KIND", kind, "a picture", _KINDS)
     if len(folders) > _MOST:
-        raise bad("DIR", f"{len(folders)} runs (allowed: up to {_MOST} in one picture)")
+        raise bad("DIR", f"{count(len(folders), 'run')} (allowed: up to {_MOST} in one picture)")
     if len(set(folders)) < len(folders):
         raise bad("DIR", "one of them is given twice")
     if labels and len(labels) != len(folders):
-        raise bad("--label", f"{len(labels)} for {len(folders)} runs (allowed: one for each DIR)")
+        raise bad("--label", f"{len(labels)} for {count(len(folders), 'run')} (allowed: one for each DIR)")
     if labelled and kind != "gantt":
         raise bad("--job-names", f"a {kind} picture shows no jobs (allowed: with gantt)")
     check_period(begin, end, math.isfinite)

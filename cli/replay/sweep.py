@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from ... import __version__
 from ...formats.documents.atomic_write import write_whole
+from ...formats.text import count
 from ...machine_share import usable_cpus
 from .. import options
 from ..kernel_loading import load_kernels, load_replay
@@ -106,13 +107,14 @@ def _carry_out(made: Prepared, crew: WorkerPool, folder: Path, parquet: bool) ->
         write_whole(folder / ABOUT, json.dumps(_about(made), indent=1) + "\n")
         done = len(table.rows)
         if done:
-            note(f"{done:,} of {len(made.runs):,} runs are done already: {folder / JOURNAL}")
+            note(f"{done:,} of {count(len(made.runs), 'run is', 'runs are')} done already: {folder / JOURNAL}")
         try:
             with SweepProgress(len(made.runs) - done) as progress:
                 conduct(made, crew, journal, table, progress.ended)
         except KeyboardInterrupt:
             table.add(known_rows(made, read_journal(folder / JOURNAL)))  # runs that ended just now, too
-            note(f"{len(table.rows):,} of {len(made.runs):,} runs have ended; the same command continues")
+            of = count(len(made.runs), "run has", "runs have")
+            note(f"{len(table.rows):,} of {of} ended; the same command continues")
             raise
         finally:
             table.write()
@@ -146,7 +148,7 @@ def _report(made: Prepared, rows: list[Row], folder: Path, as_json: bool) -> Non
     for why in list(dict.fromkeys(row["error"] for row in failed))[:MOST_WHYS]:
         warn(f"run {next(row['run'] for row in failed if row['error'] == why)} failed: {why}")
     ended = f", {len(failed):,} of them failed (the same command tries them again)" if failed else ""
-    note(f"{folder / RESULTS} has {len(rows):,} runs{ended}")
+    note(f"{folder / RESULTS} has {count(len(rows), 'run')}{ended}")
 
 
 def _cases(made: Prepared, rows: list[Row]) -> list[dict[str, Any]]:
@@ -182,4 +184,4 @@ def _show_runs(made: Prepared, todo: list[SweepTask], as_json: bool) -> None:
     done = sum(task.identity not in left for task in made.tasks)
     own = sorted({task.policy for task in made.tasks if task.source is not None})
     unread = f"; not loaded, and so not checked: {', '.join(own)}" if own else ""
-    note(f"{len(rows):,} runs, {done:,} of them done already; nothing was run{unread}")
+    note(f"{count(len(rows), 'run')}, {done:,} of them done already; nothing was run{unread}")

@@ -72,7 +72,7 @@ def accuracy(
     starts = [start for start in starts if chosen.owned(None if start.owner is None else user_name(start.owner))]
     if out is not None:
         write_whole(out, to_csv(jobs))
-        note(f"{len(jobs):,} jobs are in {out}")
+        note(f"{count(len(jobs), 'job is', 'jobs are')} in {out}")
     for target in drawn:
         from ..charts.forecast_figure import forecast_accuracy
 

@@ -20,6 +20,7 @@ from ...daemon.codec import asked_for, at_home, id_for, new_id
 from ...daemon.learning.job_profiles import classes_of
 from ...daemon.paths import state_dir
 from ...daemon.socket.ipc import user_name
+from ...formats.text import count
 from ...simulate.errors import ConfigError, InvalidJobError, did_you_mean
 from ...simulate.model.job import Workflow
 from ...simulate.model.snapshot import JobState
@@ -73,7 +74,7 @@ class UserClient:
             made = begun or _intent(self.settings, flow, id, key or id, directory, earlier, hold=holds_jobs)
             submitter = Submitter(self.own, made, self.settings, note)
             if there := submitter.find_submitted():
-                note(f"{there} of {len(flow.jobs)} jobs of {id} are there already; submitting the others")
+                note(f"{there} of the {count(len(flow.jobs), 'job')} of {id} submitted before; submitting the others")
             _make_outputs(made.outputs, made.claims)
             if made is not begun:
                 made.create(records.folder(state))
@@ -94,7 +95,7 @@ class UserClient:
             replies = [reply for reply in replies if reply["id"] not in old]
         for record in (watched.record for watched in shown):
             if record and record.stage == BEGUN:
-                there = f"{len(record.ids)} of {len(record.workflow.jobs)} jobs"
+                there = f"{len(record.ids)} of {count(len(record.workflow.jobs), 'job')}"
                 warn(
                     f"the submission of {record.id} was interrupted ({there}): the same command with "
                     f"`--key {record.key}` continues it, `pilotfish cancel {record.id}` takes it back"

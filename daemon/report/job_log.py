@@ -179,7 +179,7 @@ class JobLog:
             reasons.setdefault(stuck[key], []).append(key)
         self._stuck = stuck
         for reason, keys in reasons.items():
-            who = min(keys) if len(keys) == 1 else f"{len(keys)} jobs ({min(keys)}, ...)"
+            who = min(keys) if len(keys) == 1 else f"{count(len(keys), 'job')} ({min(keys)}, ...)"
             log.warning(
                 "%s wait%s: %s",
                 who,

@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 
 from ..documents.document_errors import bad, inside
 from ..documents.schema import flag, mapping, text
+from ..text import count
 from .messages import Event, refusal
 from .messages_5_read import read_5, take
 
@@ -78,7 +79,9 @@ def read_hello(raw: bytes, sender: str) -> Mapping[str, bool]:
         raise refusal(sender, "", f"its hello {given}{also}", allowed, raw.decode("utf-8", "replace"))
     message = read_5(rest, {"EDCHelloEvent": _hello}, sender)
     if len(message.events) != 1 or not isinstance(hello := message.events[0][1], Hello):
-        raise refusal(sender, "events", f"{len(message.events)} events", "one hello", rest.decode("utf-8", "replace"))
+        raise refusal(
+            sender, "events", f"{count(len(message.events), 'event')}", "one hello", rest.decode("utf-8", "replace")
+        )
     return hello.features
 
 

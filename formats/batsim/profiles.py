@@ -22,6 +22,7 @@ from ..documents.document_errors import bad, found, inside
 from ..documents.files import decode, read_bytes
 from ..documents.quantities import Convert, number, whole
 from ..documents.schema import listed, mapping, one_of, text
+from ..text import count
 
 #: Largest number of flops in a line.
 MOST = 1e30
@@ -173,7 +174,7 @@ def _parallel(data: dict[str, Any]) -> Parsed:
 
     def work(size: int, site: ProfileOrigin) -> Done:
         if wanted not in (0, size):
-            raise bad(f"it needs {wanted} resources, but the job requests {size}", "the same number")
+            raise bad(f"it needs {count(wanted, 'resource')}, but the job requests {size}", "the same number")
         return Done(Matrix(cpu, com if size > 1 else (), moved))  # SimGrid ignores the bytes of a task on one host
 
     return work, {}
@@ -237,7 +238,9 @@ def _usage(data: dict[str, Any], key: str = "trace") -> Parsed:
         ranks = [path.parent / rank for rank in rank_names(path)]
         flops = tuple(sum(_flops(rank, line) for line in _lines(rank)) for rank in ranks)
         if len(flops) > size:
-            raise bad(f"its trace has {len(flops)} ranks, but the job requests {size} resources", "one for each rank")
+            raise bad(
+                f"its trace has {len(flops)} ranks, but the job requests {count(size, 'resource')}", "one for each rank"
+            )
         return Done(Matrix(flops))
 
     return work, {"trace": trace}

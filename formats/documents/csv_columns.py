@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...simulate.errors import ConfigError
+from ..text import count
 from .document_errors import found
 from .quantities import LARGEST
 
@@ -109,7 +110,9 @@ def _explain(path: Path, wanted: Mapping[str, CsvColumn]) -> NoReturn:
         places = _positions(path, header, wanted)
         for row in rows:
             if len(row) != len(header):
-                raise ConfigError(here(), "", f"found {len(row)} fields", f"{len(header)}, as in the first line")
+                raise ConfigError(
+                    here(), "", f"found {count(len(row), 'field')}", f"{len(header)}, as in the first line"
+                )
             for name, place in places.items():
                 try:
                     wanted[name].convert([row[place]])

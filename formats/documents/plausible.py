@@ -14,6 +14,7 @@ from typing import Any
 
 from ...simulate.model.cluster import Cluster
 from ...simulate.model.network import Tree
+from ..text import count
 from .quantities import format_size
 
 #: Below these a node cannot run an operating system: bytes, bytes/s, Hz.
@@ -80,7 +81,7 @@ class JobDoubts:
             source: the file.
             where: its key that holds the jobs, or the profiles.
         """
-        return tuple(f"{source}: {where}.{_doubt(key, jobs)}" for key, jobs in self._found.items())
+        return tuple(f"{source}: {where}.{_doubt(key, jobs, where[:-1])}" for key, jobs in self._found.items())
 
 
 def _of_profile(value: Any, at: str) -> Iterator[tuple[str, Any]]:
@@ -95,11 +96,11 @@ def _of_profile(value: Any, at: str) -> Iterator[tuple[str, Any]]:
             yield from _of_profile(value.get(key), f"{prefix}{key}")
 
 
-def _doubt(key: str, jobs: dict[str, float]) -> str:
+def _doubt(key: str, jobs: dict[str, float], noun: str) -> str:
     job, value = next(iter(jobs.items()))
-    where = (job + (key if key.startswith("[") else f".{key}")) + (
-        f" (and {len(jobs) - 1:,} more)" if len(jobs) > 1 else ""
-    )
+    where = job + (key if key.startswith("[") else f".{key}")
+    if others := len(jobs) - 1:
+        where += f" (and {count(others, f'more {noun}')})"
     if key == "walltime":
         meant = f"{int(value)}:00" if value >= 1 else "MM:SS"
         return f"{where}: {value:g} means {value:g} seconds, not minutes as in Slurm; write {meant} for minutes"

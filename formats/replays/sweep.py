@@ -32,6 +32,7 @@ from ..documents.files import check_schema, is_file, read_document
 from ..documents.quantities import Convert, number, whole
 from ..documents.schema import build, entries, flag, listed, mapping, one_of, require, text, word
 from ..entry_points import spelled_out
+from ..text import count
 
 MOST_RUNS = 200_000
 _MOST_PROCESSORS = 2**31 - 64
@@ -76,7 +77,7 @@ def _sweep(data: dict[str, Any], source: str) -> Sweep:
     sweep = Sweep(source, **parts)
     _refuse_alike(sweep)
     if len(sweep) > MOST_RUNS:
-        raise bad(f"the sweep has {len(sweep):,} runs", f"at most {MOST_RUNS:,}")
+        raise bad(f"the sweep has {count(len(sweep), 'run')}", f"at most {MOST_RUNS:,}")
     return sweep
 
 

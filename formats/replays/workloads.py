@@ -26,6 +26,7 @@ from ..documents.document_errors import from_source
 from ..documents.files import decode, parse_trace, read_bytes, without_collections
 from ..documents.unpack import GZIP, unpacked
 from ..entry_points import load_plug_in, plug_ins
+from ..text import count
 from ..workflows.workflow import Profiles, document_tasks, read_tasks
 from ..workflows.workflow_tasks import Tasks
 from .irmasim import is_irmasim_workload, parse_irmasim
@@ -189,7 +190,7 @@ def jobs_of(given: Tasks, *, skip_invalid: bool = False) -> Workload:
     known = np.array([task.time is not None for task in tasks], bool)
     if not skip_invalid and not known.all():
         task = tasks[int((~known).argmax())]
-        problem = f"no run time ({int((~known).sum()):,} of {len(tasks):,} tasks have none)"
+        problem = f"no run time ({int((~known).sum()):,} of {count(len(tasks), 'task has', 'tasks have')} none)"
         raise ConfigError(given.source, f"task {task.id}", problem, "a run time for each task, or --skip-invalid")
     run = np.array([task.time or 0.0 for task in tasks], np.float64)
     wall = [time if task.walltime is None else task.walltime for task, time in zip(tasks, run.tolist(), strict=True)]

@@ -21,6 +21,7 @@ import numpy as np
 from ...simulate.model.cluster import Node
 from ...simulate.model.network import Link, Network, NetworkPlace, NetworkRoute
 from ..documents.document_errors import bad, from_source, shown
+from ..text import count
 from .platform import HostCluster, Route, SimGridPlatform
 
 #: Largest number of places; there is a route for each pair.
@@ -58,7 +59,9 @@ class SimGridWiring:
     def _network(self) -> Network:
         firsts, place_of, places = self._places()
         if len(places) > MOST_PLACES:
-            raise bad(f"found {len(places):,} places of hosts", f"at most {MOST_PLACES:,}; use clusters of hosts")
+            raise bad(
+                f"found {count(len(places), 'place')} of hosts", f"at most {MOST_PLACES:,}; use clusters of hosts"
+            )
         ways = [self._way(*pair) for pair in product(firsts, repeat=2)]
         speeds = [node.type.relative_speed for node in self.nodes]
         storages = {name: len(firsts) - len(self.storages) + i for i, name in enumerate(self.storages)}

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from ...simulate.errors import InvalidJobError
 from ...simulate.model.job import Distribution, Job, Profile, Provenance, ThreadGroup
 from ..documents.quantities import LARGEST
+from ..text import count
 
 #: Parameters of each distribution of a service demand, all required.
 DISTRIBUTIONS = {
@@ -112,7 +113,7 @@ def _profile_problem(profile: Profile) -> str:
     if not profile.groups:
         return "profile: no threads"
     if (parts := len(profile.groups) + sum(len(group.phases) for group in profile.groups)) > MOST_PHASES:
-        return f"profile: {parts:,} groups and phases (allowed: {MOST_PHASES:,})"
+        return f"profile: {count(parts, 'group')} and phases (allowed: {MOST_PHASES:,})"
     demands = (group.service_demand for group in profile.groups)
     if (values := sum(len(each.values) for each in demands if isinstance(each, Distribution))) > MOST_VALUES:
         return f"profile: service_demand: {values:,} values (allowed: {MOST_VALUES:,})"

@@ -63,7 +63,9 @@ def rows(found: Calibration) -> Iterator[ReportRow]:
         yield ReportRow("power, all sockets", f"{power.base.value:.4g} W", _between(power.base))
     if (choice := found.choice) is not None:
         chosen = model(choice.contention, choice.contending_threads)
-        yield ReportRow("contention", chosen, "", "none clearly better" if choice.default else f"{choice.mixes} mixes")
+        yield ReportRow(
+            "contention", chosen, "", "none clearly better" if choice.default else f"{count(choice.mixes, 'mix')}"
+        )
         for each in choice.candidates:
             off = f"off by {percent(math.expm1(each.error))}"
             yield ReportRow(f"  {model(each.contention, each.contending_threads)}", off, "", "unseen mixes")

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 
-from ...formats.text import percent
+from ...formats.text import count, percent
 from ...simulate.model.cluster import CpuSharing
 from . import cpu_sharing, load_generators
 from .bandwidth import EVERY, CurveFit, RemoteFit, Sample, fit_curve, fit_remote
@@ -115,7 +115,7 @@ def _curve(bench: _Bench) -> list[tuple[Point, list[float]]]:
         )
     points = counts(len(node.cpus))
     for n in points:
-        bench.progress(f"memory bandwidth, {n} of {len(node.cpus)} threads")
+        bench.progress(f"memory bandwidth, {n} of {count(len(node.cpus), 'thread')}")
         rates = bench.load(node.cpus[:n], partial(_stream, node, _elements(node, n)), bench.each(_CURVE, len(points)))
         found.append((Point(n, figure(rates)), rates))
     return found
@@ -207,7 +207,7 @@ def _watts(bench: _Bench) -> dict[int, list[float]]:
     busy = [0, *counts(len(bench.node.cpus))]
     seconds, found = bench.each(_POWER, len(busy)), dict[int, list[float]]()
     for n in busy:
-        bench.progress(f"power, {n} cores busy")
+        bench.progress(f"power, {count(n, 'core')} busy")
         for _ in range(RUNS):
             before, begin = package_energy(), time.perf_counter()
             if n:
@@ -231,7 +231,7 @@ def _with_mixes(bench: _Bench, found: Calibration) -> Calibration:
         fitted = fit_piecewise(samples(mixes))
         if fitted is None:
             bench.notes.append(
-                f"no piecewise-linear model: it needs a task and two others, and a socket has {len(cpus)} cores"
+                f"no piecewise-linear model: a socket has {count(len(cpus), 'core')}, and it needs three tasks"
             )
         elif not fitted.trusted:
             bench.notes.append("no piecewise-linear model: the mixes do not determine its constants (see the JSON)")
@@ -261,6 +261,6 @@ def _note_limits(bench: _Bench, found: Calibration) -> None:
     disturbed = [run.on_core for run in bench.runs if run.on_core < load_generators.ALONE]
     if len(disturbed) > len(bench.runs) / 10:
         bench.notes.append(
-            f"{NOT_IDLE}: in {len(disturbed)} of {len(bench.runs)} runs other programs used the cores, for "
+            f"{NOT_IDLE}: in {len(disturbed)} of {count(len(bench.runs), 'run')} other programs used the cores, for "
             f"up to {percent(1 - min(disturbed))} of the time; calibrate again when it is idle"
         )

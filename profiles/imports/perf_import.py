@@ -16,6 +16,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from ...formats.documents.document_errors import bad, found, inside
+from ...formats.text import count
 from ...simulate.model.job import Phase, ThreadGroup
 from ..measure.phases import phases
 from ..measure.thread_history import ThreadHistory
@@ -91,7 +92,7 @@ def _fields(line: str) -> tuple[float | None, str, float | None, list[str]]:
     while len(cells) > 3 and not _is_count(cells, 0):  # the CPU or socket in front
         front += f"{cells.pop(0)},"
     if len(cells) < 3:
-        raise bad(f"{len(cells)} fields", "value, unit, event, ...")
+        raise bad(f"{count(len(cells), 'field')}", "value, unit, event, ...")
     if not _is_count(cells, 0):
         return None, "", None, []
     if not FRONT.fullmatch(front):

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 
 from ...formats.documents.document_errors import bad
 from ...formats.sacct import Row, accounting_record
-from ...formats.text import counted
+from ...formats.text import count, counted
 from ...simulate.errors import ConfigError
 from .imported import Imported, Imports, accounted_run
 
@@ -102,7 +102,9 @@ def _records(
 def _row(header: Sequence[str], line: str, separator: str) -> dict[str, str]:
     cells = line.split(separator)
     if len(cells) != len(header):
-        raise bad(f"{len(cells)} fields", f"{len(header)}, as in the header; names must not contain {separator!r}")
+        raise bad(
+            f"{count(len(cells), 'field')}", f"{len(header)}, as in the header; names must not contain {separator!r}"
+        )
     return dict(zip(header, cells, strict=True))
 
 

@@ -207,7 +207,7 @@ def predicted(
     least, longest = min(low, least, value), min(max(high, longest, value), math.inf if walltime is None else walltime)
     interval = (least / value) ** _TO_INTERVAL, (longest / value) ** _TO_INTERVAL
     dates = [one.provenance.date for one in used if one.provenance.date]
-    commands = f"{len(used)} commands" if len(used) > 1 else "1 command"
+    commands = f"{count(len(used), 'command')}" if len(used) > 1 else "1 command"
     return replace(
         model,
         name=name,

@@ -18,6 +18,7 @@ import numpy as np
 
 from ..errors import ConfigError
 from ..model.workload import Workload
+from ..wording import count
 from .models import generator
 
 
@@ -45,7 +46,7 @@ class JobSelection:
         fits = (run_time >= self.least) & (run_time <= self.most) & (workload.size <= self.largest)
         found = np.flatnonzero(fits)
         if len(found) < self.jobs:
-            what = f"{self.least:g} to {self.most:g} s on at most {self.largest} processors"
+            what = f"{self.least:g} to {self.most:g} s on at most {count(self.largest, 'processor')}"
             allowed = f"a trace with at least {self.jobs:,}"
             raise ConfigError(workload.name, "", f"{len(found):,} of its jobs ran {what}", allowed)
         chosen = np.sort(found[np.argsort(generator(seed).random(len(found)), kind="stable")[: self.jobs]])

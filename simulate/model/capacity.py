@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
+from ..wording import count
 from .cluster import Cluster
 from .job import Job
 
@@ -72,7 +73,7 @@ class Occupancy:
         limit = self.cluster.thread_limits[i]
         threads = self.threads[i] + job.profile.threads
         if threads > limit * (1 + SLACK):
-            return f"{name} would hold {threads} threads, over its limit of {limit:g}"
+            return f"{name} would hold {count(threads, 'thread')}, over its limit of {limit:g}"
         memory = self.memory[i] + memory_need(job)
         if memory > node.type.memory * (1 + SLACK):
             return f"{name} would hold {memory:.6g} bytes, over its memory of {node.type.memory:.6g}"

@@ -13,6 +13,7 @@ from ..errors import InvalidJobError, InvalidJobErrors
 from ..kernels.mapping.layout import World
 from ..model.cluster import Cluster
 from ..model.job import Workflow
+from ..wording import count
 
 #: Jobs that an error names; the others are counted.
 MOST_NAMED = 5
@@ -58,11 +59,11 @@ def check_fit(workflow: Workflow, cluster: Cluster, world: World, class_of: Arra
 
 
 def _why_not(shape: Any, nodes: Array, enough: int, oversubscription: float) -> str:
-    threads, memory, count = int(shape["threads"]), float(shape["memory"]), int(shape["nodes"])
+    threads, memory, wanted = int(shape["threads"]), float(shape["memory"]), int(shape["nodes"])
     if threads > nodes["limit"].max():
         most = max(float(nodes["limit"].max()), 0.0)
         return (
-            f"it needs {threads} threads on a node and the largest takes {most:g} "
+            f"it needs {count(threads, 'thread')} on a node and the largest takes {most:g} "
             f"(oversubscription {oversubscription:g} threads per core)"
         )
     if memory > nodes["memory"].max():
@@ -70,4 +71,4 @@ def _why_not(shape: Any, nodes: Array, enough: int, oversubscription: float) -> 
         needed, has = (f"{size / 2**30:.3g}GiB" if size >= 2**20 else f"{size:g} bytes" for size in (memory, largest))
         return f"it needs {needed} on a node and the largest has {has}"
     where = "of its size" if shape["places"] < 0 else "of its size among those that may run it"
-    return f"it needs {count} nodes {where} at once and there are {enough}"
+    return f"it needs {count(wanted, 'node')} {where} at once and there are {enough}"

@@ -21,6 +21,7 @@ from ..model.objective import Objective, Submitted
 from ..model.plan import PowerSwitch, Reservation, RunnerUp, RunningJob
 from ..queue_policies.energy.power_policies import PowerCap
 from ..queue_policies.kept import Kept
+from ..wording import count
 from .admission import fitting
 from .lookahead import LESS, Search, default_budget, queue_budget
 from .open_queue import OpenQueue
@@ -168,7 +169,7 @@ class UnderCap:
         allowed = self._cap.allowed(equal_powers(core_powers(simulation.cluster)), cores)
         outcome = simulation.run(self._name, explain=request.explain, most=allowed)
         held = (world.classes["threads"] * world.classes["nodes"])[world.jobs["cls"]].tolist()
-        above = f"the power cap allows {allowed:,} cores, and it needs more"
+        above = f"the power cap allows {count(allowed, 'core')}, and it needs more"
         left = np.flatnonzero(world.jobs["state"] != layout.DONE).tolist()
         rejected = {row: above if held[row] > allowed else "it waits for a job that is never started" for row in left}
         if rejected and not request.may_reject:

@@ -20,6 +20,7 @@ from ..kernels.mapping.layout import World
 from ..model.cluster import Cluster
 from ..model.job import Workflow
 from ..model.plan import RunningJob
+from ..wording import count
 from .admission import check_fit
 from .workflow_tables import NEW_JOB, Shapes, edges_of, scratch_for, template_of
 
@@ -129,7 +130,7 @@ class Simulation:
                 nodes = ", ".join(map(repr, u.nodes)) or "no node"
                 raise InvalidJobError(
                     f"{self._where}: job {u.id!r} cannot be running on {nodes} of {self.cluster.name!r} with progress "
-                    f"{u.progress:g}: it needs {wanted} distinct nodes; progress is from 0 to 1"
+                    f"{u.progress:g}: it needs {count(wanted, 'distinct node')}; progress is from 0 to 1"
                 )
             placed[first[job] : first[job] + wanted] = places
             state[job], progress[job] = int(layout.RUNNING), u.progress
@@ -254,7 +255,7 @@ class Simulation:
         """
         job = self.workflow.index[job_id]
         if not 0 < len(set(nodes)) == len(nodes) <= self.workflow.jobs[job].nodes:
-            raise InvariantError(f"job {job_id!r} cannot be forecast on {len(nodes)} nodes")
+            raise InvariantError(f"job {job_id!r} cannot be forecast on {count(len(nodes), 'node')}")
         self.scratch.places[: len(nodes)] = [self.cluster.index[name] for name in nodes]
         cls = int(self.world.jobs[job]["cls"])
         answer = self._ask(layout.FORECAST, policy=POLICY_CODES[policy], which=cls, number=len(nodes))
@@ -303,7 +304,7 @@ class Simulation:
         """
         job = self._unstarted(job_id)
         if not len(set(nodes)) == len(nodes) == self.workflow.jobs[job].nodes:
-            raise InvariantError(f"job {job_id!r} cannot start on {len(nodes)} nodes")
+            raise InvariantError(f"job {job_id!r} cannot start on {count(len(nodes), 'node')}")
         self.world.placed[self.slots(job)] = [self.cluster.index[n] for n in nodes]
         self._ask(layout.PLACE, which=job)
 

@@ -20,6 +20,7 @@ import numpy as np
 from ..arrays import Array
 from ..model.intervals import Interval, common, count_of, merge_intervals
 from ..model.machine import Machine, MixedPowers, Powers
+from ..wording import count
 from .backfill import NodeBackfill
 from .free_nodes import FreeNodes, NodeNeed
 from .interface import Backfill, QueuePolicy, Start
@@ -142,7 +143,7 @@ class NodePolicyCalls(PolicyCalls):
         each = self.need(job).cores
         if len(cores) != job.nodes or set(cores.values()) != {each}:
             found = ", ".join(f"{count} on {self.snapshot.machine.names[node]}" for node, count in cores.items())
-            raise self.error(job, f"its cores are {found}", f"{each} on each of {job.nodes} nodes")
+            raise self.error(job, f"its cores are {found}", f"{each} on each of {count(job.nodes, 'node')}")
         return tuple(cores)
 
     def nodes_with(self, resources: Iterable[Interval]) -> list[int]:

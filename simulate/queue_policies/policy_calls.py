@@ -22,6 +22,7 @@ from ..arrays import Array
 from ..errors import ConfigError, PolicyError
 from ..model.intervals import FreeResources, Interval, MergedIntervals, count_of, merge_intervals
 from ..model.machine import Machine
+from ..wording import count
 from .backfill import CountedBackfill
 from .free_nodes import FreeNodes, NodeLoads
 from .frozen import View, quick_maker
@@ -268,9 +269,10 @@ class PolicyCalls(ABC):
     def allocate_requested(self, job: QueuedJob, resources: Any) -> tuple[Interval, ...]:
         """Allocate the resources that the policy chose for a job. Raises PolicyError."""
         found = self.valid_intervals(job, resources, job.size)
-        count = count_of(found)
-        if count != job.size and job.number not in self.works:
-            raise self.error(job, f"it is given {count:,} resources", f"{job.size:,}, the size it asks for")
+        given = count_of(found)
+        if given != job.size and job.number not in self.works:
+            allowed = f"{job.size:,}, the size it asks for"
+            raise self.error(job, f"it is given {count(given, 'resource')}", allowed)
         busy = self.free.allocate_these(found)
         if busy is not None:
             raise self.error(job, f"resource {busy} is not free")
@@ -286,7 +288,7 @@ class PolicyCalls(ABC):
         """
         if type(resources) is MergedIntervals and resources and resources[-1][1] < self.processors:
             return resources
-        many = f", {size:,} resources in all" if size else ""
+        many = f", {count(size, 'resource')} in all" if size else ""
         allowed = f"pairs of first and last{many}, from 0 to {self.processors - 1:,}"
         try:
             wanted = [(index(first), index(last)) for first, last in resources]
@@ -331,7 +333,7 @@ class PolicyCalls(ABC):
     def waits_forever(self, why: str) -> PolicyError:
         """Return the error of jobs that still wait at the end; `why` nothing starts them any more."""
         first = next(iter(self.waiting.values()))
-        others = f", like {len(self.waiting) - 1:,} others" if len(self.waiting) > 1 else ""
+        others = f", like {count(len(self.waiting) - 1, 'other')}" if len(self.waiting) > 1 else ""
         return self.error(first, f"it waits forever{others}: {why}")
 
     def error(self, job: QueuedJob | str, problem: str, allowed: str = "") -> PolicyError:

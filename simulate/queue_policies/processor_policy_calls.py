@@ -8,6 +8,7 @@ import numpy as np
 
 from ..model.intervals import Interval
 from ..model.machine import Machine
+from ..wording import count
 from .free_nodes import FreeNodes, NodeNeed
 from .interface import QueuePolicy, Start
 from .policy_calls import PolicyCalls
@@ -32,5 +33,5 @@ class ProcessorPolicyCalls(PolicyCalls):
         if decision.nodes is not None and tuple(decision.nodes) != (0,):
             raise self.error(job, f"its nodes are {decision.nodes!r:.60}", "(0,): the machine of a replay is one node")
         if job.size > self.free.count:
-            raise self.error(job, f"it asks for {job.size:,} resources, and {self.free.count:,} are free")
+            raise self.error(job, f"it asks for {count(job.size, 'resource')}, and {self.free.count:,} are free")
         return self.free.allocate(job.size)

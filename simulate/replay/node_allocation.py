@@ -15,6 +15,7 @@ from ..errors import ConfigError
 from ..model.cluster import Cluster
 from ..model.intervals import FreeResources, Interval
 from ..model.workload import Workload
+from ..wording import count
 
 
 def refuse_any_threads(cluster: Cluster) -> None:
@@ -78,10 +79,12 @@ def refuse_unknown_times(workload: Workload, *, walltimes: bool, networked: bool
     """
     names = workload.more.get("name", workload.id)
     if not networked and len(rows := np.flatnonzero(np.isnan(workload.run_time))):
-        problem = f"it communicates, and the profiles that the daemon plans with do not ({len(rows):,} such jobs)"
+        problem = (
+            f"it communicates, and the profiles that the daemon plans with do not ({count(len(rows), 'such job')})"
+        )
         raise ConfigError(workload.name, f"job {names[rows[0]]}", problem, "jobs with a run time")
     if walltimes and len(rows := np.flatnonzero(np.isinf(workload.walltime))):
-        problem = f"it has no walltime to plan with ({len(rows):,} of {len(workload):,} jobs)"
+        problem = f"it has no walltime to plan with ({len(rows):,} of {count(len(workload), 'job')})"
         raise ConfigError(workload.name, f"job {names[rows[0]]}", problem, "walltimes, or --runtimes actual")
 
 

@@ -40,6 +40,7 @@ from ..queue_policies.policy_specs import (
     needs_nodes,
 )
 from ..queue_policies.uncompiled import uncompiled
+from ..wording import count
 from . import requirements, slices
 from .job_dependencies import stranded
 from .known_run_times import ACTUAL, Predictions, RunTimePredictor, with_actual_walltimes
@@ -99,7 +100,7 @@ def replay(
         PolicyError: see `python_loop.replay_with_python_policy`.
     """
     if not 1 <= machine <= LARGEST:
-        raise ConfigError("machine", "", f"{machine} resources", f"1 to {LARGEST}")
+        raise ConfigError("machine", "", f"{count(machine, 'resource')}", f"1 to {LARGEST}")
     if run_times == ACTUAL:
         done = replay(
             with_actual_walltimes(workload), machine, policy, seed=seed, groups=groups, powers=powers, network=network,
@@ -143,11 +144,11 @@ def replay(
             size, slice_began = slices.next_slice(size, clock() - slice_began), clock()
             progress(float(world.clock["now"]))
     spent = clock() - began
-    jobs, count = world.jobs[: len(workload)], world.count
+    jobs, counts = world.jobs[: len(workload)], world.count
     left = stranded(world.unmet, len(workload))
     rejected = (jobs["state"] == tables.REJECTED) | left
     start, finish = (np.where(rejected, math.nan, jobs[name]) for name in ("start", "finish"))
-    pieces = world.pieces[: count["pieces"]].copy(), jobs["piece0"].copy(), jobs["pieces"].copy()
+    pieces = world.pieces[: counts["pieces"]].copy(), jobs["piece0"].copy(), jobs["pieces"].copy()
     switches = without_switches(start)
     if isinstance(world, Powered | NetworkedPowered):
         owner, rows = pieces_by_job(*pieces)
@@ -162,7 +163,7 @@ def replay(
     log.empty(world)
     return Replayed(
         workload, machine, jobs["submit"].copy(), start, finish, rejected, left, overran, *pieces,
-        simulation_time=spent, instants=int(count["instants"]), above_idle=above_idle,
+        simulation_time=spent, instants=int(counts["instants"]), above_idle=above_idle,
         power_log=log.rows(), **switches,
     )  # fmt: skip
 

@@ -18,6 +18,7 @@ from ..model.workload import Workload
 from ..queue_policies.energy.power_limits import NoLimit, limit_on
 from ..queue_policies.energy.power_policies import EnergyBudget
 from ..queue_policies.policy_specs import Conservative, Placing, Saving, base_of
+from ..wording import count
 
 #: Largest number of periods or stages in a replay; it takes minutes.
 MOST_OFTEN = 1e10
@@ -39,7 +40,7 @@ def check_walltimes(workload: Workload, policy: object) -> None:
     kind, endless = kind_needing_walltimes(policy), np.flatnonzero(np.isinf(workload.walltime))
     if kind and len(endless):
         which = workload.more.get("name", workload.id)[endless[0]]
-        problem = f"it has no walltime ({len(endless):,} of {len(workload):,} jobs), and {kind} needs walltimes"
+        problem = f"it has no walltime ({len(endless):,} of {count(len(workload), 'job')}), and {kind} needs walltimes"
         raise ConfigError(workload.name, f"job {which}", problem, "walltimes, or another policy")
 
 
@@ -144,7 +145,7 @@ def checked_network(workload: Workload, machine: int, network: Callable[[], Netw
     """
     found = network()
     if len(found.speeds) != machine:
-        what = f"the network joins {len(found.speeds):,} hosts, and the machine has {machine:,} resources"
+        what = f"the network joins {count(len(found.speeds), 'host')}, and the machine has {count(machine, 'resource')}"
         raise ConfigError(workload.name, "", what, "one resource per host: --resource node; or --contention")
     for kind, rates in (("link", found.links), ("port", found.places)):
         for each in rates:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import PurePath
 
+from ....formats.text import count
 from ....simulate.model.job import Job, Profile, Provenance, ThreadGroup
 from ...keys import checksum
 from ..submission import key_in
@@ -133,7 +134,7 @@ def request_of(job: OarJob, machine: OarResources) -> tuple[int, int, str]:
     else:
         cores = max(sizes)
     if cores > max(sizes, default=0):
-        return 1, 1, f"{cores} cores are more than a node has"
+        return 1, 1, f"{count(cores, 'core is', 'cores are')} more than a node has"
     return asked[nodes[0]] if nodes else 1, cores, ""
 
 
@@ -169,5 +170,5 @@ def job_of(job: OarJob, nodes: int, cores: int, owner: int | None) -> Job:
 @lru_cache(4096)
 def _assumed(cores: int, limit: float) -> Profile:
     """Return one profile for all equal jobs: the simulation distinguishes profiles by identity."""
-    note = f"from OAR: {cores} cores busy for the time limit"
+    note = f"from OAR: {count(cores, 'core')} busy for the time limit"
     return Profile((ThreadGroup(cores, max(limit, 1.0)),), provenance=Provenance("default", note=note))

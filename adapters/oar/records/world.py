@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from ....formats.text import count
 from ...base import AdapterError, ParseError
 
 #: Jobs that ended so long ago are not read, seconds; and so many of the newest ids are looked through for ended jobs.
@@ -253,7 +254,7 @@ def _read(answer: str, before: _Rows) -> tuple[OarState, _Rows]:
         rows: _Rows = {row: before.get(row) or _job(json.loads(row)) for row in jobs}
         known = before.get(resources) or _resources(json.loads(resources))
         if len(rows) != said["jobs"]:
-            raise ValueError(f"found {len(rows)} of {said['jobs']} jobs")
+            raise ValueError(f"found {len(rows)} of {count(said['jobs'], 'job')}")
         world = OarState(float(said["now"]), float(said["passed"] or 0), queues, known, tuple(rows.values()), planned)
         return world, {resources: known, **rows}
     except (ValueError, KeyError, TypeError, AttributeError) as error:

@@ -12,6 +12,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from statistics import median
 
+from ....formats.text import count
 from ....simulate.model.snapshot import JobState
 from ...findings import NOTE, WARNING, Finding
 from ..handed_over.ownership import EARLY_S, LATE_S, begins_later
@@ -69,7 +70,11 @@ def findings(jobs: Collection[SlurmJob], hosts: Mapping[int, str], now: float) -
     for host in wrong[:MOST]:
         users, by = seen[host], typical[host]
         many = sum(map(len, users.values()))
-        of = f"{many} jobs of {len(users)} users" if len(users) > 1 else f"{many} jobs of one user"
+        of = (
+            f"{count(many, 'job')} of {count(len(users), 'user')}"
+            if len(users) > 1
+            else f"{count(many, 'job')} of one user"
+        )
         when = "later" if by > 0 else "earlier"
         says = f"{of} from {host} begin {abs(by):.0f} s {when} than their holds say, so they are not placed: "
         if many >= SEVERAL:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from ....formats.hostlist import fold
+from ....formats.text import count
 from ....simulate.model.cluster import Cluster
 from ...findings import NOTE, OK, PROBLEM, WARNING, Finding, ServiceState
 from ..records import SlurmNode
@@ -92,4 +93,4 @@ def _cluster(nodes: Iterable[SlurmNode], cluster: Cluster) -> Iterator[Finding]:
     if others:
         yield Finding(NOTE, "cluster", f"{source} leaves out {fold(others)}: pilotfish places nothing there")
     if not (absent or cores or memory):
-        yield Finding(OK, "cluster", f"{source} agrees with Slurm about {len(known)} nodes")
+        yield Finding(OK, "cluster", f"{source} agrees with Slurm about {count(len(known), 'node')}")

@@ -60,7 +60,7 @@ def _jobs(answers: Answers, service: ServiceState) -> Iterator[Finding]:
     held = [job for job in waiting if is_held(job, answers.now)]
     pins = [job.pinned for job in waiting if job.pinned is not None]
     overdue = sum(time < answers.now - OVERDUE_S for time in pins)
-    wait = "1 job waits" if len(waiting) == 1 else f"{len(waiting)} jobs wait"
+    wait = count(len(waiting), "job waits", "jobs wait")
     if answers.pins_unread:
         yield Finding(NOTE, "queue", f"{wait}, {len(held)} for pilotfish; how many are pinned is unknown "
                       f"({answers.pins_unread})")  # fmt: skip
@@ -75,7 +75,8 @@ def _jobs(answers: Answers, service: ServiceState) -> Iterator[Finding]:
         yield Finding(WARNING, "queue", f"jobs with a deadline before the end of their hold ({some}): if pilotfish "
                       "does not start them, Slurm ends them", ("scontrol update JobId=... StartTime=now",))  # fmt: skip
     if overdue:
-        yield Finding(PROBLEM, "queue", f"{overdue} jobs with pins older than {OVERDUE_S:.0f} s have not started: "
+        pinned = count(overdue, "job with a pin has not started", "jobs with pins have not started")
+        yield Finding(PROBLEM, "queue", f"{pinned} for more than {OVERDUE_S:.0f} s: "
                       "the reaper does not run, or fails", ("systemctl enable --now pilotfish-reap.timer",
                       "systemctl status pilotfish-reap"))  # fmt: skip
 

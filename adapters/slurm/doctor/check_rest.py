@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from ....formats.text import count
 from ....simulate.errors import ConfigError
 from ....trust import UntrustedError, as_account, check_file
 from ...base import AdapterError
@@ -78,9 +79,11 @@ def _compare(rest: RestTransport, commands: CommandTransport) -> Iterator[Findin
     shown = {job.id for job in rest.jobs()}
     took = time.monotonic() - began
     hidden = (before & {job.id for job in commands.jobs()}) - shown
-    yield Finding(OK, "rest", f"slurmrestd {rest.version} shows {len(shown)} jobs in {1e3 * took:.0f} ms")
+    yield Finding(OK, "rest", f"slurmrestd {rest.version} shows {count(len(shown), 'job')} in {1e3 * took:.0f} ms")
     if hidden:
-        says = f"slurmrestd hides {len(hidden)} of {len(before)} jobs from the token's user: is that an operator?"
+        says = (
+            f"slurmrestd hides {len(hidden)} of {count(len(before), 'job')} from the token's user: is that an operator?"
+        )
         yield Finding(WARNING, "rest", says, ("sacctmgr modify user NAME set AdminLevel=Operator",))
     if cannot := rest.version.cannot_write():
         yield Finding(NOTE, "rest", f"slurmrestd {rest.version} cannot write {', '.join(cannot)}; scontrol does")

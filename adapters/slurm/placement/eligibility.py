@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from ....formats.text import count
 from ....simulate.model.cluster import Cluster
 from ....simulate.model.snapshot import JobState
 from ..handed_over.ownership import (
@@ -270,7 +271,7 @@ class Eligibility:
             return job.submit, job.left_to_slurm or never
         if what is Ownership.HELD and self.is_wide(job):
             pause = self._site.settings.backfill_s
-            why = f"it needs {job.nodes} nodes and did not fit within {pause:g} s: Slurm reserves them"
+            why = f"it needs {count(job.nodes, 'node')} and did not fit within {pause:g} s: Slurm reserves them"
             return min(found, (self._cache.since.get(job.id, self.now) + pause, why))
         return found
 

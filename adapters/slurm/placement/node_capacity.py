@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from ....formats.text import count
 from ....simulate.model.cluster import Cluster
 from ....simulate.model.snapshot import NodeState
 from ..cache import TwoGenerationCache
@@ -99,7 +100,7 @@ def obstacle(
         rows = min(partition.rows for partition in chosen)
         return "" if in_rows([*own, job.cores], shared, rows) else f"{node.name} has no row of cores free"
     idle = node.cpus - node_load.cores if node.idle is None else min(node.idle, node.cpus - node_load.cores)
-    return f"{node.name} has {max(0, idle)} cores free" if oversubscribed and job.cores > idle else ""
+    return f"{node.name} has {count(max(0, idle), 'core')} free" if oversubscribed and job.cores > idle else ""
 
 
 def in_rows(sizes: Iterable[int], cores: int, rows: int) -> bool:

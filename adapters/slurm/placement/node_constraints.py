@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
+from ....formats.text import count
 from ..cache import TwoGenerationCache
 from ..records import SlurmJob, SlurmNode
 
@@ -90,6 +91,6 @@ def understood(expression: str) -> bool:
 def obstacle(job: SlurmJob, places: frozenset[str], nodes: tuple[str, ...]) -> str:
     """Return why the job must not be pinned to `nodes`, or ""."""
     if len(set(nodes)) != job.nodes or len(nodes) != job.nodes:
-        return f"it asks for {job.nodes} nodes, not {len(nodes)}"
+        return f"it asks for {count(job.nodes, 'node')}, not {len(nodes)}"
     outside = sorted(set(nodes) - places)
     return f"Slurm would not run it on {', '.join(outside)}" if outside else ""

@@ -12,6 +12,7 @@ import os
 import re
 from collections.abc import Callable, Sequence
 
+from ....formats.text import count
 from ...base import AdapterError, inherited
 from ...run_command import run_command
 
@@ -105,5 +106,5 @@ def readable(command: str, stderr: str, *, last: bool = False) -> str:
     ]
     kept = [*dict.fromkeys(filter(None, lines[-1:] if last else lines))]
     if len(kept) > MOST_LINES:
-        kept[1 : 2 - MOST_LINES] = [f"... {len(kept) - MOST_LINES + 1} more lines ..."]
+        kept[1 : 2 - MOST_LINES] = [f"... {count(len(kept) - MOST_LINES + 1, 'more line')} ..."]
     return "; ".join(kept)

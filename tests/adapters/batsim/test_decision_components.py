@@ -163,6 +163,4 @@ def test_a_walltime_that_is_0_in_messages_is_warned_of(
     command = f"{sys.executable} {Path(__file__).with_name(FCFS[4])} {endpoint}"
     assert main(["simulate", "w.json", "--edc", endpoint, "--edc-command", command]) == 0
     said = " ".join(capsys.readouterr().err.split())
-    assert (
-        "job j7: a walltime of 1e-07 s, which messages have as 0.000000, like 1 others; batsched aborts on it" in said
-    )
+    assert "job j7: a walltime of 1e-07 s, which messages have as 0.000000, like 1 other; batsched aborts on it" in said

@@ -172,7 +172,7 @@ def test_matrices_are_added_as_by_the_reference(
     [
         (HOMOGENEOUS, {"mapping": {"0": 0}}, "mapping: it names the ranks 0"),
         (HOMOGENEOUS, {"mapping": {"0": 0, "1": 2}}, "rank 1 is on host 2 of 2"),
-        (HOMOGENEOUS, {"alloc": "0"}, "it is given 1 resources"),
+        (HOMOGENEOUS, {"alloc": "0"}, "it is given 1 resource"),
         ({"type": "data_staging", "nb_bytes": 1, "from": "one", "to": "qfs"}, {}, "'one' is missing"),
         ({"type": "data_staging", "nb_bytes": 1, "from": "pfs", "to": "qfs"}, {"storage_mapping": {"pfs": 3}}, "is 3"),
         ({"type": "delay", "delay": 1}, {"additional_io_job": {"alloc": "0-1 4", "profile_name": "io"}}, "be merged"),

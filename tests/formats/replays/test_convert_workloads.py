@@ -157,4 +157,4 @@ def test_only_numeric_fields_become_swf_columns(tmp_path: Path, value: Any) -> N
 
 def test_an_unknown_machine_size_stays_unknown(tmp_path: Path) -> None:
     jobs = replace(read_swf(trace(tmp_path, [(0, 1.0, 2.0, 1, -1)])), machine=None)
-    assert "MaxProcs" not in dump_swf(jobs) and swf_to_batsim(jobs, "").what == "1 jobs"
+    assert "MaxProcs" not in dump_swf(jobs) and swf_to_batsim(jobs, "").what == "1 job"

@@ -278,7 +278,7 @@ def first(now: QueueView) -> Any:
             lambda now: [Reject(job) for job in now.waiting],
             "policy mine: job 'a': it is never started: policy mine rejects it",
         ),
-        (lambda now: [], "it waits forever, like 1 others: nothing runs"),
+        (lambda now: [], "it waits forever, like 1 other: nothing runs"),
         (lambda now: [Start(first(now)), Start(first(now))], "it is already running"),
         (lambda now: [Wake(0.0)], "invalid Wake(0.0)"),
         (lambda now: [7], "invalid decision 7"),

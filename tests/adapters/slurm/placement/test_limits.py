@@ -48,7 +48,7 @@ def test_a_recorded_partition() -> None:
         ({"AllowAccounts=ALL": "AllowAccounts=teaching,other"}, "account research"),
         ({"AllowQos=ALL": "AllowQos=normal"}, "QOS high"),
         ({"MaxTime=00:05:00": "MaxTime=00:04:59"}, "min at most"),
-        ({"MinNodes=0": "MinNodes=2"}, "1 nodes"),
+        ({"MinNodes=0": "MinNodes=2"}, "1 node"),
         ({"ReqResv=NO": "ReqResv=YES"}, "reservation"),
     ],
 )

@@ -155,7 +155,7 @@ def test_invalid_decisions_are_rejected(decide: Callable[[QueueView], Any], why:
         ([(3, 4)], "invalid resources 3 to 4 (allowed: pairs of first and last, 2 resources in all, from 0 to 3)"),
         ([(-1, 0)], "invalid resources -1 to 0"),
         ([(3, 2)], "invalid resources 3 to 2"),
-        ([(2, 2)], "it is given 1 resources (allowed: 2, the size it asks for)"),
+        ([(2, 2)], "it is given 1 resource (allowed: 2, the size it asks for)"),
         ([2, 3], "its resources are [2, 3]"),
         ("2-3", "its resources are '2-3'"),
         (7, "its resources are 7"),

@@ -318,7 +318,7 @@ def test_a_bound_goes_with_every_order_and_with_decisions_that_take_time(order: 
 
 def test_what_cannot_be_replayed_is_said() -> None:
     endless = workload([(0.0, 5.0, math.inf, 1, 0, 0)])
-    with pytest.raises(ConfigError, match=r"it has no walltime to plan with \(1 of 1 jobs\).*--runtimes actual"):
+    with pytest.raises(ConfigError, match=r"it has no walltime to plan with \(1 of 1 job\).*--runtimes actual"):
         replay_on_nodes(endless, lab(), parse("mom"))
     assert replay_on_nodes(endless, lab(), parse("slf")).finish_time.tolist() == [5.0]
     assert replay_on_nodes(endless, lab(), parse("mom"), run_times="actual").finish_time.tolist() == [5.0]
