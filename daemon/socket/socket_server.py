@@ -233,12 +233,7 @@ class Server:
 
     def receive(self) -> bool:
         """Go on with all connections without blocking; return whether a question about the cluster waits."""
-        end = time.monotonic() + LONGEST_S
-        for key, _ in self._selector.select(0.0):
-            if key.data is None:
-                self._accept(end)
-            else:
-                self._go_on(key.data)
+        self._receive(time.monotonic() + LONGEST_S)
         self._expire()
         return any(each.request is not None and each.request["do"] in _QUESTIONS for each in self._complete)
 
@@ -253,7 +248,17 @@ class Server:
             self._complete.remove(least)
             self._answer(least)
             answered += 1
+            if least.steps is not None:
+                self._receive(end)  # a short request passes a long one
         return answered
+
+    def _receive(self, end: float) -> None:
+        """Go on with all connections without blocking; accept none after `end`, monotonic seconds."""
+        for key, _ in self._selector.select(0.0):
+            if key.data is None:
+                self._accept(end)
+            else:
+                self._go_on(key.data)
 
     def _accept(self, end: float) -> None:
         for _ in range(MOST_AT_ONCE):
@@ -278,6 +283,7 @@ class Server:
                 self._refuse(connection, "the daemon has too many connections", 503)
             else:
                 self._selector.register(channel, selectors.EVENT_READ, connection)
+                self._go_on(connection)  # mostly the request is here: it does not wait for another round
             if time.monotonic() > end:
                 return
 
@@ -343,6 +349,10 @@ class Server:
         return None
 
     def _refuse(self, connection: _Connection, error: str, code: int = 400) -> None:
+        with suppress(OSError):
+            connection.channel.recv(
+                2**16
+            )  # a close with unread data would reset the connection before the reply is read
         self._reply(connection, refusal(error, code))
 
     def _reply(self, connection: _Connection, reply: dict[str, Any]) -> None:
