@@ -352,7 +352,7 @@ class Server:
         with suppress(OSError):
             connection.channel.recv(
                 2**16
-            )  # a close with unread data would reset the connection before the reply is read
+            )  # else a close resets the connection before the reply is read
         self._reply(connection, refusal(error, code))
 
     def _reply(self, connection: _Connection, reply: dict[str, Any]) -> None:
