@@ -71,6 +71,7 @@ def replay_under(
                 jobs, cluster, cast("OnNodes | Easy | Strict", policy), run_times=run_times, seed=seed,
                 decision_time=decision_time, **show,
             )  # fmt: skip
+        assert not isinstance(policy, OnNodes), "it is compiled"
         return replay_queue_on_nodes(
             jobs, cluster, policy, run_times=run_times, seed=seed, decision_time=decision_time, **show
         )
