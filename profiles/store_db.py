@@ -23,7 +23,8 @@ from ..simulate.errors import ConfigError
 from ..trust import prepare_database
 
 log = logging.getLogger("pilotfish.profiles")
-Row, Value = TypeVar("Row", bound=tuple[Any, ...]), TypeVar("Value")
+Row = TypeVar("Row", bound=tuple[Any, ...])
+Value = TypeVar("Value")
 APPLICATION_ID = 0x70666973  # "pfis"
 VERSION = 1
 _LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
