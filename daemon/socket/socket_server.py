@@ -349,10 +349,8 @@ class Server:
         return None
 
     def _refuse(self, connection: _Connection, error: str, code: int = 400) -> None:
-        with suppress(OSError):
-            connection.channel.recv(
-                2**16
-            )  # else a close resets the connection before the reply is read
+        with suppress(OSError):  # else a close resets the connection before the reply is read
+            connection.channel.recv(2**16)
         self._reply(connection, refusal(error, code))
 
     def _reply(self, connection: _Connection, reply: dict[str, Any]) -> None:

@@ -434,6 +434,7 @@ def test_what_the_service_needs_is_loaded_before_the_socket_opens(tmp_path, monk
 
     def load_loops(names, *arguments):
         loaded.append((names, (tmp_path / "s").exists()))
+        signal.raise_signal(signal.SIGTERM)
         return False
 
     monkeypatch.setattr(service, "load_loops", load_loops)
