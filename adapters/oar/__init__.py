@@ -124,7 +124,7 @@ def discover() -> tuple[Cluster, tuple[str, ...]]:
 
 
 def queue_names(*, timeout_s: float = 15.0, **options: Any) -> list[str]:
-    """Return the names of OAR's queues. Raises AdapterError.
+    """Return the names of the queues in which OAR has jobs; oarstat shows no others. Raises AdapterError.
 
     Args:
         timeout_s: Time limit of the command, seconds.
@@ -133,7 +133,7 @@ def queue_names(*, timeout_s: float = 15.0, **options: Any) -> list[str]:
     from .commands import OarCommands
     from .records.oarstat import Oarstat
 
-    return sorted(Oarstat(OarCommands(timeout_s)).world().queues)
+    return sorted({job.queue for job in Oarstat(OarCommands(timeout_s)).world().jobs})
 
 
 def with_queues(options: Mapping[str, Any], queues: Sequence[str], folder: Path) -> dict[str, Any]:

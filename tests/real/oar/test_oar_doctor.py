@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import time
 from collections.abc import Mapping
@@ -170,3 +171,18 @@ def test_the_command_line_knows_this_oar(oar: OarCluster, shim: Shim, configured
     assert f"place {job} 127.0.1." in shown.stdout or oar.jobs()[job][0] != "Waiting"
     assert not shim.file.exists()
     assert pilotfish("doctor", "--config", "pilotfish.yaml").returncode in (0, 1)
+
+
+def test_a_queue_is_planned_as_if_it_were_handed_over(oar: OarCluster, shim: Shim) -> None:
+    oar.run("oarnodesetting", "-s", "Absent", "--sql", "state = 'Alive'")  # so that nothing starts
+    job = oar.submit("true", "-q", "default", "-l", "/core=1,walltime=0:01:00")
+    oar.run("oarnodesetting", "-s", "Alive", "--sql", "state = 'Absent'")
+    oar.until(lambda: oar.sql("select count(*) from resources where state <> 'Alive'") == "0", "the nodes")
+    printed = pilotfish("plan", "--adapter", "oar", "--as-if-handed-over", "default", "--json")
+    assert printed.returncode == 0, printed.stderr
+    plan = json.loads(printed.stdout)
+    assert plan["as_if_handed_over"] == ["default"]
+    assert plan["handed_over"] == 1 or oar.jobs()[job][0] != "Waiting"
+    wrong = pilotfish("plan", "--adapter", "oar", "--as-if-handed-over", "defaults")
+    assert wrong.returncode != 0 and "did you mean 'default'?" in " ".join(wrong.stderr.split())
+    assert not shim.file.exists()
