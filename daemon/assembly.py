@@ -53,6 +53,7 @@ def assemble(
     *,
     planner: Planner = simulate_plan,
     stopping: Callable[[], bool] = lambda: False,
+    breathe: Callable[[], None] = lambda: None,
     recheck_s: float = 1.0,
     profiles: GivenProfiles | None = None,
     drift: ProfileDrift | None = None,
@@ -73,6 +74,7 @@ def assemble(
         clock: seconds, monotonic, for durations only.
         planner: makes a plan; the simulator by default.
         stopping: whether the daemon is about to stop; ends a search.
+        breathe: called between two simulated runs of a plan.
         recheck_s: seconds until a plan that has drifted is made again.
         profiles: replace default profiles; None = plan with the profiles that jobs came with.
         drift: watches the errors of profiles; None = no profile is ever learned again.
@@ -103,8 +105,9 @@ def assemble(
     for policy in (options.policy, guard.fallback):
         metrics.expect_policy(policy)
     guarded = GuardedPlanner(
-        forecasts, options, trigger, metrics, tracker.isolation, clock, latency, kept, switcher, planner, stopping
-    )
+        forecasts, options, trigger, metrics, tracker.isolation, clock, latency, kept, switcher, planner, stopping,
+        breathe,
+    )  # fmt: skip
     watching = (
         kept,
         latency,

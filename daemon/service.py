@@ -65,6 +65,7 @@ from .socket.socket_server import Server
 from .state.journal import Journal, JournalError
 from .state.journal_db import copy_database
 from .systemd import beat, in_journal, notify, set_up_logging, stop_beating
+from .timing.breathing import Breathing
 from .timing.cadence import IDLE_COUNT_S, Cadence
 from .timing.next_look import NextLook
 from .timing.pruning import Pruning
@@ -181,6 +182,7 @@ class Service:
             clock=time.monotonic,
             planner=self._planner,
             stopping=lambda: self._stop,
+            breathe=Breathing(lambda: self._server.serve(later=("reload",)), time.monotonic),
             profiles=profiles,
             drift=self._drift,
             observers=lambda tracker: self._observers(stack, profiles, tracker),

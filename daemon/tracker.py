@@ -300,9 +300,9 @@ class JobTracker:
                     self.queue.dirty[entry.key] = entry
         actions: list[Action] = [Release(key, why) for key, why in released.items() if problem.startable[key].held]
         for start, planned in starts(plan, problem):
-            if start.key in released:
-                continue
             entry = problem.startable[start.key]
+            if start.key in released or not entry.waiting:  # its user has cancelled it during the plan
+                continue
             planned = self._corrected(planned, entry)
             speed = self.forecasts.speeds.of(planned.nodes)
             entry.forecast = forecast = JobForecast.of(planned, snapshot.time, speed)

@@ -65,6 +65,7 @@ def simulate_plan(problem: Problem, cluster: Cluster, options: Options) -> Plan:
         seed=options.seed,
         budget=options.budget,
         should_stop=options.should_stop,
+        breathe=options.breathe,
         underway=problem.running,
         available=available,
         explanation_runs=RUNNER_UP_BUDGET // max(len(problem.workflow.jobs), 1),
@@ -100,6 +101,7 @@ class GuardedPlanner:
         switcher: knows the power states of nodes.
         make_plan: the planner.
         stopping: whether the daemon is about to stop; ends a search.
+        breathe: called between two simulated runs, so that clients are answered during a plan.
     """
 
     forecasts: ForecastErrors
@@ -113,6 +115,7 @@ class GuardedPlanner:
     switcher: NodeSwitcher
     make_plan: Planner = simulate_plan
     stopping: Callable[[], bool] = lambda: False
+    breathe: Callable[[], None] = lambda: None
     released: Mapping[str, str] = field(default_factory=dict)  #: why jobs of the last plan are not placed, by key
     _failures: set[str] = field(default_factory=set)
     _hopeless: bool = False
@@ -166,7 +169,8 @@ class GuardedPlanner:
             began = self.clock()
             limit = self._limit(began)
             options = dataclasses.replace(
-                self.options, policy=policy, objective=objective, should_stop=limit, latency_s=self.latency.gap_s,
+                self.options, policy=policy, objective=objective, should_stop=limit,
+                breathe=self.breathe, latency_s=self.latency.gap_s,
                 all_late=self.latency.of_all, now=now, kept=self.kept.kept,
                 power=self.switcher.power(snapshot) if switches_nodes(policy) else None,
             )  # fmt: skip
@@ -193,7 +197,9 @@ class GuardedPlanner:
         """Return why the fallback policy cannot plan a problem, or ""."""
         deadline = self.clock() + (self.options.time_limit or math.inf)
         policy, cut = self.forecasts.guard.fallback, (lambda: self.clock() > deadline)
-        options = dataclasses.replace(self.options, policy=policy, objective="makespan", should_stop=cut)
+        options = dataclasses.replace(
+            self.options, policy=policy, objective="makespan", should_stop=cut, breathe=self.breathe
+        )
         try:
             self.make_plan(problem, cluster, options)
         except Exception as error:  # as in `_attempt`

@@ -169,17 +169,17 @@ class PlanCache:
     def __init__(self, adapter: Adapter, clock: Callable[[], float]) -> None:
         self._adapter, self._clock = adapter, clock
         self._plan: FixedPlan | None = None
-        self._served = self.interrupted = False
+        self._served = self._void = self.interrupted = False
 
     def store(self, plan: Plan, problem: Problem) -> None:
-        """Follow this plan, the result of a whole search, from now on."""
-        self.drop()
-        if plan.evaluations > 1:
+        """Follow this plan, the result of a whole search, from now on, unless news has made it void already."""
+        self._plan, self._served = None, False
+        if plan.evaluations > 1 and not self._void:
             self._plan = FixedPlan("", plan, problem.workflow, self._clock, began=self._clock())
 
     def drop(self) -> None:
-        """Forget the plan."""
-        self._plan, self._served, self.interrupted = None, False, False
+        """Forget the plan; the one that is being searched for is void, too."""
+        self._plan, self._served, self._void = None, False, True
 
     def next(self, problem: Problem, cluster: Cluster, options: Options, events: Sequence[JobEvent]) -> Plan | None:
         """Return the plan moved to the present; None if it starts nothing now or is void.
@@ -190,12 +190,12 @@ class PlanCache:
             options: how to plan; another policy than the plan's voids it.
             events: what happened since the plan was made or last followed.
         """
-        self.interrupted = False
+        self._void = self.interrupted = False
         if self._plan is None or not events:
             return None
         as_forecast = all(event.entry.state in (JobState.RUNNING, JobState.COMPLETED) for event in events)
         if not as_forecast or self._plan.plan.policy != options.policy:
-            self.drop()
+            self._plan, self._served = None, False
             return None
         plan = self._plan(problem, cluster, options)
         self._served = bool(starts(plan, problem))

@@ -6,7 +6,9 @@ other than a job of ours keeps from starting; so neither delays the others.
 
 Rule of the shortlist: the first jobs in the order of service (by submission and file, each after its predecessors), and
 as many of the jobs that may start now, taken in turns from each shape, so that neither a long chain in front nor jobs
-too large for a node keep the others out. The rest is planned as these start. Up to that many jobs, all are considered.
+too large for a node keep the others out. The rest is planned as these start. Up to that many jobs, all are considered,
+but jobs of several nodes that leave room for others there only on SHARED nodes in all: they all slow each other, and a
+simulated run takes time with the square of their nodes.
 """
 
 from __future__ import annotations
@@ -36,6 +38,8 @@ ALMOST_DONE = 0.989
 OVERDUE_SHARE = 0.1
 #: More jobs make a search take seconds and improve nothing about the next hour.
 WINDOW = 256
+#: Nodes of the waiting jobs of several nodes that share them; 1,024 take 0.1 s a run, 4,096 take 1 s.
+SHARED = 1024
 #: Least weight of a job among others; the site's priorities may differ by any factor.
 LIGHTEST = 0.1
 
@@ -46,6 +50,7 @@ class Options:
 
     Args:
         time_limit: of a search, seconds; becomes `should_stop` when it begins.
+        breathe: called before each simulated run of a plan.
         window: the most waiting jobs to consider, None = all.
         latency_s: how much later than its nodes are free a job starts that was handed over, seconds; `all_late`: any
             job, also one of ours.
@@ -60,6 +65,7 @@ class Options:
     budget: int | None = None
     time_limit: float | None = None
     should_stop: Callable[[], bool] | None = None
+    breathe: Callable[[], None] | None = None
     window: int | None = None
     place_all: bool = False
     latency_s: float = 0.0
@@ -275,7 +281,8 @@ def build_problem(
             stuck[entry.key] = reason
         else:
             waiting.append(entry)
-    chosen, beyond = _shortlisted(waiting, placed, queue, window)
+    cores = max((kind.cores for kind in snapshot.cluster.types), default=1)
+    chosen, beyond = _shortlisted(waiting, placed, queue, window, cores)
     startable = {e.key: e for e in chosen if queue.ready(e) and e.not_before <= snapshot.time}
     planned = {entry.key for entry in chosen}
     jobs = []
@@ -369,18 +376,24 @@ def _progress(
 
 
 def _shortlisted(
-    waiting: Sequence[Entry], placed: Collection[str], queue: Queue, most: int | None
+    waiting: Sequence[Entry], placed: Collection[str], queue: Queue, most: int | None, cores: int
 ) -> tuple[list[Entry], bool]:
     """Return the waiting jobs to plan, in the order given, and whether others are left out. O(jobs + edges).
 
-    A job is left out if a predecessor is neither waiting here, nor `placed` on its nodes, nor completed.
+    A job is left out if a predecessor is neither waiting here, nor `placed` on its nodes, nor completed; `cores` are
+    those of the largest node.
     """
     position = {entry.key: i for i, entry in enumerate(waiting)}
     blockers = [sum(other.key not in placed for other in queue.unmet(entry)) for entry in waiting]
     ready = [i for i, count in enumerate(blockers) if count == 0]
-    heap, taken = ready.copy(), set[int]()
+    heap, taken, shared, beyond = ready.copy(), set[int](), 0, False
     while heap and (most is None or len(taken) < most):
         i = heappop(heap)
+        nodes = _shared_nodes(waiting[i], cores)
+        if most is not None and shared and nodes and shared + nodes > SHARED:
+            beyond = True
+            continue
+        shared += nodes
         taken.add(i)
         workflow = waiting[i].workflow
         for name in queue.submissions[workflow].successors.get(waiting[i].job.id, ()):
@@ -390,8 +403,18 @@ def _shortlisted(
                 if blockers[k] == 0:
                     heappush(heap, k)
     if heap and most is not None:
-        taken.update(_in_turns([i for i in ready if queue.ready(waiting[i])], waiting, most))
-    return [waiting[i] for i in sorted(taken)], bool(heap)
+        for i in _in_turns([i for i in ready if queue.ready(waiting[i])], waiting, most):
+            nodes = 0 if i in taken else _shared_nodes(waiting[i], cores)
+            if not (nodes and shared and shared + nodes > SHARED):
+                shared += nodes
+                taken.add(i)
+    return [waiting[i] for i in sorted(taken)], beyond or bool(heap)
+
+
+def _shared_nodes(entry: Entry, cores: int) -> int:
+    """Return the nodes on which a job of several nodes leaves room for others; 0 for any other job."""
+    nodes, threads, _, _ = entry.shape
+    return nodes if nodes > 1 and threads < cores else 0
 
 
 def _in_turns(ready: Sequence[int], waiting: Sequence[Entry], most: int) -> list[int]:

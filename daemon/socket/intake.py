@@ -15,7 +15,7 @@ from ...simulate.errors import InvalidJobError
 from ...simulate.model.capacity import EmptyNodes
 from ...simulate.model.cluster import Cluster
 from ...simulate.model.job import Workflow
-from ..codec import asked_for, check_submitted, decode_stored, new_id
+from ..codec import asked_for, check_submitted, decode_stored, encode, new_id
 from ..learning.job_profiles import GivenProfiles, profile_of
 from ..loop import Cycle
 from ..state.journal import Journal
@@ -82,7 +82,9 @@ class Intake:
         yield
         self._check_fits(workflow)
         yield
-        return self._accept(workflow, asked, key, peer)
+        definition = encode(workflow)
+        yield
+        return self._accept(workflow, definition, asked, key, peer)
 
     def _check_quotas(self, peer: Peer, workflow: Workflow | None) -> None:
         jobs = workflow.jobs if workflow else ()
@@ -101,7 +103,9 @@ class Intake:
             if reason := obstacles[shape]:
                 raise InvalidJobError(f"{workflow.name}: job {job.id!r} can never run here: {reason}")
 
-    def _accept(self, workflow: Workflow, asked: Workflow, key: str | None, peer: Peer) -> dict[str, Any]:
+    def _accept(
+        self, workflow: Workflow, definition: str, asked: Workflow, key: str | None, peer: Peer
+    ) -> dict[str, Any]:
         """Write a checked workflow to the journal and the queue; one that the key names already is there."""
         if key is not None and (known := self._journal.submitted_as(key, peer.uid)):
             if asked_for(decode_stored(known[1])) != asked_for(asked):
@@ -111,7 +115,7 @@ class Intake:
         submitted = self._tracker.now or time.time()
         submission = Submission(new_id(workflow.name), workflow, submitted, owner=peer.uid)
         self._journal.note_request(peer, submitted, "submit", submission.id)
-        self._journal.submit(submission, key)  # last: what the journal has is run after a restart
+        self._journal.submit(submission, key, definition)  # last: what the journal has is run after a restart
         self._tracker.add(submission)
         return {
             "id": submission.id, "jobs": len(workflow.jobs), "again": False, "warnings": list(workflow.warnings),

@@ -154,7 +154,7 @@ class Requests:
             active, chosen = self._tracker.queue.submissions, shown.chosen
             ended = [
                 id
-                for id, owner in self._journal.recent(RECENT).items()
+                for id, owner in self._journal.recent(RECENT, peer.uid).items()
                 if id not in active and chosen.named(id) and shown.of_owner(owner)
             ]
             present = [each for each in active.values() if shown.has(each)]
@@ -316,7 +316,7 @@ class Requests:
         """Return a workflow; one that the user may not see is not there. Raises InvalidJobError."""
         found = self._tracker.queue.submissions.get(workflow) or self._documents.ended(workflow)
         if found is None or not (found.offered or self._access.sees(peer, found.owner)):
-            recent = self._journal.recent(RECENT).items()
+            recent = self._journal.recent(RECENT, peer.uid).items()
             known = [id for id, owner in recent if self._access.sees(peer, owner)]
             named = [key for key in known if key.rpartition(".")[0] == workflow]
             alive = [key for key in self._tracker.queue.submissions if key in named]

@@ -17,7 +17,7 @@ import socket
 import stat
 import time
 from collections import Counter
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Container, Generator
 from contextlib import suppress
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
@@ -226,10 +226,14 @@ class Server:
             for descriptor in others:
                 self._selector.unregister(descriptor)
 
-    def serve(self) -> int:
-        """Go on with all connections, and answer requests, without blocking; return how many were answered."""
+    def serve(self, *, later: Container[str] = ()) -> int:
+        """Go on with all connections, and answer requests, without blocking; return how many were answered.
+
+        Args:
+            later: the requests that wait.
+        """
         self.receive()
-        return self.answer()
+        return self.answer(later=later)
 
     def receive(self) -> bool:
         """Go on with all connections without blocking; return whether a question about the cluster waits."""
@@ -237,14 +241,20 @@ class Server:
         self._expire()
         return any(each.request is not None and each.request["do"] in _QUESTIONS for each in self._complete)
 
-    def answer(self) -> int:
+    def answer(self, *, later: Container[str] = ()) -> int:
         """Answer requests that have arrived; return how many.
 
         At most MOST_AT_ONCE are answered, and none after LONGEST_S, so that a flood of requests does not stop cycles.
+
+        Args:
+            later: the requests that wait.
         """
         end, answered = time.monotonic() + LONGEST_S, 0
-        while self._complete and answered < MOST_AT_ONCE and time.monotonic() < end:
-            least = min(self._complete, key=lambda each: self._spent.get(each.peer.uid, 0.0))
+        while answered < MOST_AT_ONCE and time.monotonic() < end:
+            waiting = [each for each in self._complete if each.request is None or each.request["do"] not in later]
+            if not waiting:
+                break
+            least = min(waiting, key=lambda each: self._spent.get(each.peer.uid, 0.0))
             self._complete.remove(least)
             self._answer(least)
             answered += 1

@@ -27,7 +27,7 @@ from . import journal_rows
 from .damage import REAL, TEXT, UNREADABLE, WHOLE, Damage, checked, json_object, kinds_of, optional, text_of
 from .handed_over import handed_over
 from .journal_db import identity, open_copy, open_file, unusable
-from .journal_rows import JOB_COLUMNS, SAVE, STORY_COLUMNS, SUMMARY_COLUMNS
+from .journal_rows import FORECASTS, JOB_COLUMNS, NAMED, RECENT, SAVE, STORY_COLUMNS, SUMMARY_COLUMNS, WITH_JOB
 from .pending_usage import PendingUsage
 from .queue import Entry, Queue, Submission
 from .recorded_outcome import recorded_outcome
@@ -45,14 +45,6 @@ JOB_BYTES = 500
 _HANDED_OVER = ""
 _OLD_HANDED_OVER = (
     "SELECT workflow, job FROM jobs JOIN workflows ON id = workflow WHERE definition = ? AND jobs.finish_time < ?"
-)
-#: With the record of each job's last choice.
-_FORECASTS = (
-    "SELECT workflow || '/' || job, finish_time, forecast_finish - forecast_start, finish_time - start_time, since,"
-    " forecast_start,"
-    " (SELECT data FROM story WHERE key = workflow || '/' || job AND kind = 'chosen' ORDER BY story.id DESC LIMIT 1)"
-    " FROM jobs WHERE state = ? AND forecast_start IS NOT NULL AND start_time IS NOT NULL AND finish_time >= start_time"
-    " ORDER BY finish_time DESC LIMIT ?"
 )
 
 
@@ -125,15 +117,16 @@ class Journal:
                 self._db.execute("ROLLBACK")
             raise
 
-    def submit(self, submission: Submission, idempotency_key: str | None) -> None:
+    def submit(self, submission: Submission, idempotency_key: str | None, definition: str = "") -> None:
         """Write a new workflow and its jobs, all or nothing. Raises JournalError.
 
         Args:
             submission: the workflow.
             idempotency_key: chosen by the user, of whom it is unique; None = none.
+            definition: the encoded workflow, if it is known.
         """
         with self._transaction() as run:
-            _insert(run, submission, encode(submission.workflow), idempotency_key)
+            _insert(run, submission, definition or encode(submission.workflow), idempotency_key)
             self._db.executemany(SAVE, map(journal_rows.row_of, submission.entries.values()))
 
     def keep_handed_over(self, name: str, time: float) -> None:
@@ -291,9 +284,14 @@ class Journal:
     def _damaged(self, error: Exception) -> ConfigError:
         return unusable(self.path, sqlite3.DatabaseError(str(error)))
 
-    def recent(self, limit: int) -> dict[str, int | None]:
-        """Return the ids of the last `limit` workflows, the newest last, ended or not, each with its owner."""
-        return self._owners(self._read("SELECT id, owner FROM workflows ORDER BY number DESC LIMIT ?", (limit,))[::-1])
+    def recent(self, limit: int, owner: int | None = None) -> dict[str, int | None]:
+        """Return the ids of workflows, the newest last, ended or not, each with its owner.
+
+        Args:
+            limit: so many of all, and so many of the owner.
+            owner: uid of a user, whose workflows others cannot displace; None: no user.
+        """
+        return self._owners(self._read(RECENT, (limit, owner, limit))[::-1])
 
     def _owners(self, rows: Iterable[tuple[Any, ...]]) -> dict[str, int | None]:
         def owned(row: tuple[Any, ...]) -> tuple[str, int | None]:
@@ -333,9 +331,11 @@ class Journal:
         return next(iter(self.damage.readable("jobs", rows, self._handed_over_entry)), None)
 
     def workflows_with(self, job: str) -> dict[str, int | None]:
-        """Return the ids of the workflows that have a job of that id, the newest first, each with the job's owner."""
-        query = "SELECT id, coalesce(jobs.owner, workflows.owner) FROM workflows JOIN jobs ON workflow = id"
-        return self._owners(self._read(f"{query} WHERE job = ? ORDER BY number DESC", (job,)))
+        """Return the ids of the workflows that have a job of that id, the newest first, each with the job's owner.
+
+        Of the workflows that have ended, only the last NAMED are looked through.
+        """
+        return self._owners(self._read(WITH_JOB, (NAMED, job)))
 
     def records(self, key: str) -> list[dict[str, Any]]:
         """Return all records of a job, in order."""
@@ -354,7 +354,7 @@ class Journal:
 
         A job that ended before it began, by a clock that was set back, is left out.
         """
-        rows = self._read(_FORECASTS, (str(JobState.COMPLETED), most))
+        rows = self._read(FORECASTS, (str(JobState.COMPLETED), most))
         return self.damage.readable("story", reversed(rows), lambda row: recorded_outcome(*row))
 
     def queued(self, most: int) -> list[QueueRecord]:

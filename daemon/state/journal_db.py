@@ -54,7 +54,7 @@ def _version_of(path: Path) -> tuple[int, ...] | None:
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
-VERSION = 10
+VERSION = 11
 _SCHEMA = """
 CREATE TABLE workflows (
     id TEXT PRIMARY KEY, number INTEGER UNIQUE, name TEXT, idempotency_key TEXT UNIQUE, definition TEXT NOT
@@ -94,6 +94,10 @@ CREATE TABLE kept (name TEXT PRIMARY KEY, state TEXT NOT NULL) WITHOUT ROWID;
 -- read without the definitions, which can be large
 CREATE INDEX owned ON workflows (owner, size);
 CREATE INDEX newest ON workflows (number, id, owner);
+CREATE INDEX newest_of ON workflows (owner, number);
+CREATE INDEX alive ON workflows (id) WHERE finish_time IS NULL;
+-- of jobs with a forecast, the last to end
+CREATE INDEX ended ON jobs (state, finish_time) WHERE forecast_start IS NOT NULL;
 """
 
 

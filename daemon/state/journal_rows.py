@@ -112,6 +112,30 @@ STORY_COLUMNS = "id, time, cycle, kind, text, data"
 _STORY_KINDS = (WHOLE, REAL, optional(WHOLE), TEXT, TEXT, optional(TEXT))
 SUMMARY_COLUMNS = "id, name, owner, state, submit_time, finish_time"
 _SUMMARY_KINDS = (TEXT, TEXT, optional(WHOLE), TEXT, REAL, optional(REAL))
+#: The last workflows, in which a job is found by its id alone.
+NAMED = 1000
+#: The last workflows of all, and of a user.
+RECENT = (
+    "SELECT id, owner FROM workflows WHERE number IN ("
+    "SELECT number FROM (SELECT number FROM workflows ORDER BY number DESC LIMIT ?) UNION "
+    "SELECT number FROM (SELECT number FROM workflows WHERE owner = ? ORDER BY number DESC LIMIT ?)"
+    ") ORDER BY number DESC"
+)
+#: Workflows with a job, of those that have not ended and the last ones.
+WITH_JOB = (
+    "WITH here AS (SELECT id FROM (SELECT id FROM workflows ORDER BY number DESC LIMIT ?)"
+    " UNION SELECT id FROM workflows WHERE finish_time IS NULL)"
+    " SELECT workflows.id, coalesce(jobs.owner, workflows.owner) FROM here CROSS JOIN jobs CROSS JOIN workflows"
+    " ON jobs.workflow = here.id AND workflows.id = here.id WHERE job = ? ORDER BY number DESC"
+)
+#: With the record of each job's last choice.
+FORECASTS = (
+    "SELECT workflow || '/' || job, finish_time, forecast_finish - forecast_start, finish_time - start_time, since,"
+    " forecast_start,"
+    " (SELECT data FROM story WHERE key = workflow || '/' || job AND kind = 'chosen' ORDER BY story.id DESC LIMIT 1)"
+    " FROM jobs WHERE state = ? AND forecast_start IS NOT NULL AND start_time IS NOT NULL AND finish_time >= start_time"
+    " ORDER BY finish_time DESC LIMIT ?"
+)
 
 
 def story_record(row: tuple[Any, ...]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
 
 from ..errors import ConfigError
 from ..model.cluster import Cluster
@@ -42,6 +43,7 @@ def plan(
     seed: int = 0,
     budget: int | None = None,
     should_stop: Callable[[], bool] | None = None,
+    breathe: Callable[[], None] | None = None,
     underway: Sequence[RunningJob] = (),
     done: Collection[str] = (),
     available: Collection[str] | None = None,
@@ -66,6 +68,7 @@ def plan(
         seed: of all random choices.
         budget: evaluations that `lookahead` may use; None = by size.
         should_stop: called now and then by `lookahead`; True cuts the search short, and the plan says `truncated`.
+        breathe: called before each simulated run, so that the caller can do other work; changes no plan.
         underway: running jobs; they have start_time 0 in the plan.
         done: ids of jobs that have ended successfully; they are absent from the plan.
         available: names of nodes that take new jobs; None = all.
@@ -89,7 +92,8 @@ def plan(
     """
     _check_request(cluster, policy, objective)
     asked, explain = explain, explain and len(workflow.jobs) <= EXPLAINED_JOBS
-    simulation = Simulation(workflow, cluster, underway=underway, done=done, available=available)
+    state = dict[str, Any](underway=underway, done=done, available=available, breathe=breathe)
+    simulation = Simulation(workflow, cluster, **state)
     bound = lower_bound(simulation) if bounded else 0.0
     ordered = isinstance(POLICIES[policy], QueueMapping)  # by what the site asked for, not by what it would gain
     judged = submitted and objective.kind in QUEUE_KINDS and not ordered
@@ -100,9 +104,7 @@ def plan(
     )  # fmt: skip
     searched = simulation
     if late and latency_s > 0.0 and policy == "lookahead":
-        searched = Simulation(
-            delayed(workflow, late, latency_s), cluster, underway=underway, done=done, available=available
-        )
+        searched = Simulation(delayed(workflow, late, latency_s), cluster, **state)
     mapped = POLICIES[policy](searched, request)
     own = simulation.world.jobs["finish"].copy() if judged else None  # of PLAIN: its run is the queue's own order
     plain = own if queue is None else queue.plain

@@ -7,7 +7,7 @@ is: copy, place, run on. Costs for J jobs, N nodes, E edges: build O(J + E + N),
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -48,6 +48,7 @@ class Simulation:
         done: ids of jobs that have ended successfully.
         available: names of the nodes that take jobs; None = all.
         by_hand: ids of jobs that are only started with `start`; like running jobs, they need not fit.
+        breathe: called before each run, and before each step of a run in steps; must not change this simulation.
 
     Raises:
         InvalidJobError: the workflow is malformed, or a job can never fit (named, with the reason).
@@ -62,8 +63,9 @@ class Simulation:
         done: Collection[str] = (),
         available: Collection[str] | None = None,
         by_hand: Collection[str] = (),
+        breathe: Callable[[], None] | None = None,
     ) -> None:
-        self.workflow, self.cluster = workflow, cluster
+        self.workflow, self.cluster, self._breathe = workflow, cluster, breathe
         template = template_of(cluster)
         shapes = Shapes(cluster)
         class_of = np.array([shapes.class_of(job) for job in workflow.jobs], np.int64)
@@ -208,6 +210,8 @@ class Simulation:
 
     def reset(self) -> None:
         """Go back to the beginning: one memory copy."""
+        if self._breathe is not None:
+            self._breathe()
         np.copyto(self.world.buffer, self._fresh)
 
     def follow(
@@ -320,6 +324,8 @@ class Simulation:
         now = float(self.world.clock["now"])
         if not now <= until < math.inf:
             raise InvariantError(f"cannot advance to {until:g} s: now is {now:g} s")
+        if self._breathe is not None:
+            self._breathe()
         self._ask(layout.ADVANCE, cutoff=until)
 
     @property

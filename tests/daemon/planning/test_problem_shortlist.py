@@ -7,7 +7,7 @@ import dataclasses
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotfish.daemon.planning.problem import build_problem
+from pilotfish.daemon.planning.problem import SHARED, build_problem
 from pilotfish.daemon.state.queue import Queue, Submission
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
 from pilotfish.simulate.model.job import DEFAULT_PROFILE, Job, Workflow
@@ -87,3 +87,13 @@ def test_a_successor_of_a_job_that_fits_nowhere_is_left_out():
     jobs = [job("big", memory=9e9), job("child", "big"), job("free")]
     assert ids(posed(jobs, None)) == ["free"]
     assert ids(posed([dataclasses.replace(one) for one in jobs], 2)) == ["free"]
+
+
+def test_jobs_that_share_many_nodes_are_planned_in_turns_and_others_pass_them():
+    wide = [Job(f"w{i}", DEFAULT_PROFILE, nodes=2, command=("true",)) for i in range(600)]
+    problem = posed([*wide, job("narrow")], 1000)
+    assert sum(one.nodes for one in problem.workflow.jobs if one.nodes > 1) == SHARED
+    assert ids(problem) == [*(f"w{i}" for i in range(SHARED // 2)), "narrow"] and problem.beyond
+    whole = dataclasses.replace(DEFAULT_PROFILE, groups=(dataclasses.replace(DEFAULT_PROFILE.groups[0], count=2),))
+    alone = posed([Job(f"w{i}", whole, nodes=2, command=("true",)) for i in range(600)], 1000)
+    assert len(alone.workflow.jobs) == 600 and not alone.beyond  # they share no node, so a run stays cheap

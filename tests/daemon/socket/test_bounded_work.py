@@ -5,6 +5,7 @@ them take 0.2 s. Loops inside of C functions are bounded by the bytes of a reque
 """
 
 import json
+import math
 import sys
 from dataclasses import replace
 
@@ -12,6 +13,7 @@ import pytest
 
 from pilotfish.daemon.config import QuotaConfig
 from pilotfish.daemon.learning.profile_learning import LearnedProfiles
+from pilotfish.daemon.planning.guarded_planner import simulate_plan
 from pilotfish.daemon.planning.problem import WINDOW
 from pilotfish.daemon.socket.ipc import LARGEST_BODY, Peer
 from pilotfish.simulate.model.job import DEFAULT_PROFILE
@@ -169,3 +171,89 @@ def test_text_that_is_not_read_costs_nothing(world):
         assert world.ask("submit", **arguments)[1] <= 2000
     for do, name in (("explain", "job"), ("cancel", "target"), ("status", "workflow"), ("status", "of_user")):
         assert world.ask(do, **{name: "x" * 30_000})[1] <= 2000
+
+
+class Breaths:
+    """Counts the calls between two moments of a plan at which clients can be answered; `at` does more at one of them."""
+
+    def __init__(self):
+        self.number, self.most, self.at, self.before = 0, 0, {}, 0
+
+    def watch(self, world):
+        world.bench.cycle.planner.make_plan, world.bench.cycle.planner.breathe = simulate_plan, self
+        with Calls() as self.calls:
+            (report,) = world.bench.run(1)
+            self()  # the rest of the cycle
+        return report
+
+    def __call__(self):
+        self.most, self.before = max(self.most, self.calls.number - self.before), self.calls.number
+        self.number += 1
+        self.at.pop(self.number, lambda: None)()
+
+
+@pytest.mark.parametrize("policy", ["lookahead", "mom", "easy", "conservative"])
+def test_clients_can_be_answered_between_two_runs_of_a_plan(world, policy):
+    world.submit(*each(walltime=100.0))
+    planner, breaths = world.bench.cycle.planner, Breaths()
+    planner.options = replace(planner.options, policy=policy, objective="turnaround")
+    report = breaths.watch(world)
+    assert breaths.number > report.plan.evaluations or policy == "easy"  # one loop of machine code
+    assert breaths.most <= MOST_CALLS
+    assert report.plan.evaluations > 100 or policy != "lookahead"
+
+
+def test_what_clients_change_during_a_plan_holds_and_changes_no_plan(world):
+    planner, breaths = world.bench.cycle.planner, Breaths()
+    planner.options = replace(planner.options, policy="lookahead", objective="turnaround")
+    world.submit(*[job(n) for n in range(30)], name="first")
+    world.submit(job("only"), name="second")
+    problem = {}
+    queue = world.bench.cycle.tracker.queue.submissions
+    first, second = queue
+
+    def keep(given, cluster, options):
+        problem.update(problem=given, cluster=cluster, options=replace(options, should_stop=None, breathe=None))
+        return simulate_plan(given, cluster, options)
+
+    def change():
+        assert world.ask("cancel", target=f"{first}/0")[0]["cancelled"] == 1
+        assert world.ask("cancel", target=second)[0]["cancelled"] == 1
+        assert world.ask("submit", workflow=json.dumps({"name": "third", "jobs": [job("x")]}), directory="/x")[0]["ok"]
+        assert world.ask("status")[0]["ok"] and world.ask("explain", job=f"{first}/1")[0]["ok"]
+
+    breaths.at[50] = change
+    breaths.calls = Calls()
+    planner.make_plan, planner.breathe = keep, breaths
+    (report,) = world.bench.run(1)
+    assert not breaths.at
+    started = {applied.action.key for applied in report.applied}
+    assert started and f"{first}/0" not in started and f"{second}/only" not in started
+    assert second not in queue
+    plain = simulate_plan(problem["problem"], problem["cluster"], problem["options"])
+    assert replace(report.plan, simulated_in=0.0) == replace(plain, simulated_in=0.0)
+    third = next(name for name in queue if name.startswith("third"))
+    assert world.bench.cycle.trigger.changed  # the next cycle plans with the submission
+    (report,) = world.bench.run(1)
+    assert any(planned.id == f"{third}/x" for planned in report.plan.jobs)
+    for _ in range(100):
+        world.bench.run(1, step_s=50.0)
+    assert not queue and set(world.bench.manager.runs.values()) == {1}
+    assert len(world.bench.manager.runs) == 30 and not math.isinf(world.bench.cycle.tracker.now)
+
+
+def test_workflows_of_others_displace_none_and_old_ones_cost_nothing(world, monkeypatch):
+    monkeypatch.setattr("pilotfish.daemon.state.journal.NAMED", 30)
+    mine = world.submit(job("mine"), name="mine")[0]["id"]
+    world.bench.run(60, step_s=10.0)
+    for number in range(25):
+        text = json.dumps({"name": f"other{number}", "jobs": [job("theirs")]})
+        end = world.requests.handle({"do": "submit", "workflow": text, "directory": "/x"}, Peer(34, 34, 1))
+        assert end["ok"]
+        world.requests.handle({"do": "cancel", "target": end["id"]}, Peer(34, 34, 1))
+    reply = world.ask("status")[0]
+    assert mine in {each["id"] for each in reply["workflows"]}
+    assert world.ask("explain", job="mine")[0]["ok"] and world.ask("status", workflow="mine")[0]["ok"]
+    assert list(world.bench.journal.recent(20)) == [each for each in world.bench.journal.recent(20, 33) if each != mine]
+    monkeypatch.setattr("pilotfish.daemon.state.journal.NAMED", 5)
+    assert "no workflow has a job" in world.ask("explain", job="mine")[0]["error"]

@@ -434,3 +434,15 @@ def test_a_barred_user_is_refused_before_the_request_is_read(tmp_path):
             with pytest.raises(DaemonError, match="no name"):
                 ask(path, "status")
     assert not answered
+
+
+def test_a_request_that_has_to_wait_holds_up_no_other(tmp_path):
+    server = Server(f"{tmp_path}/s", lambda request, peer: {"ok": True, "did": request["do"]})
+    with ExitStack() as clients:
+        first, second = (clients.enter_context(connected(tmp_path / "s")) for _ in range(2))
+        first.sendall(b"POST /v1/reload HTTP/1.1\r\n\r\n")
+        second.sendall(STATUS)
+        assert sum(server.serve(later=("reload",)) for _ in range(3)) == 1
+        assert b'"did":"status"' in second.recv(1000)
+        assert server.serve() == 1 and b'"did":"reload"' in first.recv(1000)
+    server.close()
