@@ -13,6 +13,7 @@ import socket
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
@@ -174,6 +175,22 @@ def test_a_reload_applies_a_good_file_and_ignores_a_bad_one(daemon):
     assert abs(shown(daemon)["config_last_reload_success_timestamp_seconds"] - time.time()) < PATIENCE_S
     assert ask(daemon.endpoint, "status")["policy"] == "mom"
     assert daemon.stop(signal.SIGINT) == 0
+
+
+def test_clients_are_answered_during_a_plan_and_a_reload_waits_for_its_end(daemon, kit):
+    daemon.start("--slow")
+    first = daemon.submit(shell(kit, "a", "true"))
+    eventually((daemon.folder / "planning").exists, "the plan")
+    second = daemon.submit(shell(kit, "b", "true"))
+    with ThreadPoolExecutor() as pool:
+        reload = pool.submit(ask, daemon.endpoint, "reload")
+        assert ask(daemon.endpoint, "cancel", target=second)["cancelled"] == 1
+        assert {each["id"] for each in ask(daemon.endpoint, "status")["workflows"]} == {first, second}
+        assert not reload.done()
+        (daemon.folder / "go").touch()
+        assert reload.result(60)["changed"] == []
+    assert daemon.ended(first)["exit_code"] == 0
+    assert daemon.stop() == 0
 
 
 def shown(daemon) -> dict[str, float]:
