@@ -245,6 +245,8 @@ class _Pool:
             moved |= np.abs(begin - start[0]) > SAME_S
             for times, bound in ((start, begin), (finish, begin + run)):
                 times[1], times[2] = np.fmin(times[1], bound), np.fmax(times[2], bound)
+        # where those before it end decides how soon a job starts, and it may end at once in any case
+        finish[1] = np.where(self._guessed, np.fmin(finish[1], start[1]), finish[1])
         return moved
 
     @property

@@ -91,7 +91,7 @@ def test_a_page(run: Path) -> None:
         (["gantt", "run", "--plot", "x.gif"], 64, "no known ending (allowed: .svg, .png, .pdf, .html)"),
         (["gantt", "run", "--from", "5", "--until", "5"], 64, "allowed: more than --from, 5"),
         (["gantt", "run", "--until", "inf"], 64, "allowed: seconds"),
-        (["queue", "run", "--label", "a", "--label", "b"], 64, "2 for 1 runs (allowed: one for each DIR)"),
+        (["queue", "run", "--label", "a", "--label", "b"], 64, "2 for 1 run (allowed: one for each DIR)"),
         (["queue", "run", "--job-names"], 64, "allowed: with gantt"),
         (["gantt", "run", "run"], 64, "given twice"),
         (["compare", *map(str, range(10))], 64, "up to 9 in one picture"),
