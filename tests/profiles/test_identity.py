@@ -188,6 +188,7 @@ def test_the_name_of_a_command_is_made_once_for_a_job(monkeypatch):
 
 def test_a_bounded_number_of_names_is_kept(monkeypatch):
     monkeypatch.setattr(identity, "MOST_KEPT", 10)
+    monkeypatch.setattr(identity, "_names", {})
     jobs = [made("./x", f"{number}") for number in range(100)]
     assert [signature(job) for job in jobs] == [f"cmd: x {number}" for number in range(100)]
     assert len(identity._names) <= 10 + 1
