@@ -123,7 +123,7 @@ def test_status_forecasts_the_jobs_of_others_and_names_a_disabled_queue(oar: Oar
         for switch, closed in (("-d", [QUEUE]), ("-e", [])):
             oar.run("oarnotify", switch, QUEUE)
             eventually(lambda closed=closed: (daemon.ask("status") or {}).get("closed_queues") == closed, "status")
-            assert daemon.metric(name) == len(closed)
+            eventually(lambda closed=closed: daemon.metric(name) == len(closed), "the metric")
         assert daemon.stop(signal.SIGTERM) == 0
     assert daemon.log.read_text().count(f"queue {QUEUE} is disabled in OAR") == 1
 
