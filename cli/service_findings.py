@@ -69,18 +69,18 @@ def service_state(config: DaemonConfig | None) -> tuple[ServiceState, list[Findi
     hangs = False
     try:
         mode = str(ask(endpoint, "status", timeout_s=5.0, trusted=expected_server).get("mode", "unknown"))
-        found = Finding(OK, "service", f"the daemon answers at {endpoint}; mode {mode}")
+        finding = Finding(OK, "service", f"the daemon answers at {endpoint}; mode {mode}")
     except NoDaemonError as error:
-        found, hangs = Finding(NOTE, "service", str(error)), isinstance(error, SilentDaemonError)
+        finding, hangs = Finding(NOTE, "service", str(error)), isinstance(error, SilentDaemonError)
         if config is not None:
             says = "it is busy or hangs" if hangs else "the resource manager starts all jobs itself"
             remedy = (f"systemctl {'restart' if hangs else 'start'} pilotfishd",) if _by_unit() else ()
-            found = Finding(NOTE if dry else WARNING, "service", f"{error}: {says}", remedy)
+            finding = Finding(NOTE if dry else WARNING, "service", f"{error}: {says}", remedy)
     except DaemonError as error:
-        mode, found = None, Finding(NOTE, "service", f"the state of the service is unknown: {error}")
+        mode, finding = None, Finding(NOTE, "service", f"the state of the service is unknown: {error}")
     state = config.adapter_state if config else None
     there = os.path.exists(endpoint.removeprefix("ipc://"))
-    return ServiceState(mode, dry, power, state, hangs=hangs, socket=endpoint if there else ""), [found]
+    return ServiceState(mode, dry, power, state, hangs=hangs, socket=endpoint if there else ""), [finding]
 
 
 def _by_unit() -> bool:

@@ -57,9 +57,11 @@ class CompilationProgress:
     def __str__(self) -> str:
         number = min(len(self.finished) + 1, len(self.kernels))
         of = count(len(self.kernels), "kernel")
-        what = KERNELS[self.kernels[0]].title if len(self.kernels) == 1 else f"{number} of {of}"
-        left = "" if self.left_s is None else f": {100 * self.share:.0f} %, about {max(self.left_s, 1.0):.0f} s left"
-        return f"compiling {what} for this machine{left}"
+        subject = KERNELS[self.kernels[0]].title if len(self.kernels) == 1 else f"{number} of {of}"
+        remaining = (
+            "" if self.left_s is None else f": {100 * self.share:.0f} %, about {max(self.left_s, 1.0):.0f} s left"
+        )
+        return f"compiling {subject} for this machine{remaining}"
 
 
 class Announcements:

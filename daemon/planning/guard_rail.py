@@ -134,9 +134,9 @@ def _median(errors: Sequence[tuple[int | None, float]]) -> float:
     if len(counts) == 1:
         return statistics.median(error for _, error in errors)
     weights = {user: min(1.0, (len(errors) - number) / number) for user, number in counts.items()}
-    left = sum(weights[user] for user, _ in errors) / 2 - 1e-9
+    rest = sum(weights[user] for user, _ in errors) / 2 - 1e-9
     for user, error in sorted(errors, key=itemgetter(1)):
-        left -= weights[user]
-        if left <= 0.0:
+        rest -= weights[user]
+        if rest <= 0.0:
             return error
     raise AssertionError("there is an error")

@@ -44,9 +44,9 @@ def own_turnarounds(records: Iterable[QueueRecord], cores: int, now: float) -> d
     nothing = np.empty(0, np.int64)
     number = np.arange(len(jobs))
     work = Workload("queue", number, submit, run, limit, size, dependencies=Dependencies(nothing, nothing))
-    done = replay(in_order(work), cores, Easy())
+    result = replay(in_order(work), cores, Easy())
     start = np.empty(len(jobs))
-    start[done.workload.id] = done.start_time
+    start[result.workload.id] = result.start_time
     turnarounds = (start + run - submit).tolist()
     return {
         record.key: turnaround
