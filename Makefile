@@ -4,7 +4,7 @@
 #   make check   linters, types and pure tests: the quick loop of a developer, under 90 s on two cores
 #   make test    everything: `check`'s linters, all tests with all examples, the installed wheel, a real Slurm
 #   make lint    linters and types alone
-#   make lock    write requirements.lock and sbom.cdx.json
+#   make lock    write packaging/requirements.lock and sbom.cdx.json
 #   make bench   benchmarks; TRACES=DIR adds real traces
 VENV := .venv
 BIN := $(VENV)/bin
@@ -23,7 +23,7 @@ LINTERS := lint-ruff lint-tree lint-spelling lint-types
 .PHONY: run test test-numba check packages kernels pure all-tests lint $(LINTERS) lock bench docs clean
 
 run: $(READY)
-	@PATH="$(CURDIR)/$(BIN):$$PATH" sh tour.sh
+	@PATH="$(CURDIR)/$(BIN):$$PATH" sh packaging/tour.sh
 
 # Without .pyc files, each of the many processes of a test run would compile all modules.
 unexport PYTHONDONTWRITEBYTECODE
@@ -76,7 +76,7 @@ test-numba: $(READY)
 
 # A network: what a production installation consists of, with hashes and licences. Read what has changed before you commit.
 lock: $(READY)
-	@sh lock.sh $(BIN)/python
+	@sh packaging/lock.sh $(BIN)/python
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks $(if $(TRACES),--traces $(TRACES))
@@ -86,12 +86,12 @@ docs: $(READY)
 	$(BIN)/python -m sphinx -q -E -W --keep-going -n -b html -d build/doctrees docs build/docs
 	@echo "the pages are in build/docs/index.html, the manual pages in build/man"
 
-$(INSTALLED): pyproject.toml setup.py setup-venv.sh
-	@sh setup-venv.sh $(VENV)
+$(INSTALLED): pyproject.toml setup.py packaging/setup-venv.sh
+	@sh packaging/setup-venv.sh $(VENV)
 	@touch $@
 
 $(READY): $(INSTALLED)
-	@sh setup-venv.sh $(VENV) dev
+	@sh packaging/setup-venv.sh $(VENV) dev
 	@touch $@
 
 clean:

@@ -1,4 +1,4 @@
-"""requirements.lock and sbom.cdx.json: current, complete and of nobody's address. `make lock` writes them."""
+"""packaging/requirements.lock and sbom.cdx.json: current, complete, without addresses. `make lock` writes them."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ import pilotfish
 
 ROOT = Path(pilotfish.__file__).resolve().parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
-LOCK = (ROOT / "requirements.lock").read_text()
-SBOM = json.loads((ROOT / "sbom.cdx.json").read_text())
+LOCK = (ROOT / "packaging" / "requirements.lock").read_text()
+SBOM = json.loads((ROOT / "packaging" / "sbom.cdx.json").read_text())
 #: Package -> version, and the lines that follow it.
 LOCKED = {
     canonicalize_name(found[1]): (found[2], found[3])
@@ -64,6 +64,6 @@ def test_the_guides_install_from_the_lock() -> None:
     for page in ("docs/guides/slurm.md", "docs/guides/one-machine.md", "docs/getting-started.md"):
         steps = re.findall(r"^# (/opt/pilotfish/bin/pip .*)$", (ROOT / page).read_text(), re.MULTILINE)
         assert [step.split(" install ")[1] for step in steps] == [
-            "--require-hashes -r requirements.lock",
+            "--require-hashes -r packaging/requirements.lock",
             "--no-deps --no-build-isolation .",
         ]

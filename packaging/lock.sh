@@ -1,6 +1,6 @@
 #!/bin/sh
-# Write requirements.lock (every package of a production installation, with its version and hashes) and sbom.cdx.json
-# (their licences, as CycloneDX) from pyproject.toml, with the Python $1: the oldest one that is supported.
+# Write, from pyproject.toml, packaging/requirements.lock (every package of a production installation, with its version and
+# hashes) and packaging/sbom.cdx.json (their licences, as CycloneDX), with the Python $1: the oldest one that is supported.
 set -eu
 python=$1
 folder=build/lock
@@ -10,12 +10,13 @@ rm -rf "$folder"
 "$folder/tools/bin/pip" install --quiet pip-tools cyclonedx-bom
 CUSTOM_COMPILE_COMMAND="make lock" "$folder/tools/bin/pip-compile" --quiet --generate-hashes --allow-unsafe \
     --build-deps-for wheel --strip-extras --no-emit-index-url --no-emit-find-links --no-emit-trusted-host \
-    --no-emit-options --upgrade --output-file requirements.lock pyproject.toml
-"$folder/tools/bin/pip" --python "$folder/installed" install --quiet --no-deps --require-hashes -r requirements.lock
+    --no-emit-options --upgrade --output-file packaging/requirements.lock pyproject.toml
+"$folder/tools/bin/pip" --python "$folder/installed" install --quiet --no-deps --require-hashes \
+    -r packaging/requirements.lock
 "$folder/tools/bin/cyclonedx-py" environment --pyproject pyproject.toml --output-reproducible \
     --output-file "$folder/sbom.json" "$folder/installed"
 # Only what the packages are: addresses and local paths are left out.
-"$python" - "$folder/sbom.json" sbom.cdx.json <<'END'
+"$python" - "$folder/sbom.json" packaging/sbom.cdx.json <<'END'
 import json, sys
 
 with open(sys.argv[1]) as file:
