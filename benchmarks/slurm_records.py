@@ -80,7 +80,7 @@ class Site:
             "StartTime": _time(start) if runs else "N/A", "EndTime": _time(start + limit * 3600) if runs else "N/A",
             "DeadLine": "N/A", "NodeList": _folded(placed) if runs else "", "ReqNodes": "", "Dependency": "(null)",
             "Feature": "(null)", "Reservation": "(null)", "OverSubscribe": "OK", "PriorityLong": str(200_000 - number),
-            "RestartCnt": "0", "exit_code": "0", "Name": f"step-{number % 97}", "admin_comment": "(null)",
+            "RestartCnt": "0", "exit_code": "0", "Name": f"step-{number % 97}",
             "Comment": "pilotfish:hold=600" if mine else "(null)", "excluded": "",
         }  # fmt: skip
 

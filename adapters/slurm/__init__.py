@@ -147,7 +147,7 @@ def examine(
     selection = SlurmSelection.of(**{name: options[name] for name in fields if name in options})
     answers = ask(run, user)
     with as_account(owner_of(service.state_dir) if service.state_dir else ""):
-        found = with_our_pins(answers.jobs, service.state_dir, selection.takes, answers.now)
+        found = with_our_pins(answers.jobs, service.state_dir, answers.now)
     answers.jobs, answers.pins_unread = found
     every = [*findings_of(answers, selection, cluster, service), *check_reaper.findings(run, service)]
     every += check_rest.findings(options, service.account or user, run, time.time())

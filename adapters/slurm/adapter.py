@@ -30,8 +30,8 @@ from .controller_clock import ControllerClock
 from .handed_over.first_begins import FirstBegins
 from .handed_over.job_update import LET_GO, OurChanges
 from .handed_over.job_writer import JobWriter
-from .handed_over.marks import Marks, PinRecord, read_key
 from .handed_over.ownership import Ownership, SlurmSelection, is_held, may_begin
+from .handed_over.pin_record import PinRecord
 from .handed_over.resize_watch import RESIZED, ResizeWatch
 from .handed_over.unheld_kinds import UnheldKinds
 from .placement import node_constraints
@@ -79,7 +79,7 @@ class SlurmAdapter(Adapter):
         self._output = None if output_dir is None else Path(output_dir).absolute()
         self._clock = ControllerClock(transport.time, clock)
         self._uid = os.getuid()
-        self.changes = OurChanges(Marks(), PinRecord(None), selection.takes, clock=clock)
+        self.changes = OurChanges(PinRecord(None), clock=clock)
         self._resizes = ResizeWatch(lambda job: self.transport.resized(job), clock)
         longest, doubt = deferral.max_defer_s, self._resizes.doubt
         self._writer = JobWriter(transport, self.changes, self._clock.now, clock, longest, doubt)
@@ -120,7 +120,7 @@ class SlurmAdapter(Adapter):
     def keep_state(self, folder: Path, *, read_only: bool) -> None:
         """Keep the record of our pins in a directory, where the reaper reads it."""
         record, begins = PinRecord(folder, read_only=read_only), FirstBegins(folder, read_only=read_only)
-        self.changes = OurChanges(Marks(read_key(folder)), record, self.changes.takes, begins, self._time)
+        self.changes = OurChanges(record, begins, self._time)
         self._writer.changes = self.changes
         self._unheld.read_only = read_only
         self._look_again.update(self._jobs)

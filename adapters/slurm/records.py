@@ -52,7 +52,6 @@ class SlurmJob:
     exit_code: int | None = None
     signal: int | None = None
     comment: str = ""  #: byte for byte, as `os.fsdecode` reads it
-    admin_comment: str = ""  #: likewise
     pinned: float | None = None  #: when we bound it to `wanted`, and it still waits; epoch seconds
     own_nodes: bool = False  #: whether it is its user who asked for the nodes to which we bound it
     let_go: bool = False  #: whether we gave it to Slurm for good

@@ -111,7 +111,7 @@ local function try_to_hold(job, partitions)
    local hold = math.floor(HOLD_S - SPREAD_S * turn / 101)
    local comment = job.comment or ""
    local script = comment:find("[:;]script=") and "" or ";script=" .. checksum(job)
-   comment = with_hold(comment, hold .. (#comment < LONGEST - 80 and script or ""))
+   comment = with_hold(comment, hold .. (#comment < LONGEST - 36 and script or ""))
    if comment and #comment < LONGEST then
       job.begin_time = os.time() + hold
       job.comment = comment

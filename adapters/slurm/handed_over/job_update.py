@@ -1,9 +1,8 @@
 """The fields that pilotfish writes in Slurm, and how it recognises its own changes.
 
 Rule: only the fields in ALLOWED, only of jobs that are handed over on a fresh read, and each change in one command, so
-that it is never half done. Nodes are written only to jobs that cannot begin (see `ownership`). Comment is written only
-when a pin of an earlier version is cleared, to remove its mark; every other byte stays. A node list that the user set
-is never overwritten: a job that names its nodes is placed on exactly these.
+that it is never half done. Nodes are written only to jobs that cannot begin (see `ownership`). A node list that the
+user set is never overwritten: a job that names its nodes is placed on exactly these.
 
 Softer forms were tried on Slurm 22.05. With ExcNodeList, a job waits just as long if its node fails. Prefer lets Slurm
 place the job elsewhere at once, but it takes features, so every node would need its own name as a feature, and it
@@ -16,7 +15,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,10 +24,10 @@ from ....simulate.model.snapshot import JobState
 from ...base import AdapterError
 from ..records import SlurmJob
 from .first_begins import FirstBegins
-from .marks import AHEAD_S, Marks, Pin, PinRecord, read_key
 from .ownership import HOLD_BACK_S, is_held
+from .pin_record import Pin, PinRecord
 
-ALLOWED = frozenset(("ReqNodeList", "StartTime", "Comment"))
+ALLOWED = frozenset(("ReqNodeList", "StartTime"))
 #: The fields that give a held job to Slurm for good.
 LET_GO = {"StartTime": "now"}
 #: Before a time in epoch seconds, in a text (Slurm's parse_time).
@@ -51,22 +49,18 @@ class OurChanges:
     """Makes our changes of jobs, and recognises them.
 
     Args:
-        marks: Recognises marks of earlier versions.
         record: The pins that were set.
-        takes: Whether a job is handed over; only then a mark alone counts.
         begins: The begin times with which jobs were handed over.
         clock: Monotonic clock, seconds.
     """
 
     def __init__(
         self,
-        marks: Marks,
         record: PinRecord,
-        takes: Callable[[SlurmJob], bool],
         begins: FirstBegins | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.marks, self.record, self.takes = marks, record, takes
+        self.record = record
         self._begins = begins or FirstBegins(None)
         self._clock = clock
         self._seen: dict[int, float] = {}  # when the queue had the jobs that are on record last
@@ -81,11 +75,8 @@ class OurChanges:
             now: Returns the controller's clock, epoch seconds.
         """
         if job.state is not JobState.PENDING:
-            if self.record.lost and self.record.get(job.id) is None:
-                self._marked(job, now)  # it may be requeued
             return job
-        pin = self.record.get(job.id) or self._marked(job, now)
-        let_go = self._begins.is_let_go(job) or bool(self._find(("let-go",), job, now)[0])
+        pin, let_go = self.record.get(job.id), self._begins.is_let_go(job)
         found = job
         if pin is not None and (pin.uid, set(pin.nodes)) == (job.uid, set(job.wanted)) and pin.nodes:
             found = replace(job, pinned=float(pin.time), own_nodes=pin.own)
@@ -116,52 +107,27 @@ class OurChanges:
         self._seen = {job: at for job, at in seen.items() if now - at < GONE_S}
         self._retained_at = now
         self.record.retain(self._seen.keys())
-        self.record.found_again()
         self._begins.retain(self._seen.keys())
 
     def unpin(self, job: SlurmJob) -> dict[str, str]:
         """Return the fields that undo our pin, {} if there is nothing to undo; Slurm then places the job."""
-        if job.pinned is None:
-            return {}
-        fields = {} if job.own_nodes else {"ReqNodeList": ""}
-        text = self.marks.without(job.comment, job.id, job.uid, job.wanted)
-        return fields if text == job.comment else {**fields, "Comment": text}
+        return {} if job.pinned is None or job.own_nodes else {"ReqNodeList": ""}
 
     def note_let_go(self, job: SlurmJob) -> None:
         """Remember that a job was given to Slurm for good."""
         self._begins.note_let_go(job)
 
-    def _marked(self, job: SlurmJob, now: Callable[[], float]) -> Pin | None:
-        """Return the pin of a job by its mark, if the record cannot say, and record it."""
-        if not (self.record.lost or job.id in self.record.damaged) or not self.takes(job):
-            return None
-        kind, time = self._find(("pin", "own"), job, now)
-        if not kind:
-            return None
-        pin = Pin(job.uid, job.wanted, time, kind == "own")
-        with suppress(AdapterError):  # the mark still says so
-            self.record.add(job.id, pin)
-        return pin
 
-    def _find(self, kinds: Collection[str], job: SlurmJob, now: Callable[[], float]) -> tuple[str, int]:
-        texts = (job.admin_comment, job.comment)  # in the first an administrator's daemon left marks
-        found = (self.marks.find(kinds, text, job.id, job.uid, job.wanted) for text in texts)
-        return next(((kind, time) for kind, time in found if kind and time <= now() + AHEAD_S), ("", 0))
-
-
-def with_our_pins(
-    jobs: Iterable[SlurmJob], state_dir: Path | None, takes: Callable[[SlurmJob], bool], now: float
-) -> tuple[list[SlurmJob], str]:
+def with_our_pins(jobs: Iterable[SlurmJob], state_dir: Path | None, now: float) -> tuple[list[SlurmJob], str]:
     """Return jobs with the changes that we made, and the reason why these are not known, or "".
 
     Args:
         jobs: The jobs as read.
         state_dir: Directory of the record; None: unknown.
-        takes: Whether a job is handed over.
         now: Controller's clock, epoch seconds.
     """
     record, begins = PinRecord(state_dir, read_only=True), FirstBegins(state_dir, read_only=True)
-    changes = OurChanges(Marks(read_key(state_dir)), record, takes, begins)
+    changes = OurChanges(record, begins)
     return [changes.recognise(job, lambda: now) for job in jobs], record.unread
 
 

@@ -17,8 +17,8 @@ from ...base import NOT_SENT, AdapterError
 from ..records import SlurmJob
 from ..transport.command_transport import Transport
 from .job_update import LET_GO, OurChanges, came_too_late, hold_back, pin_fields, pin_for
-from .marks import Pin
 from .ownership import hold_back_until, may_begin, ready
+from .pin_record import Pin
 
 #: Slurm's refusal of a change to another user's job, and seconds for which no such change is tried after it.
 FOREIGN, FOREIGN_S = "Invalid user id", 60.0

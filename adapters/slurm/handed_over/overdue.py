@@ -1,8 +1,8 @@
 """The reaper for Slurm: clears pins whose job did not start, and lets go of jobs that were held too long.
 
 Rule: it shares no parser with the daemon and reads the few fields that it needs, row by row. A row, or a field of it,
-that cannot be read says nothing about any other. It knows our pins from the record of pins or, if that is lost, from
-the marks of earlier versions. A job is read again, alone, right before it is changed.
+that cannot be read says nothing about any other. It knows our pins from the record of pins. A job is read again,
+alone, right before it is changed.
 """
 
 from __future__ import annotations
@@ -23,15 +23,13 @@ from ..transport.command_transport import CommandTransport
 from ..transport.runner import Runner
 from .first_begins import FirstBegins
 from .job_update import LET_GO, OurChanges, came_too_late
-from .marks import MARK, Marks, PinRecord, read_key
 from .ownership import SlurmSelection, is_held, may_begin
+from .pin_record import PinRecord
 
-#: Most names of a node list; a longer list is not one of our pins.
-MOST_NODES = 8192
 #: Longest text of a node list, characters.
 LONGEST_LIST = 2**16
 FIELDS = (
-    "JobID", "UserID", "ReqNodes", "Comment", "admin_comment", "Partition", "QOS", "Account", "Feature", "SubmitTime",
+    "JobID", "UserID", "ReqNodes", "Comment", "Partition", "QOS", "Account", "Feature", "SubmitTime",
     "EligibleTime", "RestartCnt",
 )  # fmt: skip
 _NONE = ("", "(null)", "N/A")
@@ -60,7 +58,7 @@ class Reaper:
         self._selection, self._max_defer_s = selection, max_defer_s
         record, begins = PinRecord(state_dir, read_only=True), FirstBegins(state_dir, read_only=True)
         self._record = PinRecord(state_dir)
-        self._changes = OurChanges(Marks(read_key(state_dir)), record, selection.takes, begins)
+        self._changes = OurChanges(record, begins)
 
     def reap(self, older_s: float, show: Callable[[str], None], *, dry: bool) -> int:
         """Clear overdue pins, end overdue holds; return how many failed. Raises AdapterError if no job can be read.
@@ -139,12 +137,8 @@ class Reaper:
 
     def _wanted(self, job: SlurmJob, text: str) -> tuple[str, ...]:
         """Return the nodes of a list that may be a pin of ours; () of any other, which is not expanded."""
-        record = self._changes.record
-        if (pin := record.get(job.id)) is not None:
-            return _nodes(text, len(pin.nodes))
-        if not (record.lost or job.id in record.damaged):
-            return ()
-        return _nodes(text, MOST_NODES) if MARK.search(job.comment) or MARK.search(job.admin_comment) else ()
+        pin = self._changes.record.get(job.id)
+        return () if pin is None else _nodes(text, len(pin.nodes))
 
 
 def _job(row: Mapping[str, str]) -> SlurmJob:
@@ -164,7 +158,6 @@ def _job(row: Mapping[str, str]) -> SlurmJob:
         begin=_time(row["EligibleTime"]),
         restarts=_number(row["RestartCnt"]) or 0,
         comment="" if row["Comment"] == "(null)" else row["Comment"],
-        admin_comment="" if row["admin_comment"] == "(null)" else row["admin_comment"],
     )
 
 

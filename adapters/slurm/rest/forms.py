@@ -26,7 +26,6 @@ _TEXTS = {
     "name": "name", "account": "account", "qos": "qos", "partition": "partition", "dependency": "dependency",
     "features": "features", "reservation": "resv_name",
 }  # fmt: skip
-_COMMENTS = ("comment", "admin_comment")
 _TIMES = {"submit": "submit_time", "begin": "eligible_time", "start": "start_time", "deadline": "deadline"}
 _NODES = {"placed": "nodes", "wanted": "required_nodes", "unwanted": "excluded_nodes"}
 _TASKS = ("tasks", "cpus_per_task", "tasks_per_node", "minimum_cpus_per_node")
@@ -45,7 +44,7 @@ _SPECIAL = {
 NEEDED = frozenset((
     "job_id", "job_state", "state_reason", "state_description", "array_job_id", "het_job_id", "user_id", "node_count",
     "cpus", "time_limit", "end_time", "shared", "priority", "restart_cnt", "exit_code", "tres_req_str",
-    "tres_alloc_str", "memory_per_node", "memory_per_cpu", "max_nodes", *_TASKS, *_TEXTS.values(), *_COMMENTS,
+    "tres_alloc_str", "memory_per_node", "memory_per_cpu", "max_nodes", *_TASKS, *_TEXTS.values(), "comment",
     *_TIMES.values(), *_NODES.values(), *_SPECIAL,
 )) - SINCE_23_02  # fmt: skip
 _NEEDED_OF_NODES = frozenset((
@@ -184,7 +183,7 @@ def _job(most: int, form: Form) -> SlurmJob:
         special = special or unusual_size(many, _few(form["max_nodes"]), asked, cpus, tasks, each)
     plain: dict[str, Any] = {
         **{name: _text(form[key]) for name, key in _TEXTS.items()},
-        **{name: comment(form[name] or "") for name in _COMMENTS},
+        "comment": comment(form["comment"] or ""),
         **{name: _moment(form[key]) for name, key in _TIMES.items()},
         **{name: names(_text(form[key]), most) for name, key in _NODES.items()},
     }

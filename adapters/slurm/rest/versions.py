@@ -46,7 +46,7 @@ class Version:
         """Return the body of a request that writes these fields of a job, all at once. Raises NotDone, `unsupported`.
 
         Args:
-            fields: As `scontrol update` names them: ReqNodeList, StartTime (`now`, `utsEPOCH`), Comment.
+            fields: As `scontrol update` names them: ReqNodeList, StartTime (`now`, `utsEPOCH`).
             now: Controller's clock, epoch seconds.
         """
         structured = self.number >= STRUCTURED
@@ -59,8 +59,6 @@ class Version:
             elif name == "StartTime" and (value == "now" or value.startswith(EPOCH)):
                 number = int(now if value == "now" else value.removeprefix(EPOCH))
                 body["begin_time"] = {"set": True, "infinite": False, "number": number} if structured else value
-            elif name == "Comment":
-                body["comment"] = value
             else:
                 raise self._cannot(f"write {name}={value}")
         for key in body.keys() - self.takes - ({"nodelist"} if not structured else set()):

@@ -51,14 +51,13 @@ FIELDS = (
     "HetJobID", "Reason", "Account", "QOS", "TimeLimit", "SubmitTime", "EligibleTime", "StartTime", "EndTime",
     "DeadLine", "ReqNodes", "Reservation", "OverSubscribe", "PriorityLong", "RestartCnt", "exit_code", "SchedNodes",
     "NumTasks", "cpus-per-task", "NTPerNode", "MinCpus", "MaxNodes", *SPECIAL, "Feature", "Dependency", "Name",
-    "Comment", "admin_comment",
+    "Comment",
 )  # fmt: skip
 #: Fields of a SlurmJob that are texts, times and lists of nodes -> fields of squeue.
 _TEXTS = {
     "reason": "Reason", "name": "Name", "account": "Account", "qos": "QOS", "partition": "Partition",
     "dependency": "Dependency", "features": "Feature", "reservation": "Reservation", "shares": "OverSubscribe",
 }  # fmt: skip
-_COMMENTS = {"comment": "Comment", "admin_comment": "admin_comment"}
 _TIMES = {
     "submit": "SubmitTime", "begin": "EligibleTime", "start": "StartTime", "end": "EndTime", "deadline": "DeadLine",
 }  # fmt: skip
@@ -78,9 +77,7 @@ def queue(unreadable: Unreadable | None = None) -> IncrementalTable[SlurmJob]:
     command = "squeue --noheader --all --states=all"
     seen = unreadable or Unreadable()
     read, stand_in = partial(_job, seen), partial(_unknown, seen)
-    return IncrementalTable(
-        command, FIELDS, read, "job", stand_in=stand_in, unreadable=seen, raw=(*_COMMENTS.values(),)
-    )
+    return IncrementalTable(command, FIELDS, read, "job", stand_in=stand_in, unreadable=seen, raw=("Comment",))
 
 
 def excluded(unreadable: Unreadable | None = None) -> IncrementalTable[tuple[int, tuple[str, ...] | None]]:
@@ -168,7 +165,7 @@ def _job(seen: Unreadable, row: dict[str, str]) -> SlurmJob:
     exit_code, signal = exit_of(whole(row["exit_code"] or "0"))
     plain: dict[str, Any] = {
         **{name: word(row[field]) for name, field in _TEXTS.items()},
-        **{name: comment(row[field]) for name, field in _COMMENTS.items()},
+        "comment": comment(row["Comment"]),
         **{name: moment(row[field]) for name, field in _TIMES.items()},
         **{name: nodes(row[field], seen.most_names) for name, field in _NODES.items()},
     }

@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 from real_world import Served
 
-from pilotfish.adapters.slurm.handed_over.marks import Pin, PinRecord
+from pilotfish.adapters.slurm.handed_over.pin_record import Pin, PinRecord
 
 
 class SlurmDaemon(Served):

@@ -15,7 +15,6 @@ from slurm_daemon import SlurmDaemon
 from slurm_work import all_ended, hand_over
 
 from pilotfish.adapters.slurm.transport.runner import CommandRunner
-from tests.support.old_marks import keep_old_key, old_mark
 
 pytestmark = pytest.mark.xdist_group("slurm 2")
 
@@ -99,7 +98,7 @@ def test_the_daemon_takes_it_back_too(slurm: SlurmCluster, daemon: SlurmDaemon) 
     job = hand_over(slurm, "sleep 60", "--requeue")
     eventually(lambda: slurm.jobs()[job][0] == "RUNNING", "the job to run")
     node = slurm.show(job)["ReqNodeList"]
-    slurm.run("scontrol", "update", f"JobId={job}", "Comment=mine pilotfish:let-go=1:x")
+    slurm.run("scontrol", "update", f"JobId={job}", "Comment=mine")
     daemon.stop(signal.SIGKILL)
     daemon.start()
     slurm.signal(f"slurmd.{node}", signal.SIGKILL)  # or the node is back before the pin has been there for long enough
@@ -109,21 +108,15 @@ def test_the_daemon_takes_it_back_too(slurm: SlurmCluster, daemon: SlurmDaemon) 
 
 
 def test_every_byte_of_a_comment_stays(slurm: SlurmCluster, daemon: SlurmDaemon) -> None:
-    """Of pins that are set, and of one of an earlier version that is taken back, with its mark in Comment."""
-    text, hold = "  caf\udce9 \t pilotfish\r\n \x07é  ", ("--begin=now+600", "--comment=pilotfish:hold=600")
-    job, full, old = slurm.submit("sleep 30", *hold), slurm.submit("sleep 1", *hold), slurm.submit("sleep 1", *hold)
-    slurm.run("scontrol", "update", f"JobId={job}", f"AdminComment={text}")
+    text, hold = "  caf\udce9 \t pilotfish:hold=600\r\n \x07é  ", ("--begin=now+600", "--comment=pilotfish:hold=600")
+    job, full = slurm.submit("sleep 1", *hold), slurm.submit("sleep 1", *hold)
+    slurm.run("scontrol", "update", f"JobId={job}", f"Comment={text}")
     slurm.run("scontrol", "update", f"JobId={full}", f"AdminComment={'x' * 1000}")
-    slurm.run("scontrol", "update", "NodeName=n4", "State=DRAIN", "Reason=test")
-    keep_old_key(daemon.config.parent / "state" / "slurm")
-    mark = old_mark("pin", 1000, old, slurm.uid("games"), ("n4",))
-    slurm.run("scontrol", "update", f"JobId={old}", "ReqNodeList=n4", "StartTime=now", f"Comment={text} {mark}")
     daemon.start()
-    eventually(lambda: slurm.jobs()[job][0] == "RUNNING", "the job to run")
-    eventually(lambda: all_ended(slurm, [full, old]), "the jobs with a full comment and with an old mark")
+    eventually(lambda: all_ended(slurm, [job, full]), "the jobs")
     mark, fields = "@00ff@", ("JobID", "Comment", "admin_comment")
     form = ",".join(f"{field}:0{mark}" for field in fields)
-    shown = CommandRunner()(["squeue", "--noheader", "--states=all", f"--jobs={job},{full},{old}", f"--Format={form}"])
+    shown = CommandRunner()(["squeue", "--noheader", "--states=all", f"--jobs={job},{full}", f"--Format={form}"])
     rows = {int(row[0]): row[1:] for row in zip(*[iter(shown.split(mark)[:-1])] * 3, strict=True)}
-    assert rows[job] == ("pilotfish:hold=600", text) and rows[full] == ("pilotfish:hold=600", "x" * 1000)
-    assert rows[old][0] == text and slurm.jobs()[old][1] != "n4" and daemon.placed(job)
+    assert rows[job][0] == text and rows[full] == ("pilotfish:hold=600", "x" * 1000)
+    assert daemon.placed(job) and daemon.placed(full)

@@ -33,9 +33,13 @@ HELD = {
         "my pilotfish:profile=a%2F1;hold=H;script=S x",
     ),
     "nothing behind the colon": (["--comment=pilotfish:"], "pilotfish:hold=H;script=S"),
-    "a comment with room for a hold and a mark": (
-        ["--partition=half", f"--comment={'x' * 952}"],
-        f"{'x' * 952} pilotfish:hold=H",
+    "a comment with room for a hold and a script": (
+        ["--partition=half", f"--comment={'x' * 987}"],
+        f"{'x' * 987} pilotfish:hold=H;script=S",
+    ),
+    "a comment with room for a hold alone": (
+        ["--partition=half", f"--comment={'x' * 988}"],
+        f"{'x' * 988} pilotfish:hold=H",
     ),
     "a comment with a script": (["--comment=pilotfish:script=abcdefgh"], "pilotfish:script=abcdefgh;hold=H"),
     "both": (["--partition=half", "--comment=a|b;c=d 'é'"], "a|b;c=d 'é' pilotfish:hold=H;script=S"),

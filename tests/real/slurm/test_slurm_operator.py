@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -15,7 +17,7 @@ from real_world import COMMAND, eventually
 from slurm_daemon import SlurmDaemon
 from slurm_site import OPERATOR, SlurmSite
 
-from tests.support.old_marks import keep_old_key, old_mark
+from pilotfish.adapters.slurm.handed_over.pin_record import Pin
 
 pytestmark = pytest.mark.xdist_group("site 2")
 Start = Callable[[str], SlurmDaemon]
@@ -62,24 +64,22 @@ def test_an_operator_places_jobs_of_users_and_leaves_their_comments_alone(site: 
     assert "Traceback" not in daemon.log.read_text() and daemon.stop(signal.SIGTERM) == 0
 
 
-def test_an_operators_reaper_takes_back_old_pins_that_are_marked_in_a_comment(site: SlurmSite, start: Start) -> None:
+def test_an_operators_reaper_takes_back_a_pin_on_record(site: SlurmSite, start: Start) -> None:
     daemon = start(OPERATOR)
     daemon.stop(signal.SIGKILL)
     job = hand_over(site, "sleep 0.2")
     site.run("scontrol", "update", "NodeName=n2", "State=DRAIN", "Reason=test")
-    state = daemon.config.parent / "state" / "slurm"
-    shutil.rmtree(state / "pins", ignore_errors=True)
-    keep_old_key(state)
-    shutil.chown(state / "mark.key", OPERATOR)
-    mark = old_mark("pin", 1000, job, site.uid("games"), ("n2",))
-    text = "for me pilotfish:hold=600"
-    site.run("scontrol", "update", f"JobId={job}", "ReqNodeList=n2", "StartTime=now", f"Comment={text} {mark}")
+    pins = daemon.config.parent / "state" / "slurm" / "pins"
+    pins.mkdir(mode=0o700, parents=True, exist_ok=True)
+    (pins / str(job)).write_text(json.dumps(asdict(Pin(site.uid("games"), ("n2",), 1000))))
+    for path in (pins.parent, pins, pins / str(job)):
+        shutil.chown(path, OPERATOR)
+    site.run("scontrol", "update", f"JobId={job}", "ReqNodeList=n2", "StartTime=now")
     argv = [*daemon.prefix, *COMMAND, "reap", "--config", str(daemon.config)]
     done = subprocess.run(argv, capture_output=True, text=True, env=daemon.environment, cwd="/")
     assert (done.returncode, done.stdout) == (0, f"release slurm/{job}\n"), done.stderr
     eventually(lambda: site.jobs()[job][0] == "COMPLETED", "the job")
     assert site.jobs()[job][1] != "n2"
-    assert comment_of(site, job) == text
 
 
 def test_missing_rights_are_logged_once_and_change_nothing(site: SlurmSite, start: Start) -> None:

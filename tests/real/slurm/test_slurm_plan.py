@@ -12,7 +12,7 @@ import yaml
 from real_world import pilotfish
 from slurm_site import SlurmSite
 
-from pilotfish.adapters.slurm.handed_over.marks import Pin, PinRecord
+from pilotfish.adapters.slurm.handed_over.pin_record import Pin, PinRecord
 
 pytestmark = pytest.mark.xdist_group("site 2")
 HOLD = ("--begin=now+600", "--comment=pilotfish:hold=600")

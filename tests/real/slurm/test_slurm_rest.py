@@ -65,7 +65,6 @@ def mixed(site: SlurmSite) -> None:
     waiting = site.submit("sleep 60", "--begin=now+600", "--comment=pilotfish:hold=600")
     site.submit("true", f"--dependency=afterok:{waiting}?afterany:{waiting}", "--mem=300M")
     whole = site.submit("sleep 60", f"--nodes={site.nodes}", "--exclusive")
-    site.run("scontrol", "update", f"JobId={waiting}", "AdminComment=pilotfish:pin=9:job=1:uid=5:was=")
     site.run("scontrol", "hold", str(whole))
     cancelled = site.submit("sleep 60", away)
     site.until(lambda: site.jobs()[cancelled][0] == "RUNNING", "a job to run")

@@ -1,4 +1,4 @@
-"""Our changes of jobs: no comment is written, the record outlives every comment, and an old mark goes byte for byte."""
+"""Our changes of jobs: no comment is written, and the record of pins alone says which are ours."""
 
 from __future__ import annotations
 
@@ -27,12 +27,11 @@ from pilotfish.adapters.slurm.handed_over.job_update import (
     pin_for,
     with_our_pins,
 )
-from pilotfish.adapters.slurm.handed_over.marks import MARK, Marks, PinRecord, read_key
-from pilotfish.adapters.slurm.handed_over.ownership import SlurmSelection, is_held
+from pilotfish.adapters.slurm.handed_over.ownership import is_held
+from pilotfish.adapters.slurm.handed_over.pin_record import PinRecord
 from pilotfish.adapters.slurm.records import SlurmJob
 from pilotfish.simulate.errors import InvariantError
 from pilotfish.simulate.model.snapshot import JobState
-from tests.support.old_marks import KEY, WRITTEN, keep_old_key, old_mark
 
 NOW = 1_000_000.0
 JOB = SlurmJob(
@@ -43,9 +42,8 @@ JOB = SlurmJob(
 TEXTS = st.binary(max_size=300).map(lambda raw: os.fsdecode(raw.replace(b"\0", b"")))
 
 
-def ours(folder: Path | None = None, key: bytes = KEY, clock: Callable[[], float] = lambda: 0.0) -> OurChanges:
-    takes = SlurmSelection(frozenset({"shared"})).takes
-    return OurChanges(Marks(key), PinRecord(folder), takes, FirstBegins(folder), clock)
+def ours(folder: Path | None = None, clock: Callable[[], float] = lambda: 0.0) -> OurChanges:
+    return OurChanges(PinRecord(folder), FirstBegins(folder), clock)
 
 
 def changed(job: SlurmJob, fields: dict[str, str]) -> SlurmJob:
@@ -62,31 +60,12 @@ def pinned(changes: OurChanges, job: SlurmJob = JOB, now: float = NOW) -> SlurmJ
     return changed(job, pin_fields(pin))
 
 
-def marked(job: SlurmJob = JOB, text: str = JOB.comment, kind: str = "pin") -> SlurmJob:
-    """Return a job that a version before pinned to n1, and whose record is lost."""
-    mark = old_mark(kind, int(NOW), 7, 5, ("n1",) if kind != "let-go" else ())
-    return replace(job, comment=f"{text} {mark}" if text else mark, wanted=("n1",))
-
-
 @given(TEXTS)
 def test_a_pin_and_its_end_write_no_comment(text: str) -> None:
     changes = ours()
     placed = pinned(changes, replace(JOB, comment=text))
     undone = changes.unpin(changes.recognise(placed, lambda: NOW))
     assert (placed.comment, placed.wanted, undone) == (text, ("n1",), {"ReqNodeList": ""})
-
-
-@given(TEXTS)
-def test_the_end_of_an_old_pin_removes_its_mark_and_no_other_byte(text: str) -> None:
-    for recorded in (True, False):
-        changes, job = ours(), marked(text=text)
-        changes.record.lost = not recorded
-        if recorded:
-            changes.record.add(7, pin_for(JOB, ("n1",), NOW))
-        found = changes.recognise(job, lambda: NOW)
-        assert found.pinned == NOW
-        assert changes.unpin(found) == {"ReqNodeList": "", "Comment": text}
-    assert marked().comment.endswith(WRITTEN)
 
 
 def test_a_pin_is_known_by_its_record_whatever_the_comment_says(tmp_path: Path) -> None:
@@ -130,40 +109,9 @@ def test_what_we_did_is_forgotten_only_when_a_job_has_been_gone_for_a_minute(tmp
         assert PinRecord(tmp_path).get(9) is not None
 
 
-def test_without_a_record_the_mark_says_what_was_pinned(tmp_path: Path) -> None:
-    job = marked()
-    changes = ours(tmp_path)
-    found = changes.recognise(job, lambda: NOW)
-    assert found.pinned == NOW and PinRecord(tmp_path).get(7) is not None
-    changes.retain({7})
-    assert ours(tmp_path).recognise(replace(job, comment="mine"), lambda: NOW).pinned == NOW
-    kept = ours(tmp_path)
-    kept.retain({7})
-    kept.record.drop(7)
-    assert kept.recognise(job, lambda: NOW).pinned is None, "with a record, a mark that is put back says nothing"
-
-
-@pytest.mark.parametrize(
-    "job",
-    [
-        replace(JOB, id=8), replace(JOB, uid=6), replace(JOB, partition="other", comment=""),
-    ],
-)  # fmt: skip
-def test_a_mark_counts_on_its_own_job_only_and_if_that_is_handed_over(job: SlurmJob, tmp_path: Path) -> None:
-    old = replace(JOB, admin_comment=WRITTEN, wanted=("n1",))
-    copied = replace(job, admin_comment=WRITTEN, wanted=("n1",))
-    assert ours(tmp_path).recognise(copied, lambda: NOW) == copied
-    assert ours(tmp_path).recognise(replace(old, wanted=("n2",)), lambda: NOW).pinned is None
-    assert ours(tmp_path).recognise(old, lambda: NOW - 6).pinned is None, "it is of the future"
-    assert ours(tmp_path, key=b"x" * 32).recognise(old, lambda: NOW).pinned is None
-    assert ours(tmp_path, key=b"").recognise(old, lambda: NOW).pinned is None
-    assert ours(tmp_path).recognise(old, lambda: NOW).pinned == NOW
-
-
-@given(st.text() | st.from_regex(MARK) | st.integers(0, 10**400).map("pilotfish:pin={}:job=7:uid=5:was=".format))
-def test_a_text_of_a_user_is_no_mark_and_stays(text: str) -> None:
+@given(TEXTS)
+def test_no_text_of_a_user_makes_a_pin(text: str) -> None:
     changes = ours()
-    changes.record.lost = True
     job = replace(JOB, comment=text, wanted=("n1",))
     found = changes.recognise(job, lambda: NOW)
     assert (found.pinned, found.let_go) == (None, False) and changes.unpin(found) == {}
@@ -175,9 +123,6 @@ def test_a_job_on_nodes_of_its_users_choice_keeps_them() -> None:
     assert pin_fields(pin_for(job, ("n1",), NOW)) == {"StartTime": "now"}
     changes.record.add(7, pin_for(job, ("n1",), NOW))
     assert changes.unpin(changes.recognise(job, lambda: NOW)) == {}
-    old = ours()
-    old.record.lost = True
-    assert old.unpin(old.recognise(marked(kind="own"), lambda: NOW)) == {"Comment": JOB.comment}
 
 
 def test_a_begin_time_that_was_moved_within_the_tolerance_is_the_users_too() -> None:
@@ -206,22 +151,20 @@ def test_a_job_that_was_let_go_stays_so_for_the_next_daemon_too(tmp_path: Path) 
     changes.retain({7})
     assert ours(tmp_path).recognise(replace(JOB, begin=NOW, comment="mine"), lambda: NOW).let_go
     assert not ours(tmp_path).recognise(replace(JOB, submit=NOW - 5), lambda: NOW).let_go, "its id was given to another"
-    assert ours().recognise(marked(kind="let-go"), lambda: NOW).let_go, "by an earlier version"
-    assert not ours().recognise(replace(marked(kind="let-go"), id=8), lambda: NOW).let_go
 
 
 def test_updates_are_one_command_with_allowed_fields() -> None:
     fields = pin_fields(pin_for(JOB, ("n1", "n2"), NOW))
     assert command(7, fields) == ["scontrol", "update", "JobId=7", "ReqNodeList=n[1-2]", "StartTime=now"]
-    assert {"ReqNodeList", "StartTime", "Comment"} == ALLOWED
+    assert {"ReqNodeList", "StartTime"} == ALLOWED
     assert command(7, {"ReqNodeList": ""})[3] == "ReqNodeList="  # an empty list clears it
-    with pytest.raises(InvariantError, match="Priority"):
-        command(7, {"Priority": "9"})
+    for foreign in ("Priority", "Comment"):
+        with pytest.raises(InvariantError, match=foreign):
+            command(7, {foreign: "9"})
 
 
-def test_the_record_is_its_owners_only_and_an_old_key_counts_if_it_is_too(tmp_path: Path) -> None:
+def test_the_record_is_its_owners_only(tmp_path: Path) -> None:
     folder = tmp_path / "state" / "slurm"
-    assert read_key(folder) == read_key(None) == b"" and not folder.exists()
     before = os.umask(0)
     try:
         PinRecord(folder).add(7, pin_for(JOB, ("n1",), NOW))
@@ -229,13 +172,6 @@ def test_the_record_is_its_owners_only_and_an_old_key_counts_if_it_is_too(tmp_pa
         os.umask(before)
     modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (folder, *folder.rglob("*"))}
     assert modes == {"slurm": 0o700, "pins": 0o700, "7": 0o600}
-    keep_old_key(folder)
-    assert read_key(folder) == KEY
-    (folder / "mark.key").chmod(0o640)
-    assert read_key(folder) == b""
-    (folder / "mark.key").chmod(0o600)
-    (folder / "mark.key").write_bytes(b"short")
-    assert read_key(folder) == b""
 
 
 @pytest.mark.parametrize("deleted", ["pins", "", ".."])
@@ -245,14 +181,13 @@ def test_a_state_directory_that_is_deleted_under_a_daemon_is_written_again(
 ) -> None:
     folder = tmp_path / "state" / "slurm"
     record = PinRecord(folder)
-    record.found_again()
     pin, other = pin_for(JOB, ("n1",), NOW), pin_for(JOB, ("n2",), NOW)
     record.refresh()
     record.add(7, pin)
     shutil.rmtree((folder / deleted).resolve())
     record.refresh() if next_step == "reads the queue" else record.add(8, other)
     after = PinRecord(folder, read_only=True)
-    assert not after.lost and after.get(7) == record.get(7) == pin
+    assert after.get(7) == record.get(7) == pin
     assert after.get(8) == (other if next_step == "pins another job" else None)
     PinRecord(folder).drop(7)  # as the reaper does
     record.refresh()
@@ -263,7 +198,6 @@ def test_a_dry_run_changes_no_file(tmp_path: Path) -> None:
     record = PinRecord(tmp_path, read_only=True)
     record.add(7, pin_for(JOB, ("n1",), NOW))
     record.retain(())
-    record.found_again()
     record.refresh()
     assert [*tmp_path.iterdir()] == []
 
@@ -274,32 +208,20 @@ def test_a_pin_that_cannot_be_recorded_is_an_error(tmp_path: Path) -> None:
         PinRecord(tmp_path).add(7, pin_for(JOB, ("n1",), NOW))
 
 
-@pytest.mark.parametrize("state", [JobState.PENDING, JobState.RUNNING])
-def test_after_a_start_marks_show_the_pins_that_the_record_lacks(state: JobState, tmp_path: Path) -> None:
-    """Such as after a power failure; also of a job that runs, because it may be requeued when its node fails."""
-    first = ours(tmp_path)
-    job = marked()
-    pinned(first, replace(JOB, id=8))
-    again = ours(tmp_path)
-    again.recognise(replace(job, state=state), lambda: NOW)
-    again.retain({7, 8})
-    assert again.recognise(replace(job, restarts=1), lambda: NOW + 60).pinned == NOW
-    assert PinRecord(tmp_path).get(7) is not None
-
-
 def test_a_record_that_cannot_be_read_says_why(tmp_path: Path) -> None:
-    assert with_our_pins([], tmp_path, lambda job: True, 0.0) == ([], ""), "there is none yet"
+    assert with_our_pins([], tmp_path, 0.0) == ([], ""), "there is none yet"
     (tmp_path / "pins").touch()
-    assert with_our_pins([], tmp_path, lambda job: True, 0.0)[1] == f"{tmp_path / 'pins'}: Not a directory"
+    assert with_our_pins([], tmp_path, 0.0)[1] == f"{tmp_path / 'pins'}: Not a directory"
 
 
-def test_a_damaged_record_of_a_pin_leaves_the_others_and_the_mark(tmp_path: Path) -> None:
+def test_a_damaged_record_of_a_pin_leaves_the_others(tmp_path: Path) -> None:
     changes = ours(tmp_path)
-    pinned(changes)
+    job = pinned(changes)
     pinned(changes, replace(JOB, id=8))
     (tmp_path / "pins" / "7").write_text("{")
     (tmp_path / "pins" / "note").write_text("not ours")
     again = ours(tmp_path)
     assert again.record.damaged == {7} and again.record.get(8) is not None
-    assert again.recognise(marked(), lambda: NOW).pinned == NOW
+    assert again.recognise(job, lambda: NOW).pinned is None
+    pinned(again)
     assert ours(tmp_path).record.damaged == frozenset(), "it was recorded again"

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from pilotfish.adapters.base import AdapterError
 from pilotfish.adapters.slurm.handed_over.job_update import OurChanges
 from pilotfish.adapters.slurm.handed_over.job_writer import MOVED, JobWriter
-from pilotfish.adapters.slurm.handed_over.marks import Marks, Pin, PinRecord
 from pilotfish.adapters.slurm.handed_over.ownership import (
     ENOUGH_S,
     HOLD_BACK_S,
@@ -23,6 +22,7 @@ from pilotfish.adapters.slurm.handed_over.ownership import (
     hold_end,
     ownership_of,
 )
+from pilotfish.adapters.slurm.handed_over.pin_record import Pin, PinRecord
 from pilotfish.adapters.slurm.records import SlurmJob
 from pilotfish.adapters.slurm.transport.command_transport import CommandTransport
 from pilotfish.simulate.model.snapshot import JobState
@@ -110,7 +110,7 @@ class Slurm(CommandTransport):
 
 
 def writer_for(slurm: Slurm, folder: Path | None = None) -> JobWriter:
-    changes = OurChanges(Marks(), PinRecord(folder), SlurmSelection().takes)
+    changes = OurChanges(PinRecord(folder))
     return JobWriter(slurm, changes, slurm.time, slurm.time, MAX_DEFER_S, slurm.doubts.append)
 
 

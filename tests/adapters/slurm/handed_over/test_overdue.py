@@ -1,9 +1,8 @@
-"""The reaper: it takes back our overdue pins, row by row, by the record or by marks, and nothing else."""
+"""The reaper: it takes back our overdue pins, row by row, by the record, and nothing else."""
 
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,13 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotfish.adapters.base import AdapterError
-from pilotfish.adapters.slurm.handed_over import marks
-from pilotfish.adapters.slurm.handed_over.marks import Pin, PinRecord
+from pilotfish.adapters.slurm.handed_over import pin_record
 from pilotfish.adapters.slurm.handed_over.overdue import FIELDS, LONGEST_LIST, Reaper
 from pilotfish.adapters.slurm.handed_over.ownership import SlurmSelection
+from pilotfish.adapters.slurm.handed_over.pin_record import Pin, PinRecord
 from pilotfish.adapters.slurm.transport import runner
 from pilotfish.cli.__main__ import main
-from tests.support.old_marks import keep_old_key, old_mark
 
 NOW = 1_795_245_609
 
@@ -30,7 +28,7 @@ def at(age: int) -> str:
 
 
 PLAIN = {
-    "JobID": "7", "UserID": "5", "ReqNodes": "n1", "Comment": "pilotfish", "admin_comment": "(null)",
+    "JobID": "7", "UserID": "5", "ReqNodes": "n1", "Comment": "pilotfish",
     "Partition": "main", "QOS": "normal", "Account": "research", "Feature": "(null)",
     "SubmitTime": at(4800), "EligibleTime": at(4800), "RestartCnt": "0",
 }  # fmt: skip
@@ -65,7 +63,6 @@ def reaped(slurm: Slurm, folder: Path, *, dry: bool = False, **fields: frozenset
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    keep_old_key(tmp_path)
     (tmp_path / "pins").mkdir()
     return tmp_path
 
@@ -73,10 +70,6 @@ def folder(tmp_path: Path) -> Path:
 def record(folder: Path, job: int = 7, age: int = 60, **changed: object) -> None:
     fields = {"uid": 5, "nodes": ("n1",), "time": NOW - age} | changed
     PinRecord(folder).add(job, Pin(**fields))
-
-
-def marked(age: int = 60, job: int = 7, text: str = "pilotfish ") -> str:
-    return text + old_mark("pin", NOW - age, job, 5, ("n1",))
 
 
 #: What users write; whatever it is, it changes nothing for others.
@@ -111,30 +104,10 @@ def test_a_young_pin_and_a_users_own_list_stay(row: dict[str, str], changed: dic
     assert reaped(slurm, folder) == (0, []) and slurm.updates == []
 
 
-def test_without_a_record_marks_say_what_is_ours(folder: Path) -> None:
+def test_without_a_record_no_pin_is_ours(folder: Path) -> None:
     (folder / "pins").rmdir()
-    slurm = Slurm({"Comment": marked()}, *BAD_ROWS)
-    assert reaped(slurm, folder) == (0, ["release slurm/7"])
-    assert slurm.updates == [["JobId=7", "ReqNodeList=", "Comment=pilotfish"]]
-    assert not (folder / "pins").exists(), "the daemon makes it, and finds the marks of running jobs too"
-    for other in (
-        {"Comment": marked(job=8)},
-        {"Comment": marked(age=-60)},
-        {"Comment": marked()[:-1]},
-        {"Comment": marked(), "ReqNodes": "n2"},
-    ):
-        assert reaped(Slurm(other), folder) == (0, [])
-    chosen = Slurm({"admin_comment": marked(text="")} | {"Comment": "mine"})
-    assert reaped(chosen, folder) == (0, []), "the job is not handed over"
-    assert reaped(chosen, folder, partitions=frozenset({"main"}))[1] == ["release slurm/7"]
-
-
-def test_a_key_that_others_may_read_makes_no_mark_genuine_and_stops_nothing(folder: Path) -> None:
-    record(folder)
-    (folder / "mark.key").chmod(0o644)
-    assert reaped(Slurm({}), folder) == (0, ["release slurm/7"])
-    shutil.rmtree(folder / "pins")
-    assert reaped(Slurm({"Comment": marked()}), folder) == (0, [])
+    slurm = Slurm({}, *BAD_ROWS)
+    assert reaped(slurm, folder) == (0, []) and slurm.updates == []
 
 
 HELD = {"Comment": "pilotfish:hold=9000", "ReqNodes": "(null)", "SubmitTime": at(4800),
@@ -184,8 +157,8 @@ def test_the_record_is_read_twice_however_many_pins_are_taken_back(
     jobs, opened = range(100, 130), list[str]()
     for job in jobs:
         record(folder, job)
-    open_file = marks.open_file
-    monkeypatch.setattr(marks, "open_file", lambda path, *flags: opened.append(path) or open_file(path, *flags))
+    open_file = pin_record.open_file
+    monkeypatch.setattr(pin_record, "open_file", lambda path, *flags: opened.append(path) or open_file(path, *flags))
     assert reaped(Slurm(*({"JobID": str(job)} for job in jobs)), folder)[1] == [f"release slurm/{job}" for job in jobs]
     assert [*(folder / "pins").iterdir()] == [] and len(opened) <= 2 * len(jobs) + 1
 

@@ -187,8 +187,8 @@ def test_a_field_that_cannot_be_written_sends_nothing(fake: FakeRest) -> None:
     way = rest(fake)
     way.time()
     fake.asked.clear()
-    with pytest.raises(NotDone, match="cannot write comment") as caught:
-        way.update(20, {"ReqNodeList": "n3", "Comment": "x"})
+    with pytest.raises(NotDone, match="cannot write begin_time") as caught:
+        way.update(20, {"ReqNodeList": "n3", "StartTime": "now"})
     assert caught.value.kind == "unsupported"
     with pytest.raises(InvariantError):
         way.update(20, {"Priority": "9"})

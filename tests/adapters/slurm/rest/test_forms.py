@@ -53,7 +53,7 @@ def documented(version: int, **changed: Any) -> dict[str, Any]:
         "shared": ["oversubscribe"], "priority": number(26187), "restart_cnt": 0,
         "exit_code": {"status": "SUCCESS", "return_code": 0} if version == 39 else
         {"status": ["SUCCESS"], "return_code": number(0), "signal": {"id": number(None), "name": ""}},
-        "comment": "pilotfish", "admin_comment": "", "tres_req_str": "cpu=2,mem=512M,node=1,billing=2",
+        "comment": "pilotfish", "tres_req_str": "cpu=2,mem=512M,node=1,billing=2",
         "tres_alloc_str": "", "memory_per_node": number(None), "memory_per_cpu": number(256), "tasks": number(1),
         "cpus_per_task": number(2), "tasks_per_node": number(0), "minimum_cpus_per_node": number(2), "licenses": "",
         "tres_per_node": "", "tres_per_job": "", "tres_per_socket": "", "tres_per_task": "", "contiguous": False,
@@ -400,14 +400,16 @@ def test_a_pin_is_one_body_or_none() -> None:
     assert old.body(PIN, 9.7) == {"nodelist": "n[5-6]", "begin_time": "now"}
     assert old.body({"ReqNodeList": ""}, 9.7) == {"nodelist": ""}
     assert old.body({"StartTime": "uts1030"}, 9.7) == {"begin_time": "uts1030"}
-    with pytest.raises(NotDone, match="cannot write comment"):
+    with pytest.raises(NotDone, match="cannot write begin_time"):
+        choose(offers(38, takes=())).body(PIN, 9.7)
+    with pytest.raises(NotDone, match="cannot write Comment"):
         old.body({**PIN, "Comment": "mine"}, 9.7)
     new = choose(offers(44, takes=ALL))
     begin = {"set": True, "infinite": False, "number": 9}
     assert new.body(PIN, 9.7) == {"required_nodes": ["n5", "n6"], "begin_time": begin}
     assert new.body({"StartTime": "uts1030"}, 9.7) == {"begin_time": begin | {"number": 1030}}
     with pytest.raises(NotDone, match="cannot clear ReqNodeList"):
-        new.body({"ReqNodeList": "", "Comment": "x"}, 9.7)
+        new.body({"ReqNodeList": "", "StartTime": "now"}, 9.7)
     with pytest.raises(NotDone, match="cannot write StartTime=2026"):
         new.body({"StartTime": "2026-11-21"}, 9.7)
     with pytest.raises(NotDone, match="cannot write"):

@@ -174,7 +174,7 @@ def test_hidden_fields_are_read_when_the_queue_has_changed() -> None:
 
 def test_an_unsupported_request_is_no_outage(caplog: pytest.LogCaptureFixture) -> None:
     way, rest, commands, _ = both()
-    rest.fails = NotDone("cannot write AdminComment")
+    rest.fails = NotDone("cannot write begin_time")
     for _ in range(3):
         way.update(1, {})
         way.nodes()

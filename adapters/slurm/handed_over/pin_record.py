@@ -1,36 +1,24 @@
-"""The record of our pins, and the marks that earlier versions wrote into comments.
+"""The record of our pins.
 
-Rule: the record decides. It is written before Slurm is asked to pin a job, and neither a user nor a job can change it:
-a job is pinned by us if the record has it and the job must still run on those nodes. No mark is written any more,
-because a command that Slurm carries out late would undo the user's newer comment. If the record is lost, a mark of an
-earlier version counts: an HMAC with the key that those versions made, over the job, its user, the time and the nodes. A
-mark that was forged, copied or changed counts as the user's text.
+Rule: the record alone decides. It is written before Slurm is asked to pin a job, and neither a user nor a job can
+change it: a job is pinned by us if the record has it and the job must still run on those nodes. No comment says so,
+because a command that Slurm carries out late would undo the user's newer comment.
 """
 
 from __future__ import annotations
 
-import hmac
 import json
 import logging
 import os
-import re
-from base64 import urlsafe_b64encode
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from hashlib import sha256
 from pathlib import Path
 
 from ....trust import make_folder, open_file
 from ...base import AdapterError
 
 log = logging.getLogger("pilotfish.slurm")
-#: Seconds by which a mark may be ahead of the controller's clock.
-AHEAD_S = 5.0
-KEY_BYTES = 32
-#: Bytes of the HMAC that are kept; RFC 2104 asks for half of the hash or at least 80 bits.
-TAG_BYTES = 12
-MARK = re.compile(r" ?pilotfish:(?P<kind>pin|own|let-go)=(?P<time>[0-9]{1,11}):(?P<tag>[\w-]{16})(?![^\s])", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,53 +37,6 @@ class Pin:
     own: bool = False
 
 
-class Marks:
-    """Recognises the marks of earlier versions with their key; without one it recognises none."""
-
-    def __init__(self, key: bytes = b"") -> None:
-        self._key = key
-
-    def find(self, kinds: Collection[str], text: str, job: int, uid: int, nodes: Iterable[str]) -> tuple[str, int]:
-        """Return kind and time of the last genuine mark of these kinds in a text, or ("", 0)."""
-        genuine = [
-            (found["kind"], int(found["time"]))
-            for found in MARK.finditer(text)
-            if found["kind"] in kinds and self._is_genuine(found, job, uid, nodes)
-        ]
-        return genuine[-1] if genuine else ("", 0)
-
-    def without(self, text: str, job: int, uid: int, nodes: Iterable[str]) -> str:
-        """Return a text without our marks on this job and these nodes; every other byte stays."""
-        names = tuple(nodes)
-        return MARK.sub(lambda found: "" if self._is_genuine(found, job, uid, names) else found[0], text)
-
-    def _is_genuine(self, found: re.Match[str], job: int, uid: int, nodes: Iterable[str]) -> bool:
-        names = nodes if found["kind"] != "let-go" else ()
-        expected = self._tag(found["kind"], int(found["time"]), job, uid, names)
-        return bool(self._key) and hmac.compare_digest(expected, found["tag"])
-
-    def _tag(self, kind: str, time: int, job: int, uid: int, nodes: Iterable[str]) -> str:
-        said = "\0".join((kind, str(time), str(job), str(uid), *sorted(nodes)))
-        return urlsafe_b64encode(hmac.digest(self._key, said.encode(errors="replace"), sha256)[:TAG_BYTES]).decode()
-
-
-def read_key(folder: Path | None) -> bytes:
-    """Return the key of an earlier version's marks; b"" without one, or if others could have read or replaced it.
-
-    Args:
-        folder: The state directory; None: no key is kept.
-    """
-    if folder is None:
-        return b""
-    try:
-        descriptor = open_file(folder / "mark.key")
-    except OSError:
-        return b""
-    with os.fdopen(descriptor, "rb") as file:
-        key = file.read(KEY_BYTES + 1)
-        return key if len(key) == KEY_BYTES and not os.fstat(descriptor).st_mode & 0o077 else b""
-
-
 class PinRecord:
     """The pins that we set, one file for each in `STATE/pins`, named by the job's id.
 
@@ -111,9 +52,6 @@ class PinRecord:
         self.damaged: frozenset[int] = frozenset()  #: jobs whose file cannot be read
         self.unread = ""  #: why the directory cannot be read; "": it can, or is still to be made
         self.refresh()
-        #: Whether marks of earlier versions decide, too: where there is no record of earlier pins; and at first,
-        #: because after a power failure or from a copy it may lack some.
-        self.lost = self._folder is not None and (self._read is None or not read_only)
 
     def get(self, job: int) -> Pin | None:
         """Return the pin of a job; the reader of the queue finds out whether the job still has it."""
@@ -189,13 +127,6 @@ class PinRecord:
         known = self._pins.keys() | self.damaged
         for gone in known - set(jobs) if not known.isdisjoint(jobs) else ():
             self.drop(gone)
-
-    def found_again(self) -> None:
-        """End the time in which marks decide, because the pins that they showed have been recorded."""
-        if self.lost and self._folder is not None and not self._read_only:
-            with suppress(OSError):
-                make_folder(self._folder)
-                self.lost = False
 
     def _write_again(self) -> None:
         if self._folder is None or self._read is None or self._read_only:
