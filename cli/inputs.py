@@ -188,9 +188,10 @@ class Profiles:
         if not self._unprofiled:
             return workflow
         from ..daemon.learning.job_profiles import fitting, with_learned_profiles
+        from ..simulate.model.capacity import EmptyNodes
 
-        known = self.store.expected
-        return with_learned_profiles(with_input_sizes(workflow), lambda job: fitting(job, known(job), site))
+        known, nodes = self.store.expected, EmptyNodes(site) if site is not None else None
+        return with_learned_profiles(with_input_sizes(workflow), lambda job: fitting(job, known(job), nodes))
 
     def scored(self, site: Cluster, workflow: Workflow) -> Cluster:
         """Return the nodes with the slowdowns that the scores of `profile corun` imply; report how many pairs."""

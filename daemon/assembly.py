@@ -32,6 +32,7 @@ from .report.forecast_errors import ForecastErrors
 from .report.hold_advice import HoldAdvice
 from .report.metrics import Metrics
 from .report.placement_latency import PlacementLatency
+from .state.handed_over import MOST_TAKEN_IN
 from .state.journal import Journal, Unsaved
 from .timing.trigger import Trigger
 from .tracker import JobTracker
@@ -61,6 +62,7 @@ def assemble(
     delays_file: Path | None = None,
     power: PowerConfig = PowerConfig(),
     others: LoadOfOthers | None = None,
+    most_taken_in: float = MOST_TAKEN_IN,
 ) -> Cycle:
     """Return a cycle with everything around it.
 
@@ -82,6 +84,7 @@ def assemble(
         delays_file: where measured delays are kept; None: nowhere.
         power: which idle nodes are powered down, whatever the policy.
         others: knows what other programs leave of the nodes; None = nothing is known yet.
+        most_taken_in: jobs of the resource manager's users that a cycle takes in; the others wait for the next ones.
     """
     journal.damage.count_in(metrics.damaged_rows)
     unsaved, trigger = Unsaved(), Trigger(PlanCache(adapter, clock), recheck_s)
@@ -93,7 +96,8 @@ def assemble(
     speeds = NodeSpeeds((one.node, one.forecast_s, one.actual_s, one.node_speed) for one in known(past))
     intervals = IntervalCorrection(errors)
     forecasts = ForecastErrors(metrics, guard, drift, unsaved, profiles.learned_as, intervals, speeds)
-    tracker = JobTracker(adapter, journal, unsaved, forecasts, trigger, clock, profiles, others or LoadOfOthers())
+    others = others or LoadOfOthers()
+    tracker = JobTracker(adapter, journal, unsaved, forecasts, trigger, clock, profiles, others, most_taken_in)
     latency = PlacementLatency(
         metrics, tracker.queue, clock, lambda: adapter.capabilities.launch_s,
         read_delays(delays_file) if delays_file else None, delays_file,

@@ -188,7 +188,7 @@ def preview_queue(
             journal.keep_handed_over(adapter.name, time.time())
         recording, learned = Recording(lambda line: None), LearnedProfiles(profiles)
         given: dict[str, Any] = {"clock": time.monotonic, "profiles": learned, **decided, "options": options}
-        cycle = assemble(adapter, recording, journal, Metrics(), **given)
+        cycle = assemble(adapter, recording, journal, Metrics(), **given, most_taken_in=math.inf)
         adapter.settle(SETTLE_S)
         began = time.perf_counter()
         report = cycle.run()

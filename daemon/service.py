@@ -171,7 +171,7 @@ class Service:
         applier: Applier = Live(self._adapter)
         if self._dry:
             applier = Recording(show, preview, lambda action: self._tracker.about(action))
-        profiles = LearnedProfiles(self._profile_store(stack))
+        profiles = LearnedProfiles(self._profile_store(stack)).load()
         self._pruning = Pruning(self._journal, self._adapter, lambda: self.config.keep_days)
         self._drift = ProfileDrift(**self._drift_options())
         self._cycle = assemble(

@@ -8,11 +8,11 @@ from __future__ import annotations
 import dataclasses
 import logging
 import math
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from operator import itemgetter
 
 from ..adapters.base import Adapter
+from ..simulate.model.bounded import in_turns
 from ..simulate.model.plan import Action, Cancel, Plan, PlannedJob, Rejection, Release, SubmitAhead
 from ..simulate.model.snapshot import JobState, Snapshot
 from .apply import Applied
@@ -26,7 +26,7 @@ from .report.job_log import JobLog
 from .report.queue_forecasts import QueueForecasts
 from .state.ended_jobs import EndedJobs
 from .state.forecasts import JobForecast, Outlook
-from .state.handed_over import take_in
+from .state.handed_over import MOST_TAKEN_IN, take_in
 from .state.journal import Journal, Unsaved
 from .state.queue import Entry, JobEvent, Queue, Submission, busy
 from .state.write_ahead import WriteAhead
@@ -58,12 +58,10 @@ def lapsed(snapshot: Snapshot, older_s: float = 0.0, starting: Collection[str] =
         older_s: least time since the deadline, seconds.
         starting: keys of jobs that are about to start, and are left out.
     """
-    before, found, counted = snapshot.time - older_s, list[tuple[int, Release]](), Counter[int | None]()
-    for view in snapshot.jobs.offered:
-        if view.due is not None and view.due <= before and view.key not in starting:
-            counted[view.job.owner] += 1
-            found.append((counted[view.job.owner], Release(view.key, view.due_why or "it was held long enough")))
-    return [release for _, release in sorted(found, key=itemgetter(0))]
+    before, offered = snapshot.time - older_s, snapshot.jobs.offered
+    due = (view for view in offered if view.due is not None and view.due <= before and view.key not in starting)
+    views = in_turns(due, lambda view: view.job.owner)
+    return [Release(view.key, view.due_why or "it was held long enough") for view in views]
 
 
 def handed_back(snapshot: Snapshot) -> list[Release]:
@@ -106,6 +104,7 @@ class JobTracker:
         clock: seconds, monotonic.
         profiles: replace the default profile of jobs that are handed over.
         others: knows what other programs leave of the nodes.
+        most_taken_in: see `take_in`.
     """
 
     def __init__(
@@ -118,6 +117,7 @@ class JobTracker:
         clock: Callable[[], float],
         profiles: GivenProfiles,
         others: LoadOfOthers,
+        most_taken_in: float = MOST_TAKEN_IN,
     ) -> None:
         self._adapter, self.unsaved, self.forecasts, self._trigger = adapter, unsaved, forecasts, trigger
         self.queue: Queue = journal.load()
@@ -125,7 +125,7 @@ class JobTracker:
         self.write_ahead = WriteAhead(journal, self.queue, unsaved)
         self._ended_jobs = EndedJobs(adapter, clock)
         self._profiles, self._clock, self._seen_at = profiles, clock, clock()
-        self._progress, self._others = Progress(), others
+        self._progress, self._others, self._most_taken_in = Progress(), others, most_taken_in
         self._followed: Snapshot | None = None  # the one to which `_progress` was advanced
         self._neighbours = Neighbours()
         self._stuck: dict[str, str] = {}
@@ -221,8 +221,10 @@ class JobTracker:
         self.snapshot = snapshot
         self.log.cycle, self.log.now, self._seen_at = cycle, snapshot.time, self._clock()
         records = self._ended_jobs.look_up(self.queue.missing(snapshot))
-        if take_in(self.queue, snapshot, self._profiles.with_profile, records):
+        intake = take_in(self.queue, snapshot, self._profiles.with_profile, records, self._most_taken_in)
+        if intake.news:
             self._trigger.renew()
+        self._trigger.unfinished = intake.unfinished
         intended = [entry for entry in self.queue.active() if entry.intent is not None]
         events = self.queue.observe(snapshot, records, self._adapter.capabilities.late_s)
         self.isolation.prune(snapshot)
@@ -366,7 +368,8 @@ class JobTracker:
     def conclude(self, results: Sequence[Applied], *, dry: bool) -> None:
         """Note and journal the outcomes of the intended actions; `dry`: nothing was really done."""
         for applied in results:
-            if entry := self.queue.find(applied.action.key):
+            entry = self.queue.find(applied.action.key)
+            if entry is not None or isinstance(applied.action, Release):
                 self.write_ahead.conclude(applied, entry, now=self.now, dry=dry)
                 self.log.add_applied(applied, entry, dry=dry)
         if results:

@@ -18,7 +18,7 @@ from ...profiles.classes import class_fields, classify_on
 from ...profiles.identity import signature, words_checksum
 from ...profiles.measurement import Measurement
 from ...profiles.stall_facts import stall_facts
-from ...simulate.model.capacity import never_fits
+from ...simulate.model.capacity import EmptyNodes
 from ...simulate.model.cluster import Cluster, NodeType
 from ...simulate.model.job import DEFAULT_PROFILE, Job, Profile, ThreadGroup, Workflow
 from ...simulate.model.plan import Plan
@@ -122,7 +122,7 @@ def widened(profile: Profile, cores: int) -> Profile:
     return dataclasses.replace(profile, groups=(*profile.groups, *idle))
 
 
-def fitting(job: Job, profile: Profile | None, cluster: Cluster | None) -> Profile | None:
+def fitting(job: Job, profile: Profile | None, nodes: EmptyNodes | None) -> Profile | None:
     """Return a learned profile with which a job fits on a cluster; None if the job fits there only without it.
 
     A program that ran with more threads than a node takes is expected to run them in turns there: the same work is done
@@ -131,19 +131,19 @@ def fitting(job: Job, profile: Profile | None, cluster: Cluster | None) -> Profi
     Args:
         job: as it was submitted.
         profile: learned from its command; None = nothing was learned.
-        cluster: the nodes; None = not known.
+        nodes: of the cluster; None = not known.
     """
-    if profile is None or cluster is None or _fits(job, profile, cluster) or never_fits(job, cluster) is not None:
+    if profile is None or nodes is None or _fits(job, profile, nodes) or nodes.never_fits(job) is not None:
         return profile
-    most = max(cluster.thread_limits)
+    most = nodes.most_threads
     if not 1.0 <= most < profile.threads:
         return None
     fewer = narrowed(profile, int(most))
-    return fewer if _fits(job, fewer, cluster) else None
+    return fewer if _fits(job, fewer, nodes) else None
 
 
-def _fits(job: Job, profile: Profile, cluster: Cluster) -> bool:
-    return never_fits(dataclasses.replace(job, profile=profile), cluster) is None
+def _fits(job: Job, profile: Profile, nodes: EmptyNodes) -> bool:
+    return nodes.never_fits(dataclasses.replace(job, profile=profile)) is None
 
 
 def narrowed(profile: Profile, threads: int) -> Profile:

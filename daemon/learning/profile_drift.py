@@ -11,8 +11,7 @@ from collections import deque
 from dataclasses import dataclass, replace
 
 from ...simulate.model.bounded import BoundedByOwner
-from ...simulate.model.capacity import never_fits
-from ...simulate.model.cluster import Cluster
+from ...simulate.model.capacity import EmptyNodes
 from ...simulate.model.job import Job, Profile
 from .job_profiles import widened
 
@@ -69,16 +68,16 @@ class ProfileDrift:
         return found
 
 
-def with_renewed_profile(job: Job, profile: Profile, cluster: Cluster) -> Job | None:
+def with_renewed_profile(job: Job, profile: Profile, nodes: EmptyNodes) -> Job | None:
     """Return a waiting job with its renewed profile, on as many cores as before; None if it would not fit any more.
 
     Args:
         job: as it was taken in.
         profile: what was learned.
-        cluster: where it must fit.
+        nodes: where it must fit.
     """
     cores = job.profile.threads
     if profile.threads > cores:
         return None
     changed = replace(job, profile=widened(profile, cores))
-    return None if never_fits(changed, cluster) else changed
+    return None if nodes.never_fits(changed) else changed

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 
 from ...formats.text import count, times
 from ...profiles.estimate import LATEST
@@ -27,6 +27,7 @@ from ...profiles.interference.scores import added
 from ...profiles.store_db import LockedError
 from ...simulate.errors import ConfigError
 from ...simulate.model.bounded import BoundedByOwner
+from ...simulate.model.capacity import EmptyNodes
 from ...simulate.model.cluster import Cluster
 from ...simulate.model.job import Job, Profile, Workflow
 from ...simulate.model.snapshot import JobView, Snapshot
@@ -83,12 +84,18 @@ class LearnedProfiles(GivenProfiles):
         self._held_until = self._locked_until = 0.0
         self._scored: tuple[int, Cluster, Cluster] | None = None
         self._cluster: Cluster | None = None
+        self._nodes: EmptyNodes | None = None
 
     @cached_property
     def _store(self) -> ProfileStore:
         from ...profiles.store import ProfileStore
 
         return ProfileStore(self._path, PATIENCE_S)
+
+    def load(self) -> Self:
+        """Read what predictions rest on, so that no cycle has to; return these profiles."""
+        self._read(lambda: self._store.learn_similar(), None)
+        return self
 
     def with_profiles(self, workflow: Workflow) -> Workflow:
         """Return the workflow with measured or predicted profiles for its jobs without one."""
@@ -126,10 +133,10 @@ class LearnedProfiles(GivenProfiles):
         if profile is None or profile.threads > cores:
             return job
         wide = widened(profile, cores)
-        return replace(job, profile=wide) if fitting(job, wide, self._cluster) is wide else job
+        return replace(job, profile=wide) if fitting(job, wide, self._nodes) is wide else job
 
     def _expected(self, job: Job, *, predict: bool) -> Profile | None:
-        return fitting(job, self._store.expected(job, predict=predict), self._cluster)
+        return fitting(job, self._store.expected(job, predict=predict), self._nodes)
 
     def _known(self, job: Job) -> Profile | None:
         named = (self._store(self._apart(job)) or self._store(job.profile.name)) if job.profile.name else None
@@ -190,7 +197,8 @@ class LearnedProfiles(GivenProfiles):
 
         From now on, expected profiles must fit on this cluster.
         """
-        self._cluster = cluster
+        if cluster is not self._cluster:
+            self._cluster, self._nodes = cluster, EmptyNodes(cluster)
         if self._held and self._clock() >= self._held_until:
             self.write()
         return self._read(lambda: self._with_scores(cluster), cluster)
@@ -308,12 +316,12 @@ class DriftRenewal(Observer):
         drifted = self.drift.take_drifted()
         if not drifted:
             return
-        found = self.profiles.relearn(drifted, self.drift.window)
+        found, nodes = self.profiles.relearn(drifted, self.drift.window), EmptyNodes(snapshot.cluster)
         self.metrics.errors.relearned.inc(len(found))
         for entry in self.queue.active() if found else ():
             learned_as = self.profiles.learned_as(entry.job)
             profile = found.get(learned_as) if entry.waiting and learnable(entry.job) else None
-            if profile and (job := with_renewed_profile(entry.job, profile, snapshot.cluster)):
+            if profile and (job := with_renewed_profile(entry.job, profile, nodes)):
                 entry.change(job)
                 self.renewed(entry)
 

@@ -130,27 +130,29 @@ class JobLog:
         self._choices[entry.key] = text
         self._add(entry.key, "chosen", text, data)
 
-    def add_applied(self, applied: Applied, entry: Entry, *, dry: bool) -> None:
+    def add_applied(self, applied: Applied, entry: Entry | None, *, dry: bool) -> None:
         """Record the outcome of an action.
 
         Args:
             applied: the action and its error, if any.
-            entry: its job.
+            entry: its job; None: a job that was released before it was taken in.
             dry: nothing was really done.
         """
-        text = describe(applied.action) + (f": {applied.error}" if applied.error else "")
+        key, text = applied.action.key, describe(applied.action) + (f": {applied.error}" if applied.error else "")
         last_error, self._last_error = self._last_error, applied.error
+        fields = self._fields(entry) if entry is not None else {"job": key, "cycle": self.cycle}
         if applied.error and applied.sent and applied.error != last_error:  # one not sent is logged for the cluster
-            log.warning("%s", text, extra=self._fields(entry))
+            log.warning("%s", text, extra=fields)
         elif not applied.error and not (dry and self.quiet):
-            log.info("%s%s%s", "dry run: " * dry, text, self.about(applied.action, entry), extra=self._fields(entry))
+            about = self.about(applied.action, entry) if entry is not None else ""
+            log.info("%s%s%s", "dry run: " * dry, text, about, extra=fields)
         kind = "failed" if applied.error else "dry-run" if dry else "applied"
-        self._add(entry.key, kind, text)
-        choice = self._choices.pop(entry.key, "")
+        self._add(key, kind, text)
+        choice = self._choices.pop(key, "")
         if dry or not applied.sent:
-            self._repeated[entry.key] = {"chosen": choice, kind: text}
+            self._repeated[key] = {"chosen": choice, kind: text}
         else:
-            self._repeated.pop(entry.key, None)
+            self._repeated.pop(key, None)
 
     def about(self, action: Action, entry: Entry) -> str:
         """Return whose job an action is for, its name in the resource manager, and what a start gains: ` (A, B, C)`."""

@@ -3,15 +3,19 @@
 Rule: a job is followed as soon as it is handed over, in the resource manager's order. One that is let go, or taken back
 by its user before it was placed, is no longer ours: no plan has it, and until its end it is only noted how far it has
 come. Dependencies, and what a failure means for other jobs, are the resource manager's: a job is planned after its
-predecessors if all of them are followed here, else once nothing keeps it.
+predecessors if all of them are followed here, else once nothing keeps it. A cycle takes in a bounded number of jobs,
+those of all users in turns. The others are as jobs that were submitted a moment later, and one that its user has
+changed is not started before the change is taken in.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Collection, Mapping, Set
 from dataclasses import dataclass, field
 
+from ...simulate.model.bounded import in_turns
 from ...simulate.model.job import Job, Workflow
 from ...simulate.model.snapshot import JobState, JobView, JobViews, Snapshot
 from .queue import MISSED_S, UNRECORDED_S, Entry, Queue, Records, Submission
@@ -20,17 +24,32 @@ from .queue import MISSED_S, UNRECORDED_S, Entry, Queue, Records, Submission
 TAKEN_BACK, NEVER_BEGAN = "its user took it back", "it was cancelled in the resource manager before it began"
 NOT_RECORDED = "it has left the queue, and no record says that it began"
 UNKNOWN_END = "it has left the queue, and how it ended is not known"
+#: Why a job that its user has changed does not start before the change is taken in.
+CHANGED = "its user changed it a moment ago"
+#: Most jobs that a cycle takes in: each takes 0.1 to 0.3 ms, mostly to predict its needs. Names of nodes in a list of
+#: allowed nodes that count as another job: the list is compared with the nodes once in a cycle.
+MOST_TAKEN_IN, NAMES_PER_JOB = 500, 500
 Profiled = Callable[[Job], Job]
+
+
+@dataclass(frozen=True, slots=True)
+class TakenIn:
+    """Outcome of an intake: `news`: there is something new to plan; `unfinished`: jobs wait for the next cycle."""
+
+    news: bool
+    unfinished: bool
 
 
 @dataclass(slots=True)
 class HandedOver(Submission):
     """All jobs handed over through one resource manager; it never ends.
 
-    `asked`: each job as its user submitted it. `sorted_by`: the views, and `sorted_keys` the jobs, of the last sorting.
+    `asked`: each job as its user submitted it. `put_off`: the new and the changed jobs for which the last cycle had no
+    time. `sorted_by`: the views, and `sorted_keys` the jobs, of the last sorting.
     """
 
     asked: dict[str, Job] = field(default_factory=dict)
+    put_off: Set[str] = frozenset()
     sorted_by: JobViews = field(default_factory=JobViews)
     sorted_keys: frozenset[str] = frozenset()
 
@@ -49,7 +68,9 @@ class HandedOver(Submission):
         self.entries = dict(ours)
         self.asked = {name: job for name, job in self.asked.items() if name in self.entries}
 
-    def follow(self, queue: Queue, snapshot: Snapshot, with_profile: Profiled, records: Records | None) -> bool:
+    def follow(
+        self, queue: Queue, snapshot: Snapshot, with_profile: Profiled, records: Records | None, most: float
+    ) -> TakenIn:
         """Follow its jobs; the arguments and the result are those of `take_in`."""
         views = snapshot.jobs.by_key
         news = False
@@ -65,19 +86,34 @@ class HandedOver(Submission):
                 queue.dirty[entry.key] = entry
                 news = True
         self.drop_ended()
-        prefix = f"{self.id}/"
-        for view in snapshot.jobs.offered:
-            if view.key.startswith(prefix) and self._update(view, views, queue, with_profile):
-                news = True
+        news = self._take_in(snapshot.jobs, queue, with_profile, most) or news
         self._sort(snapshot.jobs)
+        return TakenIn(news, bool(self.put_off))
+
+    def _take_in(self, views: JobViews, queue: Queue, with_profile: Profiled, most: float) -> bool:
+        """Add jobs and note what has changed, as far as one cycle may; return whether anything has."""
+        prefix, news = f"{self.id}/", False
+        offered = {view.key.removeprefix(prefix): view for view in views.offered if view.key.startswith(prefix)}
+        jobs = {name: self._followed(view.job, offered) for name, view in offered.items()}
+        names = [name for name in jobs if name not in self.entries]  # they go first: changed ones may wait for them
+        names += [name for name in jobs if name in self.entries and self.asked.get(name) != jobs[name]]
+        self.put_off = beyond({name: jobs[name] for name in names}, most)
+        followed = offered.keys() - (self.put_off - self.entries.keys())
+        for name, view in offered.items():
+            if name not in self.put_off:
+                job = self._followed(view.job, followed) if view.job.after else jobs[name]
+                news = self._update(name, view, job, queue, with_profile) or news
+            elif (entry := self.entries.get(name)) and entry.waits != CHANGED:
+                entry.waits, news = CHANGED, True
         return news
 
-    def _update(self, view: JobView, views: Mapping[str, JobView], queue: Queue, with_profile: Profiled) -> bool:
+    def _followed(self, job: Job, offered: Collection[str]) -> Job:
+        """Return a job as it is planned: without dependencies, unless all predecessors are followed or `offered`."""
+        followed = all(name in self.entries or name in offered for name in job.after)
+        return job if followed else dataclasses.replace(job, after=())
+
+    def _update(self, name: str, view: JobView, job: Job, queue: Queue, with_profile: Profiled) -> bool:
         """Add a job, or note what has changed. Return whether anything has."""
-        name = view.key.removeprefix(f"{self.id}/")
-        shown = (views.get(f"{self.id}/{before}") for before in view.job.after if before not in self.entries)
-        followed = all(before is not None and before.offered for before in shown)
-        job = view.job if followed else dataclasses.replace(view.job, after=())
         entry, before = self.entries.get(name), self.asked.get(name)
         self.asked[name] = job
         if entry is None:
@@ -109,20 +145,40 @@ def handed_over(name: str, now: float) -> HandedOver:
     return HandedOver(name, Workflow(name, ()), now)
 
 
-def take_in(queue: Queue, snapshot: Snapshot, with_profile: Profiled, records: Records | None = None) -> bool:
-    """Follow the jobs that are handed over. Return whether there is something new to plan. O(jobs + dependencies).
+def take_in(
+    queue: Queue, snapshot: Snapshot, with_profile: Profiled, records: Records | None = None, most: float = math.inf
+) -> TakenIn:
+    """Follow the jobs that are handed over. O(jobs + dependencies).
 
     Args:
         queue: holds the submissions; it is updated.
         snapshot: the jobs at this moment.
         with_profile: returns a job with the profile that is known for it.
         records: of jobs that are not shown any more; None if no records are kept.
+        most: new and changed jobs that are taken in from each resource manager, see `beyond`.
     """
-    news = False
-    for submission in queue.submissions.values():
-        if isinstance(submission, HandedOver):
-            news = submission.follow(queue, snapshot, with_profile, records) or news
-    return news
+    submissions = [one for one in queue.submissions.values() if isinstance(one, HandedOver)]
+    intakes = [one.follow(queue, snapshot, with_profile, records, most) for one in submissions]
+    return TakenIn(any(one.news for one in intakes), any(one.unfinished for one in intakes))
+
+
+def beyond(jobs: Mapping[str, Job], most: float) -> set[str]:
+    """Return the names of the jobs that must wait for the next cycle; the others are those of all users in turns.
+
+    Args:
+        jobs: by name, in the order in which each user wants them; at least the first is never returned.
+        most: jobs that one cycle takes in. A list of allowed nodes that differs from those before counts as more.
+    """
+    waiting, lists, cost = set[str](), set[int](), 0.0
+    for name, job in in_turns(jobs.items(), lambda item: item[1].owner):
+        if cost >= most:
+            waiting.add(name)
+            continue
+        cost += 1.0
+        if job.allowed is not None and id(job.allowed) not in lists:
+            lists.add(id(job.allowed))
+            cost += len(job.allowed) / NAMES_PER_JOB
+    return waiting
 
 
 def _ended(key: str, records: Records | None) -> JobView | None:

@@ -77,17 +77,20 @@ class WriteAhead:
                 entry.nodes = action.nodes if isinstance(action, Start) else ()
         return actions
 
-    def conclude(self, applied: Applied, entry: Entry, *, now: float, dry: bool) -> None:
+    def conclude(self, applied: Applied, entry: Entry | None, *, now: float, dry: bool) -> None:
         """Note the outcome of an action. The intent of a submission that failed is open until a snapshot shows it.
 
         Args:
             applied: an action that was intended.
-            entry: its job.
+            entry: its job; None: a job that was released before it was taken in.
             now: time of the cycle's snapshot, epoch seconds.
             dry: nothing was really done.
         """
-        self._queue.dirty[entry.key] = entry
         intent, outcomes = self._intents[applied.action.key], self._unsaved.outcomes
+        if entry is None:
+            outcomes[intent] = applied.error or ("dry-run" if dry else "applied")
+            return
+        self._queue.dirty[entry.key] = entry
         if not isinstance(applied.action, Start | SubmitAhead):
             if isinstance(applied.action, Cancel):
                 entry.not_before = now + (RETRY_S[0] if applied.transient else RETRY_S[1])

@@ -25,12 +25,13 @@ class Trigger:
 
     Attributes:
         changed: something that the last plan does not know has happened.
+        unfinished: jobs were handed over that wait for a later cycle to be taken in: the next one follows at once.
         recheck_at: when to plan again if nothing happens, epoch seconds.
     """
 
     def __init__(self, cache: PlanCache, recheck_s: float = 1.0) -> None:
         self.cache, self.recheck_s, self._gap_s, self._least_s = cache, recheck_s, recheck_s, 0.0
-        self.changed = True
+        self.changed, self.unfinished = True, False
         self.recheck_at = math.inf
         self._node_states: tuple[NodeState, ...] = ()
         self._holding: Mapping[str, JobView] = {}
@@ -55,9 +56,9 @@ class Trigger:
         freed = before is not self._holding and not before.keys() <= self._holding.keys()  # also by a neighbour
         news = self.changed or bool(events) or freed
         if blocked or not (news or snapshot.time >= self.recheck_at):
-            self.changed = news or blocked
+            self.changed = news or blocked or self.unfinished
             return False
-        self.changed = False
+        self.changed = self.unfinished
         self._least_s = 0.0 if news else self.recheck_s
         self._gap_s = self.recheck_s if news else min(2 * self._gap_s, LONGEST_RECHECK_S)
         self.recheck_at = math.inf

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
+from operator import itemgetter
 from typing import Any
 
 from ...formats.text import count
+from ...simulate.model.bounded import BoundedByOwner
 from ...simulate.model.job import Job, Profile
 from ..estimate import estimate
 from ..measurement import Measurement
@@ -21,7 +23,8 @@ from .similar_commands import lasting
 
 #: Least number of jobs behind a prediction.
 ENOUGH = 3
-#: Runs that are read at first; after as many again, all is read again, so that memory is bounded.
+#: Runs that are read at first. After as many again, all but this many are forgotten: the oldest of the user with the
+#: most.
 MOST = 2000
 #: Jobs that a user submits within so many seconds are one batch.
 _BATCH_S = 1200.0
@@ -47,20 +50,25 @@ class SimilarJobs:
 
     def __init__(self) -> None:
         self.latest = 0  #: number of the last run in the store; 0: all are to be read
-        self._clear()
-
-    def _clear(self) -> None:
-        self._history, self._models, self._runs = History(), dict[Hashable, Measurement](), 0
+        self._history, self._models, self._learned = History(), dict[Hashable, Measurement](), 0
+        self._runs = BoundedByOwner[int, Measurement](MOST)
 
     def learn(self, number: int, run: Measurement) -> None:
         """Learn a run; the older first. `number`: in the store."""
-        self.latest, self._runs = number, self._runs + 1
-        if run.traits and not run.exit_code:
-            self._history.learn(_submitted(run.traits), run.wall_s)
-            self._models |= {_key(run.traits, _ALIKE): run, _key(run.traits, _SAME_NAME): run}
-        if self._runs >= 2 * MOST:
-            self._clear()
-            self.latest = 0
+        self.latest = number
+        if not run.traits or run.exit_code:
+            return
+        self._runs.put(number, run, run.traits.get("user"))
+        self._add(run)
+        if self._learned >= 2 * MOST:
+            self._history, self._models, self._learned = History(), {}, 0
+            for _, known in sorted(self._runs.items(), key=itemgetter(0)):
+                self._add(known)
+
+    def _add(self, run: Measurement) -> None:
+        self._learned += 1
+        self._history.learn(_submitted(run.traits), run.wall_s)
+        self._models |= {_key(run.traits, _ALIKE): run, _key(run.traits, _SAME_NAME): run}
 
     def predicted(self, job: Job, name: str) -> Profile | None:
         """Return the profile of a job; None if too few jobs are like it.

@@ -6,7 +6,9 @@ what is kept for others.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from operator import itemgetter
 from typing import Generic, TypeVar
 
 K = TypeVar("K", bound=Hashable)
@@ -79,3 +81,18 @@ def turns(owners: Sequence[Hashable]) -> list[int]:
         turn = seen[owners[place]] = seen.get(owners[place], 0) + 1
         ranked.append((turn, -place))
     return [-place for _, place in sorted(ranked)]
+
+
+def in_turns(values: Iterable[V], owner_of: Callable[[V], Hashable]) -> list[V]:
+    """Return the values in turns: the first one of each owner, then the second ones, each time in the given order.
+
+    Args:
+        values: in the order in which each owner wants them.
+        owner_of: returns whose value it is.
+    """
+    counts, ranked = Counter[Hashable](), list[tuple[int, V]]()
+    for value in values:
+        owner = owner_of(value)
+        counts[owner] += 1
+        ranked.append((counts[owner], value))
+    return [value for _, value in sorted(ranked, key=itemgetter(0))]

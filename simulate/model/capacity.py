@@ -80,6 +80,10 @@ class Occupancy:
         return None
 
 
+#: Sets of allowed nodes whose groups are kept, because many jobs share each.
+KEPT_SETS = 100
+
+
 class EmptyNodes:
     """The nodes of a cluster without jobs, to see which jobs can ever run there.
 
@@ -96,15 +100,27 @@ class EmptyNodes:
             place = cluster.index[name]
             kind = cluster.thread_limits[place], cluster.nodes[place].type.memory
             self._alike.setdefault(kind, []).append(name)
+        self._groups = dict[frozenset[str] | None, list[tuple[str, int]]]()
+        #: Most threads of a job that one of the nodes takes; 0 without nodes.
+        self.most_threads = max((threads for threads, _ in self._alike), default=0.0)
+
+    def _groups_of(self, allowed: frozenset[str] | None) -> list[tuple[str, int]]:
+        """Return a node of each kind, and the number of those that are allowed. O(nodes) for a new set."""
+        if allowed not in self._groups:
+            if len(self._groups) >= KEPT_SETS:
+                self._groups.clear()
+            kinds = self._alike.values()
+            groups = [(names[0], len(names)) for names in kinds]
+            if allowed is not None:
+                firsts = (next(filter(allowed.__contains__, names), names[0]) for names in kinds)
+                groups = [(first, len(allowed.intersection(names))) for first, names in zip(firsts, kinds, strict=True)]
+            self._groups[allowed] = groups
+        return self._groups[allowed]
 
     def never_fits(self, job: Job) -> str | None:
-        """Return why `job` does not fit, in one clause; None if it can fit. O(kinds of nodes), or O(allowed nodes)."""
-        if job.allowed is None:
-            groups = [(names[0], len(names)) for names in self._alike.values()]
-        else:
-            groups = [(name, 1) for name in self._names]
+        """Return why `job` does not fit, in one clause; None if it can fit. O(kinds of nodes)."""
         found, obstacles = 0, list[str]()
-        for name, number in groups:
+        for name, number in self._groups_of(job.allowed):
             reason = self._empty.obstacle(job, name)
             if reason is None:
                 found += number

@@ -19,6 +19,7 @@ from pilotfish.daemon.learning.job_profiles import (
 )  # fmt: skip
 from pilotfish.formats.text import width
 from pilotfish.formats.workflows.workflow import default_warning
+from pilotfish.simulate.model.capacity import EmptyNodes
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
 from pilotfish.simulate.model.job import DEFAULT_PROFILE, Job, Profile, Provenance, ThreadGroup, Workflow
 from pilotfish.simulate.model.plan import Plan, PlannedJob
@@ -169,7 +170,7 @@ def test_only_completed_jobs_teach():
     assert [(job.id, measured.cpu_s) for job, measured in found] == [("a", 1.0)]
 
 
-ONE_CORE = Cluster("lab", (Node("n", NodeType("t", 1, 1e9, 1e10)),))
+ONE_CORE, TWO_CORES = (EmptyNodes(Cluster("lab", (Node("n", NodeType("t", cores, 1e9, 1e10)),))) for cores in (1, 2))
 
 
 @pytest.mark.parametrize("used", [0.2, 0.5, 0.9])
@@ -180,7 +181,7 @@ def test_a_profile_of_more_threads_than_a_node_takes_does_the_same_work_with_few
     (group,) = found.groups
     assert (group.count, group.demand, found.name) == (1, pytest.approx(6.0), "cmd: x")
     assert group.isolated_time == pytest.approx(max(6.0, 3.0 / used)), "no longer than before if its threads take turns"
-    assert fitting(job, wide, Cluster("lab", (Node("n", NodeType("t", 2, 1e9, 1e10)),))) is wide
+    assert fitting(job, wide, TWO_CORES) is wide
 
 
 def test_a_learned_profile_never_makes_a_job_that_fits_fit_nowhere():

@@ -29,6 +29,7 @@ from pilotfish.profiles.identity import signature
 from pilotfish.profiles.measure.neighbour_counters import NeighbourCounters
 from pilotfish.profiles.measurement import Measurement
 from pilotfish.profiles.store import ProfileStore
+from pilotfish.simulate.model.capacity import EmptyNodes
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
 from pilotfish.simulate.model.job import DEFAULT_PROFILE, Job, Profile, Provenance, ThreadGroup, Workflow
 
@@ -226,7 +227,7 @@ def test_the_number_of_watched_profiles_is_bounded(monkeypatch):
 )
 def test_a_waiting_job_keeps_its_cores_and_never_gets_stuck(threads, memory, fits):
     job = Job("a", Profile((ThreadGroup(2, 9.0),)))
-    found = with_renewed_profile(job, Profile((ThreadGroup(threads, 5.0),), memory=memory), SITE)
+    found = with_renewed_profile(job, Profile((ThreadGroup(threads, 5.0),), memory=memory), EmptyNodes(SITE))
     assert (found is not None) is fits and (not fits or found.profile.threads == 2)
 
 

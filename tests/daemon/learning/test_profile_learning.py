@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import sys
 from collections import Counter
 from contextlib import closing
 from dataclasses import replace
@@ -197,3 +198,45 @@ def test_a_job_of_a_new_name_is_predicted_from_others_of_its_user(tmp_path):
     assert profiles.stored_as(replace(new, profile=found)) == profiles.stored_as(new), "its run teaches its own name"
     other = replace(new, traits=(("user", "6"),), known_as="sort of lab/6")
     assert profiles.with_profile(other) == other
+
+
+class Calls:
+    """Counts calls of functions."""
+
+    def __init__(self):
+        self.number = 0
+
+    def __enter__(self):
+        self.before = sys.getprofile()
+        sys.setprofile(self.count)
+        return self
+
+    def count(self, frame, event, argument):
+        self.number += event in ("call", "c_call")
+
+    def __exit__(self, *problem):
+        sys.setprofile(self.before)
+
+
+def test_a_prediction_costs_the_same_whatever_the_number_of_nodes_and_of_runs(tmp_path):
+    """Each job has another command, so that nothing is known of it but the jobs of its user."""
+
+    def cost(nodes, runs):
+        profiles = LearnedProfiles(tmp_path / f"{nodes}-{runs}.sqlite")
+        mine = replace(asked(), traits=(("user", "5"), ("executable", "align")))
+        entry = AccountingRecord("align", True, "", 100.0, cores=4, cpu_s=90.0, memory_bytes=3e9)
+        run = replace(accounted_run(entry, "slurm accounting"), traits=traits_of(mine))
+        assert profiles.store_runs([(profiles.stored_as(mine), run)] * runs)
+        kind = NodeType("t", 4, 1e12, 1e12)
+        names = frozenset(f"n{number}" for number in range(nodes))
+        profiles.load().with_interference(Cluster("lab", tuple(Node(name, kind) for name in sorted(names))))
+        others = [replace(mine, known_as=f"{name} of lab/5", allowed=names) for name in ("a", "b", "c")]
+        jobs = [replace(job, traits=(("user", "5"), ("executable", job.known_as))) for job in others]
+        profiles.with_profile(jobs[0])
+        with Calls() as calls:
+            found = [profiles.with_profile(job) for job in jobs[1:]]
+        assert all(job.profile.provenance.source == "predicted" for job in found)
+        return calls.number
+
+    assert cost(2000, 40) <= cost(2, 40) + 20
+    assert cost(2, 400) <= cost(2, 40) + 50

@@ -101,4 +101,13 @@ def test_memory_is_bounded():
         jobs.learn(number, run(asked(f"j{number}"), 10.0))
     assert jobs.latest == 2 * MOST - 1 and len(jobs._models) == 2 * (2 * MOST - 1)
     jobs.learn(2 * MOST, run(asked(), 10.0))
-    assert jobs.latest == 0 and not jobs._models, "the latest are read again"
+    assert jobs.latest == 2 * MOST and len(jobs._models) == 2 * MOST, "nothing is read again"
+
+
+def test_many_jobs_of_one_user_displace_none_of_another():
+    jobs, mine = SimilarJobs(), asked("mine", user="6")
+    for number in range(1, ENOUGH + 1):
+        jobs.learn(number, run(mine, 10.0))
+    for number in range(ENOUGH + 1, 5 * MOST):
+        jobs.learn(number, run(asked(), 500.0))
+    assert jobs.predicted(mine, "x").isolated_time == pytest.approx(10.0)

@@ -1,13 +1,14 @@
 """The capacity rule: memory and threads, to the last byte and thread."""
 
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilotfish.simulate.errors import InvalidJobError
-from pilotfish.simulate.model.capacity import Occupancy, memory_need, never_fits
+from pilotfish.simulate.model.capacity import EmptyNodes, Occupancy, memory_need, never_fits
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
 from pilotfish.simulate.model.job import Job, Profile, ThreadGroup, Workflow
 from pilotfish.simulate.planning.simulation import Simulation
@@ -68,3 +69,26 @@ def test_the_engine_refuses_what_never_fits_and_nothing_else(threads, memory, no
     else:
         with pytest.raises(InvalidJobError, match="'j' can never start on 'lab'"):
             Simulation(Workflow("w", (wanted,)), site, available=available)
+
+
+NAMES = [f"n{number}" for number in range(6)]
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(st.sampled_from([1, 2, 4]), min_size=6, max_size=6),
+    st.lists(
+        st.tuples(st.none() | st.frozensets(st.sampled_from([*NAMES, "elsewhere"])), st.integers(1, 5)), max_size=5
+    ),
+    st.sets(st.sampled_from(NAMES)),
+)
+def test_the_nodes_that_fit_are_counted_as_one_by_one(cores, wishes, available):
+    kinds = {number: NodeType(f"t{number}", number, 100.0, 1e9) for number in (1, 2, 4)}
+    site = Cluster("lab", tuple(Node(name, kinds[number]) for name, number in zip(NAMES, cores, strict=True)))
+    empty, none = EmptyNodes(site, available), Occupancy(site)
+    for allowed, threads in wishes:
+        wanted = replace(job(threads, nodes=2), allowed=allowed)
+        fitting = sum(none.obstacle(wanted, name) is None for name in available)
+        reason = empty.never_fits(wanted)
+        assert (reason is None) is (fitting >= 2)
+        assert reason is None or reason.startswith(f"it needs 2 nodes and {fitting} of {len(available)} usable")
