@@ -2,23 +2,26 @@
 
 Rule: a command that failed or timed out may have changed nothing, or may still do so later; a caller that changes
 something reads before it tries again. A command that ran out of time is killed. A setuid program cannot be killed; it
-is left alone and not waited for. A read is given up when this process is to stop. `BackgroundCommand` is for questions
-for which the caller does not wait.
+is left alone and not waited for. A read, by a command or by a library, is given up when this process is to stop.
+`BackgroundCommand` is for questions for which the caller does not wait.
 """
 
 from __future__ import annotations
 
 import os
 import subprocess
+import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, wait
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, TypeVar
 
 from .base import AdapterError
 
+T = TypeVar("T")
 #: Seconds between two looks whether this process is to stop.
 LOOK_S = 0.2
 
@@ -89,6 +92,31 @@ def _answer(process: subprocess.Popen[bytes], left_s: float, *, reads: bool) -> 
         return process.communicate(timeout=min(left_s, LOOK_S) if reads else left_s)
     except subprocess.TimeoutExpired:
         return None
+
+
+def call_read(read: Callable[[], T], name: str) -> T:
+    """Return what a function reads, or raise its error; it runs in a thread, which is left alone when we stop.
+
+    Args:
+        read: Changes nothing, and has a time limit of its own.
+        name: For the error.
+
+    Raises:
+        AdapterError: It was given up (`stopped`).
+    """
+    answer = Future[T]()
+
+    def run() -> None:
+        try:
+            answer.set_result(read())
+        except BaseException as error:
+            answer.set_exception(error)
+
+    threading.Thread(target=run, name="read", daemon=True).start()
+    while not wait((answer,), LOOK_S).done:
+        if STOP.wanted:
+            raise AdapterError(f"{name} was given up", transient=True, kind="stopped")
+    return answer.result()
 
 
 class BackgroundCommand:

@@ -1,7 +1,8 @@
 """HTTP client of slurmrestd: over TCP or a unix socket, as a named user with a token, within a time limit.
 
-Rule: a read may be sent twice. A write is sent once, on a fresh connection, so that a refused connection means that
-nothing was sent. The token is shown neither to proxies nor to redirections.
+Rule: a read may be sent twice, and is given up when this process is to stop. A write is sent once, on a fresh
+connection, so that a refused connection means that nothing was sent. The token is shown neither to
+proxies nor to redirections.
 Source: slurmrestd(8); requests' and urllib3's documentation of transport adapters.
 """
 
@@ -23,6 +24,7 @@ from urllib3.exceptions import HTTPError, NewConnectionError
 
 from ....simulate.errors import ConfigError
 from ...base import AdapterError, ParseError
+from ...run_command import call_read
 from . import errors
 from .token import TokenSource
 
@@ -112,7 +114,7 @@ class Client:
 
     def get(self, path: str, what: str, **query: str | int) -> dict[str, Any]:
         """Read; `what` names the request in errors. Raises as `errors.read` does; `NotDone` if no server listens."""
-        return self._patiently(lambda: self._send("GET", path, what, params=query))
+        return call_read(lambda: self._patiently(lambda: self._send("GET", path, what, params=query)), what)
 
     def post(self, path: str, what: str, body: Mapping[str, object]) -> dict[str, Any]:
         """Change something, once. Raises as `get`; only `NotDone` and refusals mean that nothing was changed."""

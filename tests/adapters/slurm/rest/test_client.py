@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 import socket
+import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
@@ -15,6 +16,7 @@ from typing import Any
 import pytest
 
 from pilotfish.adapters.base import AdapterError, ParseError
+from pilotfish.adapters.run_command import STOP
 from pilotfish.adapters.slurm import create
 from pilotfish.adapters.slurm.doctor import check_rest
 from pilotfish.adapters.slurm.records import SlurmJob
@@ -246,6 +248,34 @@ def test_a_slow_answer_is_given_up(fake: FakeRest) -> None:
     fake.slow_s = 0.4
     with pytest.raises(AdapterError, match=r"took longer than 2 s"):
         way.jobs()
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_a_read_is_given_up_when_the_process_is_to_stop_and_a_change_is_not(
+    fake: FakeRest, monkeypatch: pytest.MonkeyPatch, begun: bool
+) -> None:
+    """Args: begun: whether a part of the answer has arrived."""
+    fake.answers["/openapi/v3"] = (200, json.dumps(_that_takes("begin_time")).encode())
+    fake.answers[f"{V}/job/20"] = body()
+    way, end = rest(fake, timeout_s=600.0), threading.Event()
+
+    def slow(query: str) -> tuple[int, bytes]:
+        monkeypatch.setattr(STOP, "wanted", True)
+        if begun:
+            fake.slow_s = 60.0
+        else:
+            end.wait(60.0)
+        return body(jobs=RECORDED["jobs"])
+
+    way.nodes()
+    fake.answers[f"{V}/jobs"] = slow
+    with pytest.raises(AdapterError) as caught:
+        way.jobs()
+    assert (caught.value.kind, caught.value.transient) == ("stopped", True)
+    end.set()
+    fake.slow_s = 0.0
+    way.update(20, {"StartTime": "now"})
+    assert fake.asked[-1][:2] == ("POST", f"{V}/job/20")
 
 
 def test_a_stale_connection_is_replaced(fake: FakeRest) -> None:
