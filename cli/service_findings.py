@@ -74,7 +74,9 @@ def service_state(config: DaemonConfig | None) -> tuple[ServiceState, list[Findi
         finding, hangs = Finding(NOTE, "service", str(error)), isinstance(error, SilentDaemonError)
         if config is not None:
             says = "it is busy or hangs" if hangs else "the resource manager starts all jobs itself"
-            remedy = (f"systemctl {'restart' if hangs else 'start'} pilotfishd",) if _by_unit() else ()
+            status = "" if hangs else _property("StatusText")  # of a unit that is up, or that tries to start
+            says = f"{says}; systemd: {status}" if status else says
+            remedy = (f"systemctl {'restart' if hangs or status else 'start'} pilotfishd",) if _by_unit() else ()
             finding = Finding(NOTE if dry else WARNING, "service", f"{error}: {says}", remedy)
     except DaemonError as error:
         mode, finding = None, Finding(NOTE, "service", f"the state of the service is unknown: {error}")

@@ -39,8 +39,8 @@ def load_loops(
     """
     if missing := [loop for loop in loops if not is_warm(loop)]:
         with ExitStack() as stack:
-            steps = stack.enter_context(closing(compile_kernels(missing, log.info)))
             server = _answer_meanwhile(endpoint, socket, health, stack)
+            steps = stack.enter_context(closing(compile_kernels(missing, log.info)))
             due = Announcements(time.monotonic)
             for progress in steps:
                 if stopping():
@@ -58,15 +58,19 @@ def load_loops(
 
 
 def _answer_meanwhile(endpoint: str, socket: dict[str, Any], health: Health, stack: ExitStack) -> Server | None:
-    """Return a server that answers each request with why the service is not ready; None: it cannot listen."""
+    """Return a server that answers each request with why the service is not ready; None: its path is too long.
+
+    Raises ConfigError if it cannot listen, because then the service could not either.
+    """
 
     def answer(request: dict[str, Any], peer: Peer) -> dict[str, Any]:
         return refusal(f"the daemon at {endpoint} is {health.why_not_ready}")
 
     try:
-        server = Server(str(starting_path(endpoint)), answer, **socket)
+        path = starting_path(endpoint)
     except ConfigError as error:
         log.debug("clients do not see the progress of the start: %s", error)
         return None
+    server = Server(str(path), answer, **socket)
     stack.callback(server.close)
     return server

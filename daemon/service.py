@@ -13,6 +13,7 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import socket
 import sqlite3
 import tempfile
 import time
@@ -59,7 +60,7 @@ from .report.metrics import Metrics
 from .report.outage_log import OutageLog
 from .socket.access import Access, uid_of
 from .socket.event_socket import EventSocket
-from .socket.ipc import socket_path
+from .socket.places import check_place, free_endpoint, socket_options
 from .socket.rpc import Requests
 from .socket.socket_server import Server
 from .state.journal import Journal, JournalError
@@ -90,6 +91,7 @@ class Service:
         show_commands: a dry run also prints the commands of each action.
         planner: makes a plan; the simulator by default.
         make_adapter: makes an adapter from name, cluster and options; the registry by default.
+        started: called once the service is ready.
     """
 
     def __init__(
@@ -101,9 +103,10 @@ class Service:
         show_commands: bool = False,
         planner: Planner = simulate_plan,
         make_adapter: Callable[..., Adapter] | None = None,
+        started: Callable[[], None] = lambda: None,
     ) -> None:
         self._file, self._planner, self._show = config, planner, show
-        self._make_adapter, self._show_commands = make_adapter, show_commands
+        self._make_adapter, self._show_commands, self._started = make_adapter, show_commands, started
         self.config = load_service_config(config)
         self._forced_dry, self._dry = dry_run, dry_run or self.config.dry_run
         self._stop = self._reload_wanted = False
@@ -193,15 +196,20 @@ class Service:
         self._tracker.log.quiet = self._dry and not quiet
         self._set_paused()
         access = self._access()
+        endpoint, options = free_endpoint(config.endpoint, dry=self._dry), socket_options(config, access)
+        event_users = self._event_users(endpoint)
         why_not_ready = lambda: self._health.why_not_ready  # noqa: E731
         requests = Requests(self._cycle, self._journal, cluster, profiles, access, self._reload, why_not_ready)
         loops = LOOPS if self._adapter.capabilities.offers else LOOPS[:1]
-        if not load_loops(loops, config.endpoint, self._socket_options(access), self._health, lambda: self._stop):
+        if not load_loops(loops, endpoint, options, self._health, lambda: self._stop):
             return False
         load_simulator(cluster)
-        self._server = self._listen(config.endpoint, requests, access)
+        self._server = Server(endpoint, requests.steps, **options)
         stack.callback(self._server.close)
-        self._events = self._event_socket(stack)
+        self._events = None
+        if event_users is not None:
+            self._events = EventSocket(config.event_socket, event_users)
+            stack.callback(self._events.close)
         return True
 
     def _export(self, stack: ExitStack) -> Exporter | None:
@@ -255,31 +263,17 @@ class Service:
             log.warning("%s: cannot be read, so the dry run has no profiles: %s", path, error)
             return folder / path.name
 
-    def _listen(self, endpoint: str, requests: Requests, access: Access) -> Server:
-        """Listen at the endpoint; a dry run takes another socket if a daemon listens there."""
-        options = self._socket_options(access)
-        try:
-            return Server(endpoint, requests.steps, **options)
-        except ConfigError as error:
-            if not self._dry:
-                raise
-            own = f"{endpoint}.dry-run"
-            log.warning("%s; the dry run listens at %s", error, own)
-            return Server(own, requests.steps, **options)
+    def _event_users(self, endpoint: str) -> list[int] | None:
+        """Return whose events are heard; None: none, because a dry run leaves them to the daemon that listens.
 
-    def _socket_options(self, access: Access) -> dict[str, Any]:
-        section, most = self.config.socket, self.config.quotas.connections
-        return {"mode": int(section.mode, 8), "group": section.group, "bars": access.bars, "connections": most}
-
-    def _event_socket(self, stack: ExitStack) -> EventSocket | None:
-        """Listen for events of the resource manager; a dry run leaves them to the daemon that listens."""
+        Args:
+            endpoint: where this service listens.
+        """
         section = self.config.events
-        if not section.users or self._server.path != socket_path(self.config.endpoint):
+        if not section.users or endpoint != self.config.endpoint:
             return None
-        users = [uid_of(user, self._file, "events.users") for user in section.users]
-        events = EventSocket(self.config.event_socket, users)
-        stack.callback(events.close)
-        return events
+        check_place(self.config.event_socket, "events", socket.SOCK_DGRAM)
+        return [uid_of(user, self._file, "events.users") for user in section.users]
 
     def _access(self) -> Access:
         """Return the rights of users; by default, no user may submit jobs that would run as an operator."""
@@ -319,6 +313,8 @@ class Service:
             completed = self._one_cycle()
             self._next_look.end(self._cycle.trigger, completed=completed, again_s=self._again_s)
             notify("WATCHDOG=1" if ready else "READY=1\nSTATUS=\nWATCHDOG=1")
+            if not ready:
+                self._started()
             ready = True
             if not self._dry:
                 self._pruning.prune(self._tracker.now, began)

@@ -13,6 +13,7 @@ import os
 import socket
 import sys
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -125,10 +126,14 @@ def set_up_logging(level: str, style: str) -> None:
     logging.captureWarnings(True)
 
 
-def notify(*lines: str) -> bool:
+def notify(*lines: str, descriptors: Sequence[int] = ()) -> bool:
     """Send `lines` ("READY=1", "WATCHDOG=1", ...) to the socket in NOTIFY_SOCKET; return whether they were sent.
 
     Errors are ignored: the daemon also works without a service manager.
+
+    Args:
+        lines: the assignments of sd_notify(3).
+        descriptors: file descriptors that the service manager keeps, with the line FDSTORE=1.
     """
     address = os.environ.get("NOTIFY_SOCKET", "")
     if not address or address[0] not in "/@":
@@ -139,7 +144,7 @@ def notify(*lines: str) -> bool:
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as channel:
             channel.settimeout(1.0)
             channel.connect(address)
-            channel.sendall("\n".join(lines).encode())
+            socket.send_fds(channel, ["\n".join(lines).encode()], list(descriptors))
     except OSError:
         return False
     return True

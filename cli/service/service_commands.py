@@ -52,9 +52,16 @@ def daemon(
       pilotfish daemon --config pilotfish.yaml --dry-run
       pilotfish daemon
     """
-    from ...daemon.service import Service
+    from ...daemon.failed_starts import FailedStarts
 
-    return Service(config_file(config), dry_run=dry_run, show_commands=show_commands, show=show).run()
+    file, starts = config_file(config), FailedStarts()
+    if not starts.wait(file):
+        return 0
+    with starts:
+        from ...daemon.service import Service
+
+        service = Service(file, dry_run=dry_run, show_commands=show_commands, show=show, started=starts.clear)
+        return service.run()
 
 
 def submit(

@@ -12,7 +12,6 @@ import logging
 import math
 import os
 import socket
-import stat
 import struct
 import time
 from collections.abc import Callable, Collection
@@ -21,8 +20,8 @@ from pathlib import Path
 
 from ...formats.text import count
 from ...simulate.errors import ConfigError
-from ...trust import make_folder
 from .ipc import socket_path, user_name
+from .places import check_place
 
 log = logging.getLogger("pilotfish.service")
 #: Datagrams of strangers in one second that close the ear, and for how many seconds.
@@ -45,27 +44,17 @@ class EventSocket:
 
     def __init__(self, path: Path, users: Collection[int], clock: Callable[[], float] = time.monotonic) -> None:
         self.path, self._users, self._clock = socket_path(str(path)), {0, os.geteuid(), *users}, clock
+        check_place(self.path, "events", socket.SOCK_DGRAM)
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
         self._strangers, self._since, self._deaf_until = 0, -math.inf, -math.inf
-        if os.path.lexists(self.path) and not stat.S_ISSOCK(os.lstat(self.path).st_mode):
-            self._socket.close()
-            raise ConfigError("events", "path", f"{self.path} exists and is not a socket", "a path of its own")
         try:
-            make_folder(self.path.parent, sticky=True)
-            self._refuse_second()
             self.path.unlink(missing_ok=True)
             self._socket.bind(str(self.path))
             self.path.chmod(0o666)
         except OSError as error:
             self._socket.close()
             raise ConfigError("events", "path", f"cannot listen on {self.path}: {error.strerror}") from None
-
-    def _refuse_second(self) -> None:
-        with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as other:
-            other.connect(str(self.path))
-            self._socket.close()
-            raise ConfigError("events", "path", f"another daemon listens on {self.path} already", "a path of its own")
 
     def fileno(self) -> int | None:
         """Return the descriptor to wait for; None while nothing is heard."""

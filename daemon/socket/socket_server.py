@@ -14,7 +14,6 @@ import logging
 import os
 import selectors
 import socket
-import stat
 import time
 from collections import Counter
 from collections.abc import Callable, Container, Generator
@@ -23,8 +22,8 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from ...simulate.errors import ConfigError
-from ...trust import make_folder
 from .ipc import LARGEST_BODY, LARGEST_HEAD, SUBMIT, VERSION, ZEROMQ_GREETING, Peer, peer_of, refusal, socket_path
+from .places import check_place
 
 log = logging.getLogger("pilotfish.requests")
 #: Most requests answered, and connections accepted, in a row, and for how long, seconds.
@@ -177,10 +176,7 @@ class Server:
         bars: Callable[[Peer], str] = lambda peer: "",
     ) -> None:
         self.path, self._handler, self._most_each, self._bars = socket_path(endpoint), handler, connections, bars
-        if _listens(self.path):
-            raise ConfigError("socket", "path", f"another daemon listens on {self.path} already")
-        if os.path.lexists(self.path) and not stat.S_ISSOCK(os.lstat(self.path).st_mode):
-            raise ConfigError("socket", "path", f"{self.path} exists and is not a socket", "a path of its own")
+        check_place(self.path, "socket")
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             self._bind(mode, group)
@@ -200,7 +196,6 @@ class Server:
 
     def _bind(self, mode: int, group: str | None) -> None:
         number = grp.getgrnam(group).gr_gid if group else -1
-        make_folder(self.path.parent, sticky=True)
         self.path.unlink(missing_ok=True)
         before = os.umask(0o177)
         try:
@@ -424,16 +419,3 @@ class Server:
             there = os.lstat(self.path)
             if (there.st_dev, there.st_ino) == self._identity:
                 self.path.unlink()
-
-
-def _listens(path: os.PathLike[str]) -> bool:
-    """Return whether a process listens on the socket at `path`, also with a full backlog."""
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
-        probe.setblocking(False)
-        try:
-            probe.connect(os.fspath(path))
-        except BlockingIOError:
-            return True
-        except OSError:
-            return False
-    return True

@@ -43,6 +43,10 @@ def test_a_daemon_that_hangs_is_restarted_and_one_that_is_away_is_started(
         state, (silent,) = service_state(config(tmp_path))
     assert (state.mode, state.hangs, state.socket) == ("", True, str(tmp_path / "s"))
     assert silent.mend == ("systemctl restart pilotfishd",) and "busy or hangs" in silent.says
+    systemctl(tmp_path, monkeypatch, LoadState="loaded", StatusText="3 starts failed; the next is at 12:00:00")
+    (tmp_path / "s").unlink()
+    (waits,) = service_state(config(tmp_path))[1]
+    assert waits.mend == ("systemctl restart pilotfishd",) and "systemd: 3 starts failed" in waits.says
     systemctl(tmp_path, monkeypatch, LoadState="not-found")
     assert service_state(config(tmp_path))[1][0].mend == ()
 

@@ -14,7 +14,7 @@ pytest.register_assert_rewrite("machine")
 
 import guardian
 import machine
-from machine import Machine
+from machine import CLUSTER, Machine
 
 SOURCE = "/opt/pilotfish/packages/pilotfish"
 GUIDE = """set -e
@@ -27,11 +27,6 @@ groupadd operators
 usermod --append --groups operators pilotfish"""
 #: The daemon feeds the watchdog every 12 s while nothing happens.
 QUICK = "[Service]\nRestartSec=100ms\nWatchdogSec=15\n"
-CLUSTER = """schema: pilotfish/cluster/v1
-name: here
-node_types: {t: {cores: 1, memory: 1GiB, memory_bandwidth: 1GB/s}}
-nodes: [{names: a, type: t, cpus: "0"}]
-"""
 
 
 @pytest.fixture(scope="session")

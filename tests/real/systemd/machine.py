@@ -34,6 +34,11 @@ cluster: cluster.yaml
 adapter: {name: local, options: {cgroups: false}}
 socket: {mode: "0660", group: operators}
 """
+CLUSTER = """schema: pilotfish/cluster/v1
+name: here
+node_types: {t: {cores: 1, memory: 1GiB, memory_bandwidth: 1GB/s}}
+nodes: [{names: a, type: t, cpus: "0"}]
+"""
 
 
 def missing() -> str:
