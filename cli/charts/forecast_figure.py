@@ -24,7 +24,7 @@ from ...simulate.model.plan import LEVEL, PlannedJob, PredictionInterval
 from ...simulate.model.snapshot import JobState
 from .colours import GRID, QUIET, SERIES, series_style
 from .figure import Axis, Bars, Figure, Line, Panel, Points, Series, Strokes, bars_panel, time_axis
-from .forecast_gantt import NOTE, gantt, within
+from .forecast_gantt import NOTE, gantt
 from .scales import TimeScale, dated, time_unit
 
 #: Largest factor that is drawn, and the marks of the axis: the first that reach the largest error.
@@ -99,7 +99,9 @@ def run_report(outcome: RunOutcome, workflow: Workflow, cluster: Cluster, about:
     chart = gantt(outcome.jobs, [node.name for node in cluster.nodes], TimeScale(0.0, end if end > 0 else 1.0))
     profiles = {job.id: job.profile.name for job in workflow.jobs}
     runs = [
-        RunTime(profiles.get(job.planned.id) or job.planned.id, job.forecast_run_time, job.run_time, within(job))
+        RunTime(
+            profiles.get(job.planned.id) or job.planned.id, job.forecast_run_time, job.run_time, job.forecast_within
+        )
         for job in outcome.jobs
         if job.state is JobState.COMPLETED and job.run_time is not None
     ]

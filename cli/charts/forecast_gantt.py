@@ -72,12 +72,6 @@ def gantt(jobs: Sequence[JobOutcome], nodes: Iterable[str], scale: TimeScale) ->
     return Panel(axis, lanes_axis, series, height=tall, rows=rows, empty="" if len(boxes) else "no job")
 
 
-def within(job: JobOutcome) -> tuple[float, float] | None:
-    """Return the prediction interval of the run time of a job, seconds; None = unknown."""
-    known = job.planned.within
-    return (known.shortest, known.longest) if known is not None else None
-
-
 def _key(label: str, colour: str) -> Area:
     """Return an entry of the legend alone."""
     nothing = np.zeros(0)
@@ -88,7 +82,7 @@ def _fill(job: JobOutcome) -> int:
     """Return the index into _FILLS of a job that has run."""
     if job.error is None or job.run_time is None:
         return 4
-    bounds = within(job)
+    bounds = job.forecast_within
     close = inside(job.run_time, bounds) if bounds else 1 / _CLOSE <= job.error <= _CLOSE
     return 1 if close else 2 if job.error > 1 else 3
 
@@ -104,7 +98,7 @@ def _facts(jobs: Sequence[JobOutcome]) -> list[Fact]:
         "nodes": [clean(fold(job.nodes or job.planned.nodes)) for job in jobs],
         "run time": [spell(job.run_time) for job in jobs],
         "forecast": [spell(job.forecast_run_time) for job in jobs],
-        f"{percent(LEVEL)} interval": [" to ".join(map(spell, within(job) or (None,))) for job in jobs],
+        f"{percent(LEVEL)} interval": [" to ".join(map(spell, job.forecast_within or (None,))) for job in jobs],
         "start": [f"{spell(job.start_time)}, forecast {spell(job.planned.start_time)}" for job in jobs],
         "end": [f"{spell(job.finish_time)}, forecast {spell(job.planned.finish_time)}" for job in jobs],
     }

@@ -30,7 +30,7 @@ def view(submission: Submission, plan: Plan, cluster: Cluster, clock: Callable[[
 
     Args:
         submission: the run's jobs.
-        plan: the forecast.
+        plan: the first one.
         cluster: the nodes.
         clock: seconds, monotonic.
         live: draw a picture, if possible.
@@ -47,7 +47,6 @@ class Lines:
     def __init__(self, submission: Submission, plan: Plan, clock: Callable[[], float]) -> None:
         self._submission, self._plan = submission, plan
         self._clock, self._began = clock, clock()
-        self._forecast = {job.id: job.finish_time - job.start_time for job in plan.jobs}
         self._shown: set[str] = set()
 
     def show(self, report: CycleReport | None) -> None:
@@ -67,8 +66,9 @@ class Lines:
     def _ending(self, entry: Entry) -> str:
         if entry.start_time is None or entry.finish_time is None or entry.state is JobState.CANCELLED:
             return f"{_name(entry.job.id)}: {entry.reason or entry.state}"
-        run_time, forecast = entry.finish_time - entry.start_time, self._forecast[entry.job.id]
-        how = f"{entry.state} in {seconds(run_time)} (forecast {seconds(forecast)})"
+        how = f"{entry.state} in {seconds(entry.finish_time - entry.start_time)}"
+        if entry.forecast:
+            how += f" (forecast {seconds(entry.forecast.run_time)})"
         return f"{_name(entry.job.id)} on {fold(entry.nodes)}: {how}"
 
     def _print(self, kind: str, text: str) -> None:
@@ -124,7 +124,8 @@ class Picture(Lines):
 
     def _job(self, entry: Entry) -> str:
         ran = self._clock() - self._started.get(entry.job.id, self._clock())
-        return f"{_name(entry.job.id, 24)} {ran:.1f}/{self._forecast[entry.job.id]:.1f} s"
+        forecast = f"/{entry.forecast.run_time:.1f}" if entry.forecast else ""
+        return f"{_name(entry.job.id, 24)} {ran:.1f}{forecast} s"
 
     def _progress(self) -> str:
         entries = self._submission.entries.values()

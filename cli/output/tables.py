@@ -244,21 +244,21 @@ _MISSED, _BUSY, _LEAST_S = 1.1, 0.1, 3.0
 def outcome_table(
     outcome: RunOutcome, screen: Screen, *, everything: bool = False, guessed: Collection[str] = frozenset()
 ) -> Table:  # fmt: skip
-    """Return the jobs by start time: forecast and actual run time and end, and the result."""
+    """Return the jobs by start time: actual and forecast run time, actual end and that of the first plan, result."""
     places = decimals(max(outcome.makespan, outcome.plan.makespan))
     jobs = sorted(outcome.jobs, key=lambda job: (job.start_time is None, job.start_time))
-    heads = numbers("RUN s", "FORECAST", "ERROR", "END s", "FORECAST")
+    heads = numbers("RUN s", "FORECAST", "ERROR", "END s", "PLANNED")
     columns = [TextColumn("JOB", most=40), TextColumn("NODES", most=12), *heads, TextColumn("RESULT", most=12)]
 
     def row(job: JobOutcome) -> tuple[str, ...]:
-        run, run_forecast, end, end_forecast = (
+        run, run_forecast, end, planned_end = (
             "-" if value is None else f"{value:,.{places}f}"
             for value in (job.run_time, job.forecast_run_time, job.finish_time, job.planned.finish_time)
         )
         run_forecast += guess_mark(job.planned.id, guessed)
         error = "-" if job.error is None else off(job.error)
         result = "ok" if job.state is JobState.COMPLETED else mark(job.state, job.exit_code, job.signal)
-        return (job.planned.id, fold(job.nodes) or "-", run, run_forecast, error, end, end_forecast, result)
+        return (job.planned.id, fold(job.nodes) or "-", run, run_forecast, error, end, planned_end, result)
 
     return grid(columns, with_gap(jobs, row, everything), screen)
 
@@ -279,7 +279,7 @@ def outcome_summary(outcome: RunOutcome) -> list[str]:
     """Return the lines under the table: makespan, errors of run times, jobs that did not complete."""
     error, worst, median = outcome.makespan_error, outcome.worst, outcome.median_factor
     missed = "" if error is None else f", {off(error)}"
-    lines = [f"makespan  {seconds(outcome.makespan)}, forecast {seconds(outcome.plan.makespan)}{missed}"]
+    lines = [f"makespan  {seconds(outcome.makespan)}, planned {seconds(outcome.plan.makespan)}{missed}"]
     if median is not None and worst is not None and worst.error is not None:
         at_worst = f"{off(worst.error)} ({fit(clean(worst.planned.id), 24)})"
         lines.append(f"run time  off by {times(median)} in the median, at worst {at_worst}")

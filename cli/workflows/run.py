@@ -69,7 +69,8 @@ def run(
 
     The nodes are made of this machine's CPUs; without --cluster each CPU is a node (cpu0, cpu1, ...).
     Jobs run pinned to the CPUs of their nodes. Whenever a job starts or ends, the rest is planned again, as the service
-    does it; the forecast is that of the first plan. A job that fails cancels the jobs after it.
+    does it. FORECAST is a job's run time, forecast at its start; PLANNED and the makespan are of the first plan.
+    A job that fails cancels the jobs after it.
     Ctrl-C ends the running jobs (TERM, then KILL); a second Ctrl-C leaves them running. The exit code is
     0 if every job exited with 0, else 1; 130 after Ctrl-C, 143 after TERM.
     The output of the jobs is kept for the latest 20 runs, or in --state-dir. The picture has forecast and actual times.

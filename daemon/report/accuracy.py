@@ -24,6 +24,7 @@ from ...simulate.model.plan import LEVEL, Plan, PlannedJob
 from ...simulate.model.snapshot import JobState
 from ..learning.job_profiles import has_default_profile
 from ..socket.ipc import user_name
+from ..state.forecasts import JobForecast
 from ..state.queue import Entry, Submission
 
 
@@ -39,7 +40,11 @@ def factor(ratio: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class JobOutcome:
-    """A job as planned and as it ran; times in seconds from the run's start, None if it never started."""
+    """A job as planned and as it ran; times in seconds from the run's start, None if it never started.
+
+    `planned` is its place in the first plan, `forecast` that at the decision to start it, by the latest plan; None = it
+    was not planned again.
+    """
 
     planned: PlannedJob
     state: JobState
@@ -49,6 +54,7 @@ class JobOutcome:
     exit_code: int | None
     signal: int | None
     reason: str
+    forecast: JobForecast | None = None
 
     @property
     def run_time(self) -> float | None:
@@ -59,8 +65,17 @@ class JobOutcome:
 
     @property
     def forecast_run_time(self) -> float:
-        """Forecast of the run time, seconds."""
-        return self.planned.finish_time - self.planned.start_time
+        """Forecast of the run time when the job started, seconds."""
+        forecast = self.forecast or self.planned
+        return forecast.finish_time - forecast.start_time
+
+    @property
+    def forecast_within(self) -> tuple[float, float] | None:
+        """The prediction interval of the run time when the job started, seconds; None = not known."""
+        if self.forecast is not None:
+            return self.forecast.run_within
+        bounds = self.planned.within
+        return None if bounds is None else (bounds.shortest, bounds.longest)
 
     @property
     def error(self) -> float | None:
@@ -112,7 +127,7 @@ def outcome_of(submission: Submission, plan: Plan) -> RunOutcome:
 
     Args:
         submission: of the workflow, ended.
-        plan: that it ran by.
+        plan: the first one.
     """
     planned = {job.id: job for job in plan.jobs}
     starts = [entry.start_time for entry in submission.entries.values() if entry.start_time is not None]
@@ -125,7 +140,8 @@ def _job(entry: Entry, planned: PlannedJob, zero: float) -> JobOutcome:
     ran = entry.start_time is not None
     start = entry.start_time - zero if entry.start_time is not None else None
     finish = entry.finish_time - zero if ran and entry.finish_time is not None else None
-    return JobOutcome(planned, entry.state, entry.nodes, start, finish, entry.exit_code, entry.signal, entry.reason)
+    ended = entry.exit_code, entry.signal, entry.reason
+    return JobOutcome(planned, entry.state, entry.nodes, start, finish, *ended, entry.forecast)
 
 
 def outcome_to_dict(outcome: RunOutcome, outputs: Mapping[str, tuple[str, str]]) -> dict[str, Any]:

@@ -35,13 +35,16 @@ def follow(kit):
     They follow a fixed plan, if `places` are given; otherwise they are planned as `pilotfish run` does.
     """
 
-    def go(jobs, places=None, *, takes=(), exits=(), cores=2, cancel_at=None, watch=lambda report: None):
+    def go(
+        jobs, places=None, *, takes=(), exits=(), cores=2, nodes=2, oversubscription=1.0, cancel_at=None,
+        watch=lambda report: None,
+    ):  # fmt: skip
         class Virtual(kit.Manager):  # type: ignore[name-defined]  # a fixture has the class
             def wait(self, timeout_s: float) -> bool:
                 self.advance(0.25)
                 return True
 
-        manager = Virtual(kit.cluster(2, cores))
+        manager = Virtual(dataclasses.replace(kit.cluster(nodes, cores), oversubscription=oversubscription))
         manager.takes, manager.exits = dict(takes), dict(exits)
         workflow, clock = Workflow("w", tuple(jobs)), lambda: manager.time
         plan = plan_of(jobs, places) if places else make_plan(workflow, manager.cluster)
@@ -109,6 +112,18 @@ def test_a_failed_job_cancels_only_its_successors(kit, follow):
     document = outcome_to_dict(outcome, {"bad": ("out", "err")})
     assert [job["state"] for job in document["jobs"]] == ["failed", "cancelled", "cancelled", "completed"]
     assert document["jobs"][0]["stderr"] == "err" and document["jobs"][1]["stderr"] is None
+
+
+def test_a_run_time_is_compared_with_the_forecast_at_the_start_and_the_makespan_with_the_first_plan(kit, follow):
+    """Two jobs share a core in the first plan. The one before ends so late that they no longer meet."""
+    jobs = [kit.job("a", seconds=4.0), kit.job("b", seconds=1.0), kit.job("c", "b", seconds=3.0)]
+    submission, plan, _ = follow(jobs, cores=1, nodes=1, oversubscription=2.0, takes={"a": 4.0, "b": 6.0, "c": 3.0})
+    outcome = outcome_of(submission, plan)
+    late = next(job for job in outcome.jobs if job.planned.id == "c")
+    assert late.planned.finish_time - late.planned.start_time > 4.0, "it shares the core in the first plan"
+    assert late.forecast_run_time == pytest.approx(3.0) and late.error == pytest.approx(1.0, rel=0.2)
+    assert outcome_to_dict(outcome, {})["jobs"][2]["forecast_run_time"] == late.forecast_run_time
+    assert outcome.makespan_error == pytest.approx(outcome.makespan / plan.makespan)
 
 
 def test_cancelling_ends_running_jobs_and_drops_waiting_ones(kit, follow):

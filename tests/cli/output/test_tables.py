@@ -198,7 +198,7 @@ def test_a_run_that_took_longer_has_positive_errors(shown):
     assert went.makespan_error == pytest.approx(1.25)
     lines = shown(outcome_table(went, screen()), *outcome_summary(went))
     assert "1.25x longer" in lines[1] and "1.80x shorter" in lines[2] and lines[1].endswith("ok")
-    assert lines[3] == "makespan  12.50 s, forecast 10.00 s, 1.25x longer"
+    assert lines[3] == "makespan  12.50 s, planned 10.00 s, 1.25x longer"
     assert lines[-1] == "jobs      2 of 2 completed"
     assert max(map(width, lines)) <= 80
 
