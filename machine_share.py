@@ -2,7 +2,9 @@
 
 Rule: whatever asks how many CPUs or how much memory there is asks here. CPUs are those of the affinity mask, which is
 within every cpuset, at most as many as the CPU quota, rounded up; memory is at most the limit. A quota or limit of the
-own control group or of any above it counts, in version 1 and 2. What cannot be read limits nothing.
+own control group or of any above it counts, in version 1 and 2. A limit above which the kernel only slows a group
+(memory.high) is a limit. Cached contents of files are free: the kernel drops them first. What cannot be read limits
+nothing.
 
 Every room may import this module. It imports the standard library only.
 Source: cgroups(7), proc_pid_mountinfo(5); Documentation/admin-guide/cgroup-v2.rst, cgroup-v1/memory.rst and
@@ -21,6 +23,8 @@ from pathlib import Path, PurePosixPath
 ROOT = Path("/")
 #: Version 1 writes no memory limit as a number of about 2**63 bytes.
 UNLIMITED = 2**62
+#: The file of a limit above which the kernel slows a group; above those of the others it kills.
+SLOWING = "memory.high"
 _CONTROLLERS = ("cpu", "memory")
 
 
@@ -135,15 +139,19 @@ def _quota(group: Path) -> tuple[float, Path | None]:
 
 def _memory(group: Path) -> tuple[float, Path | None]:
     """Return the bytes of a group, and the file that says so; inf, None = no limit."""
-    for file in (group / "memory.max", group / "memory.limit_in_bytes"):
-        if (text := _text(file)).isdecimal() and int(text) < UNLIMITED:
-            return float(text), file
-    return math.inf, None
+    files = (group / name for name in ("memory.max", SLOWING, "memory.limit_in_bytes"))
+    limits = [(float(text), file) for file in files if (text := _text(file)).isdecimal() and int(text) < UNLIMITED]
+    return min(limits, default=(math.inf, None))
 
 
 def _free(group: Path) -> float:
     used = [_text(group / name) for name in ("memory.current", "memory.usage_in_bytes")]
-    return max(0.0, _memory(group)[0] - max((int(text) for text in used if text.isdecimal()), default=0))
+    lines = [line.split() for line in _text(group / "memory.stat").splitlines()]
+    sizes = {words[0]: int(words[1]) for words in lines if len(words) == 2 and words[1].isdecimal()}
+    prefix = "total_" if "total_inactive_file" in sizes else ""  # version 1 counts the groups below apart
+    cached = sum(sizes.get(f"{prefix}{part}_file", 0) for part in ("active", "inactive"))
+    taken = max((int(text) for text in used if text.isdecimal()), default=0)
+    return max(0.0, _memory(group)[0] - max(0, taken - cached))
 
 
 def _text(path: Path) -> str:

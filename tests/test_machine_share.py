@@ -20,6 +20,10 @@ V1 = (
     "35 31 0:32 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory"
 )
 
+#: What Linux 6.1 shows, and lines of memory.stat after a group has read many files.
+REAL = "37 31 0:30 / /sys/fs/cgroup rw,relatime - cgroup2 cg rw"
+STAT = "anon 638976\nfile 406958080\nkernel 4468736\ninactive_file 194199552\nactive_file 212758528\nslab 4326328"
+
 
 def machine(root: Path, membership: str, mounts: str, files: dict[str, str]) -> Path:
     for name, text in {"proc/self/cgroup": membership, "proc/self/mountinfo": mounts, **files}.items():
@@ -69,6 +73,54 @@ def machine(root: Path, membership: str, mounts: str, files: dict[str, str]) -> 
             {"sys/fs/cgroup/cpu.max": "200000 100000", "sys/fs/cgroup/memory.max": str(GIB)},
             Limits(2.0, GIB, GIB, "/sys/fs/cgroup/cpu.max", "/sys/fs/cgroup/memory.max"),
             id="version 2, a namespace of its own",
+        ),
+        pytest.param(
+            "0::/p/q",
+            REAL,
+            {
+                "sys/fs/cgroup/cgroup.procs": "",
+                "sys/fs/cgroup/p/q/cpu.max": "max 100000",
+                "sys/fs/cgroup/p/q/memory.max": "max",
+                "sys/fs/cgroup/p/q/memory.high": "524288000",
+                "sys/fs/cgroup/p/q/memory.current": "412471296",
+                "sys/fs/cgroup/p/q/memory.stat": STAT,
+                "sys/fs/cgroup/p/cpu.max": "50000 100000",
+                "sys/fs/cgroup/p/memory.max": "943718400",
+            },
+            Limits(
+                0.5, 524288000.0, 524288000.0 - (412471296 - 194199552 - 212758528), "/sys/fs/cgroup/p/cpu.max",
+                "/sys/fs/cgroup/p/q/memory.high",
+            ),
+            id="Linux 6.1: a limit that slows, and memory full of cached files",
+        ),
+        pytest.param(
+            "0::/p/q",
+            "53 46 0:30 /p/q /sys/fs/cgroup rw,relatime - cgroup2 cg rw",
+            {"sys/fs/cgroup/cpu.max": "70000 100000"},
+            Limits(0.7, cpus_file="/sys/fs/cgroup/cpu.max"),
+            id="Linux 6.1: the own group is mounted, in the namespace of the host",
+        ),
+        pytest.param(
+            "0::/../../b2",
+            "37 31 0:30 /../.. /sys/fs/cgroup rw,relatime - cgroup2 cg rw",
+            {"sys/fs/cgroup/b2/cpu.max": "70000 100000"},
+            Limits(0.7, cpus_file="/sys/fs/cgroup/b2/cpu.max"),
+            id="Linux 6.1: moved out of its namespace, mounted before it",
+        ),
+        pytest.param(
+            "4:memory:/j",
+            V1,
+            {
+                "sys/fs/cgroup/memory/j/memory.limit_in_bytes": str(GIB),
+                "sys/fs/cgroup/memory/j/memory.usage_in_bytes": str(GIB // 2),
+                "sys/fs/cgroup/memory/j/memory.stat": (
+                    f"inactive_file 0\nactive_file 0\ntotal_inactive_file {GIB // 4}\ntotal_active_file {GIB // 8}"
+                ),
+            },
+            Limits(
+                memory=GIB, free=GIB * 7 / 8, memory_file="/sys/fs/cgroup/memory/j/memory.limit_in_bytes"
+            ),
+            id="version 1, memory full of the cached files of groups below",
         ),
         pytest.param(
             "4:memory:/site/job\n3:cpuset:/\n1:cpu,cpuacct:/site",

@@ -2,6 +2,8 @@
 
 Rule: control groups are optional: each missing controller is reported once, and jobs run without it. A value that the
 kernel or the hierarchy does not provide is absent, never 0. Standard library only, because the keeper imports this.
+In version 2, a group that holds a process (ours does) gives its children no memory controller, and the others only as
+threaded groups; the root group gives all.
 
 Source: cgroups(7); Documentation/admin-guide/cgroup-v2.rst, cgroup-v1/memory.rst, accounting/psi.rst and
 scheduler/sched-bwc.rst of Linux.
@@ -9,6 +11,7 @@ scheduler/sched-bwc.rst of Linux.
 
 from __future__ import annotations
 
+import errno
 import os
 import time
 from collections.abc import Iterable, Iterator
@@ -17,6 +20,7 @@ from contextlib import suppress
 from .job_files import opened
 
 CONTROLLERS = ("cpuset", "cpu", "memory")
+_THREADED = ("cpuset", "cpu")
 FRESH_S = 600.0  #: a group this young may belong to a job that is just starting
 WITHOUT = {
     "cpuset": "jobs could change their own pinning",
@@ -90,6 +94,7 @@ class ControlGroups:
             with suppress(OSError):
                 os.makedirs(group, 0o755, exist_ok=True)
                 made.append(group)
+                _thread(group)
                 if "cpuset" in controllers:
                     _write(group, "cpuset.cpus", ",".join(map(str, cpus)))
                 if "memory" in controllers and memory_bytes > 0:
@@ -122,9 +127,37 @@ def _own_groups(mounts: str, membership: str) -> Iterator[tuple[str, frozenset[s
             yield own if os.path.isdir(own) else mount, here  # in a container the path may be the host's
 
 
+def controllers_below(group: str) -> frozenset[str]:
+    """Return the controllers that a version 2 group, which holds this process, can give to the groups of jobs.
+
+    Raises:
+        OSError: the group cannot be read.
+    """
+    root = not os.path.exists(os.path.join(group, "cgroup.type"))
+    return frozenset(CONTROLLERS if root else _THREADED).intersection(_read(group, "cgroup.controllers").split())
+
+
+def members(group: str) -> set[int]:
+    """Return the processes of a group; a thread other than the first of its process counts as one. Raises OSError."""
+    try:
+        return set(map(int, _read(group, "cgroup.procs").split()))
+    except OSError as error:
+        if error.errno != errno.EOPNOTSUPP:
+            raise
+        return set(map(int, _read(group, "cgroup.threads").split()))  # a threaded group lists no processes
+
+
+def _thread(group: str) -> None:
+    """Let a version 2 group admit processes although the group above it holds some."""
+    with suppress(OSError):
+        if _read(group, "cgroup.type") == "domain invalid":
+            _write(group, "cgroup.type", "threaded")
+
+
 def _enable(directory: str, parent: str) -> frozenset[str]:
     """Delegate controllers to our jobs' groups (version 2), as far as the kernel and the operator allow."""
     for group in (directory, parent):
+        _thread(group)
         for name in set(CONTROLLERS).difference(_read(group, "cgroup.subtree_control").split()):
             with suppress(OSError):
                 _write(group, "cgroup.subtree_control", f"+{name}")

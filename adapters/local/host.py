@@ -25,7 +25,7 @@ from ...machine_share import (
 )
 from ...simulate.model.cluster import Cluster, Node, NodeType
 from ..findings import NOTE, OK, PROBLEM, WARNING, Finding
-from .cgroups import CONTROLLERS, WITHOUT, _own_groups
+from .cgroups import CONTROLLERS, WITHOUT, _own_groups, controllers_below
 from .validation import beyond_limits
 
 DEFAULT_BANDWIDTH = 10e9  #: bytes/s, one memory channel of a small machine, shared by all nodes
@@ -120,8 +120,7 @@ def _control_groups() -> Finding:
         mounts, membership = Path("/proc/self/mounts").read_text(), Path("/proc/self/cgroup").read_text()
         for directory, controllers in _own_groups(mounts, membership):
             if os.access(directory, os.W_OK):
-                unified = Path(directory, "cgroup.controllers")
-                usable.update(unified.read_text().split() if controllers is None else controllers)
+                usable |= controllers_below(directory) if controllers is None else controllers
     except OSError:
         usable = set()
     missing = [name for name in CONTROLLERS if name not in usable]

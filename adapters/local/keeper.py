@@ -20,7 +20,7 @@ import signal
 import socket
 import time
 
-from .cgroups import group_use, remove
+from .cgroups import group_use, members, remove
 from .job_files import (
     BEGIN,
     CANCEL,
@@ -236,8 +236,8 @@ class Keeper:
         else:
             found = descendants(os.getpid())
         for group in self.groups:
-            with contextlib.suppress(OSError, ValueError), open(os.path.join(group, "cgroup.procs")) as file:
-                found.update(map(int, file.read().split()))
+            with contextlib.suppress(OSError, ValueError):
+                found |= members(group)
         return found - {0, os.getpid()}
 
     def _signal(self, number: int) -> None:

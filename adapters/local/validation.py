@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from ...formats.documents.quantities import format_size
 from ...formats.text import count
-from ...machine_share import Limits, affinity
+from ...machine_share import SLOWING, Limits, affinity
 from ...simulate.errors import ConfigError
 from ...simulate.model.cluster import Cluster
 from ...simulate.model.plan import Submit
@@ -59,9 +59,10 @@ def beyond_limits(cluster: Cluster, limits: Limits) -> Iterator[str]:
         )
     memory = sum(node.type.memory for node in cluster.nodes)
     if limits.memory < memory * (1 - 1e-6):
+        beyond = "slows" if limits.memory_file.endswith(SLOWING) else "kills"
         yield (
             f"the nodes have {format_size(memory)} of memory, and all jobs together are limited to"
-            f" {format_size(limits.memory)} ({limits.memory_file}): the kernel kills jobs that take more"
+            f" {format_size(limits.memory)} ({limits.memory_file}): the kernel {beyond} jobs that take more"
         )
 
 

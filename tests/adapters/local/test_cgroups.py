@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import time
 from pathlib import Path
 
 import pytest
 
-from pilotfish.adapters.local.cgroups import ControlGroups, group_use, remove
+from pilotfish.adapters.local import cgroups
+from pilotfish.adapters.local.cgroups import ControlGroups, controllers_below, group_use, members, remove
 
 OURS = f"pilotfish-{os.getuid()}"
 
@@ -63,6 +65,49 @@ def test_version_2(tmp_path: Path) -> None:
     assert (Path(made) / "cpuset.cpus").read_text() == "1"
     assert (Path(made) / "memory.max").read_text() == "7"
     assert groups.notes == ()
+
+
+def test_a_group_that_holds_a_process_has_threaded_groups_below(tmp_path: Path) -> None:
+    """As Linux 6.1 shows them: a group below admits no process before it is threaded."""
+    mounts, membership = version_2(tmp_path)
+    parent = tmp_path / "service" / OURS
+    grow(tmp_path / "service", {"cgroup.type": "domain threaded", "cgroup.subtree_control": "cpuset cpu"})
+    for group in (parent, parent / "j"):
+        grow(group, {"cgroup.type": "domain invalid\n", "cgroup.subtree_control": "cpuset cpu"})
+    (job,) = ControlGroups(mounts, membership).make("j", (1,), 7.0)
+    assert [(group / "cgroup.type").read_text()[:8] for group in (parent, Path(job))] == ["threaded"] * 2
+    grow(parent / "k", {"cgroup.type": "domain"})
+    ControlGroups(mounts, membership).make("k", (), 0.0)
+    assert (parent / "k" / "cgroup.type").read_text() == "domain"
+
+
+@pytest.mark.parametrize(
+    ("files", "controllers"),
+    [
+        ({}, {"cpuset", "cpu", "memory"}),
+        ({"cgroup.type": "domain"}, {"cpuset", "cpu"}),
+        ({"cgroup.type": "threaded", "cgroup.controllers": "cpu pids"}, {"cpu"}),
+    ],
+)
+def test_only_the_root_group_gives_memory_to_groups_below_while_it_holds_a_process(
+    tmp_path: Path, files: dict[str, str], controllers: set[str]
+) -> None:
+    grow(tmp_path, {"cgroup.controllers": "cpuset cpu io memory hugetlb pids"} | files)
+    assert controllers_below(str(tmp_path)) == controllers
+
+
+def test_a_threaded_group_is_asked_for_its_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    grow(tmp_path, {"cgroup.procs": "12\n13\n", "cgroup.threads": "12\n14\n"})
+    assert members(str(tmp_path)) == {12, 13}
+    read = cgroups._read
+
+    def as_the_kernel(group: str, name: str) -> str:
+        if name == "cgroup.procs":
+            raise OSError(errno.EOPNOTSUPP, "Operation not supported")
+        return read(group, name)
+
+    monkeypatch.setattr(cgroups, "_read", as_the_kernel)
+    assert members(str(tmp_path)) == {12, 14}
 
 
 def test_a_limit_of_zero_is_no_limit(tmp_path: Path) -> None:
