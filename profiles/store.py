@@ -29,7 +29,7 @@ from .interference.scores import Scores, parse_scores, with_scores
 from .measurement import Measurement
 from .prediction import similar_commands, similar_jobs
 from .profiles_file import dump_entry, parse_entry, read_profiles, write_text
-from .store_db import StoreFile, has_table
+from .store_db import StoreFile
 
 T = TypeVar("T")
 #: Runs with the names of their commands, and names of other commands of the program.
@@ -186,7 +186,7 @@ class ProfileStore:
     def scores(self, name: str | None = None) -> tuple[Scores, ...]:
         """Return the relative scores of one program, or of all, oldest first."""
         with self._file.reading() as connection:
-            if connection is None or not has_table(connection, "score"):
+            if connection is None:
                 return ()
             if self._scored is None:
                 rows = connection.execute("SELECT name, document FROM score").fetchall()
@@ -210,7 +210,7 @@ class ProfileStore:
     def dropped(self) -> list[Dropped]:
         """Return how many runs and commands were dropped so far."""
         with self._file.reading() as connection:
-            if connection is None or not has_table(connection, "dropped"):
+            if connection is None:
                 return []
             rows = connection.execute("SELECT what, number, latest FROM dropped ORDER BY what")
             return [Dropped(*row) for row in rows]

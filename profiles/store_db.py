@@ -19,6 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+from ..formats.documents.file_version import UnknownVersionError, Upgrade, upgrade
 from ..simulate.errors import ConfigError
 from ..trust import prepare_database
 
@@ -29,15 +30,15 @@ APPLICATION_ID = 0x70666973  # "pfis"
 VERSION = 1
 _LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 _UNREADABLE = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM)
-#: A file of an earlier pilotfish may lack those after the first three until the next write.
+#: Version of a store -> its upgrade to the next version.
+UPGRADES: dict[int, Upgrade] = {}
 TABLES = (
-    "CREATE TABLE IF NOT EXISTS profile (name TEXT PRIMARY KEY, document TEXT NOT NULL, given TEXT) WITHOUT ROWID",
-    "CREATE TABLE IF NOT EXISTS run (id INTEGER PRIMARY KEY, name TEXT NOT NULL, document TEXT NOT NULL)",
-    "CREATE INDEX IF NOT EXISTS run_of ON run (name, id)",
-    "CREATE TABLE IF NOT EXISTS score (name TEXT, cpu_model TEXT, document TEXT NOT NULL,"
-    " PRIMARY KEY (name, cpu_model)) WITHOUT ROWID",
-    "CREATE TABLE IF NOT EXISTS dropped (what TEXT PRIMARY KEY, number INTEGER NOT NULL, latest TEXT NOT NULL)"
+    "CREATE TABLE profile (name TEXT PRIMARY KEY, document TEXT NOT NULL, given TEXT) WITHOUT ROWID",
+    "CREATE TABLE run (id INTEGER PRIMARY KEY, name TEXT NOT NULL, document TEXT NOT NULL)",
+    "CREATE INDEX run_of ON run (name, id)",
+    "CREATE TABLE score (name TEXT, cpu_model TEXT, document TEXT NOT NULL, PRIMARY KEY (name, cpu_model))"
     " WITHOUT ROWID",
+    "CREATE TABLE dropped (what TEXT PRIMARY KEY, number INTEGER NOT NULL, latest TEXT NOT NULL) WITHOUT ROWID",
 )
 
 
@@ -92,7 +93,6 @@ class StoreFile:
                 return
             connection.execute("BEGIN IMMEDIATE")
             try:
-                _create_tables(connection)
                 yield connection
                 connection.execute("COMMIT")
             except BaseException:
@@ -194,7 +194,8 @@ class StoreFile:
             self._switch_to_wal(connection)
             connection.execute("BEGIN IMMEDIATE")
             if _is_empty(connection):  # no other process was faster
-                _create_tables(connection)
+                for statement in TABLES:
+                    connection.execute(statement)
                 connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
                 connection.execute(f"PRAGMA user_version = {VERSION}")
             connection.execute("COMMIT")
@@ -202,7 +203,15 @@ class StoreFile:
         if application != APPLICATION_ID:
             raise self.invalid("an SQLite file of another program")
         if version != VERSION:
-            raise self.invalid(f"found schema version {version}, this pilotfish reads {VERSION}")
+            self._upgrade(connection)
+
+    def _upgrade(self, connection: sqlite3.Connection) -> None:
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            upgrade(connection, VERSION, UPGRADES)
+        except UnknownVersionError as error:
+            raise self.invalid(f"found schema version {error.version}, this pilotfish reads {VERSION}") from None
+        connection.execute("COMMIT")
 
     def _switch_to_wal(self, connection: sqlite3.Connection) -> None:
         """Set write-ahead logging; SQLite does not wait for locks during this switch, so this does."""
@@ -215,17 +224,6 @@ class StoreFile:
                 if time.monotonic() > deadline:
                     raise
                 time.sleep(0.01)
-
-
-def has_table(connection: sqlite3.Connection, name: str) -> bool:
-    """Return whether the file has a table, see `TABLES`."""
-    found = connection.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", (name,))
-    return found.fetchone() is not None
-
-
-def _create_tables(connection: sqlite3.Connection) -> None:
-    for statement in TABLES:
-        connection.execute(statement)
 
 
 def _identity(connection: sqlite3.Connection) -> list[int]:

@@ -26,8 +26,6 @@ VERSION = "v1"
 LARGEST_HEAD, LARGEST_BODY = 32 * 2**10, 8 * 2**20
 #: The request whose body is a workflow; the arguments of all others are in the query.
 SUBMIT = "submit"
-#: How a daemon begins that speaks ZeroMQ, as those of earlier versions do.
-ZEROMQ_GREETING = b"\xff\0\0\0\0\0\0\0"
 
 
 class DaemonError(PilotfishError):
@@ -218,7 +216,7 @@ def _exchange(channel: socket.socket, request: bytes, until: float) -> bytes:
         except ConnectionResetError:
             part = b""
         parts.append(part)
-        if not part or (len(parts) == 1 and part.startswith(ZEROMQ_GREETING)):
+        if not part:
             return b"".join(parts)
 
 
@@ -230,8 +228,6 @@ def _left(until: float) -> float:
 
 
 def _reply(answer: bytes, path: Path) -> dict[str, Any]:
-    if answer.startswith(ZEROMQ_GREETING):
-        raise DaemonError(f"the daemon at {path} is of an earlier version of pilotfish; restart it")
     head, _, body = answer.partition(b"\r\n\r\n")
     if not head:
         raise NoDaemonError(f"the daemon at {path} closed the connection without an answer")

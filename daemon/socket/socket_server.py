@@ -22,7 +22,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from ...simulate.errors import ConfigError
-from .ipc import LARGEST_BODY, LARGEST_HEAD, SUBMIT, VERSION, ZEROMQ_GREETING, Peer, peer_of, refusal, socket_path
+from .ipc import LARGEST_BODY, LARGEST_HEAD, SUBMIT, VERSION, Peer, peer_of, refusal, socket_path
 from .places import check_place
 
 log = logging.getLogger("pilotfish.requests")
@@ -92,8 +92,6 @@ class _Connection:
         if end >= 0:
             self.request, self.length = _parse_head(bytes(self.received[:end]).decode("latin-1"))
             self.body_at = end + 4
-        elif self.received.startswith(ZEROMQ_GREETING[:1]):
-            raise BadRequestError("this daemon speaks HTTP; the client is of an earlier version of pilotfish")
         elif len(self.received) >= LARGEST_HEAD:
             raise BadRequestError(f"the head of the request has more than {LARGEST_HEAD} bytes", 413)
 

@@ -34,8 +34,8 @@ from .recorded_outcome import recorded_outcome
 
 _QUEUED = ", ".join(each.name for each in fields(QueueRecord))
 _LAST_TIME = "coalesce(finish_time, start_time, said_time, submit_time, 0)"
-#: Intents by which a job may be in the resource manager; earlier versions wrote the last one.
-_STARTS = ("place", "submit", "submitahead", "start")
+#: Intents by which a job may be in the resource manager.
+_STARTS = ("place", "submit", "submitahead")
 _WORKFLOWS = "SELECT id, definition, submit_time, owner, finish_time FROM workflows"
 _WORKFLOW_KINDS = (TEXT, TEXT, REAL, optional(WHOLE), optional(REAL))
 _ENDED = frozenset(str(state) for state in JobState if state.ended)

@@ -1,7 +1,7 @@
 """The journal's file: its tables, and how it is opened or copied.
 
 Rule: only its owner can read it, and it is trusted, because its commands are run (see `trust`). A file that is damaged,
-emptied or of another version is refused, never replaced. A copy leaves the original untouched: SQLite never opens the
+emptied or of a newer version is refused, never replaced. A copy leaves the original untouched: SQLite never opens the
 original, since even a reader would leave files next to it; a file that changes during the copy is copied again, so that
 the copy is consistent.
 """
@@ -15,6 +15,7 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
+from ...formats.documents.file_version import UnknownVersionError, Upgrade, upgrade
 from ...simulate.errors import ConfigError
 from ...trust import check_file, prepare_database
 
@@ -54,7 +55,9 @@ def _version_of(path: Path) -> tuple[int, ...] | None:
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
-VERSION = 11
+VERSION = 1
+#: Version of a journal -> its upgrade to the next version.
+UPGRADES: dict[int, Upgrade] = {}
 _SCHEMA = """
 CREATE TABLE workflows (
     id TEXT PRIMARY KEY, number INTEGER UNIQUE, name TEXT, idempotency_key TEXT UNIQUE, definition TEXT NOT
@@ -109,7 +112,11 @@ def open_file(path: Path) -> sqlite3.Connection:
         if existed:
             _refuse_emptied(path)
         database = sqlite3.connect(path, isolation_level=None, timeout=0.5)
-        _prepare(path, database)
+        try:
+            _prepare(path, database)
+        except BaseException:
+            database.close()
+            raise
     except (sqlite3.Error, OSError) as error:
         raise unusable(path, error) from None
     return database
@@ -185,9 +192,11 @@ def _prepare(path: Path, database: sqlite3.Connection) -> None:
         for statement in filter(str.strip, _SCHEMA.split(";\n")):
             run(statement)
         run(f"PRAGMA user_version={VERSION}")
-    elif version != VERSION:
+    try:
+        upgrade(database, VERSION, UPGRADES)
+    except UnknownVersionError as error:
         allowed = f"version {VERSION}; or move the file away, to start with an empty journal"
-        raise ConfigError(str(path), "", f"it is a journal of version {version}", allowed)
+        raise ConfigError(str(path), "", f"it is a journal of version {error.version}", allowed) from None
     run("COMMIT")
     found = run("PRAGMA quick_check(1)").fetchone()[0]
     if found != "ok":

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from pilotfish.formats.documents.files import parse_document
-from pilotfish.profiles import library
+from pilotfish.profiles import library, store_db
 from pilotfish.profiles import store as store_module
 from pilotfish.profiles.estimate import estimate
 from pilotfish.profiles.measurement import Measurement
@@ -174,6 +174,24 @@ def test_foreign_files_and_later_versions_are_rejected(tmp_path, store):
         connection.execute("PRAGMA user_version = 99")
     with pytest.raises(ConfigError, match="version 99"):
         ProfileStore(store.path).get("x")
+
+
+def test_a_store_is_upgraded_to_the_next_version(store, monkeypatch):
+    store.record("x", run(4.0))
+    store.close()
+    before = store.path.read_bytes()
+    monkeypatch.setattr(store_db, "VERSION", 2)
+    with pytest.raises(ConfigError, match=r"found schema version 1, this pilotfish reads 2"):
+        ProfileStore(store.path).get("x")
+    assert store.path.read_bytes() == before
+    monkeypatch.setattr(store_db, "UPGRADES", {1: lambda database: database.execute("ALTER TABLE run ADD site TEXT")})
+    for _ in range(2):
+        again = ProfileStore(store.path)
+        assert len(again.history("x")) == 1
+        again.close()
+    with sqlite3.connect(store.path) as connection:
+        assert connection.execute("PRAGMA user_version").fetchone() == (2,)
+        assert connection.execute("SELECT site FROM run").fetchone() == (None,)
 
 
 def test_an_unwritable_path_is_an_error(tmp_path):

@@ -1,6 +1,5 @@
 """The bound of the store: only old entries are dropped, they are counted, and no profile rests on them."""
 
-import sqlite3
 from contextlib import closing
 from dataclasses import replace
 
@@ -73,18 +72,6 @@ def test_dropped_runs_are_reported(store, monkeypatch, capsys):
         store.record("job", run())
     assert main(["profile", "list"]) == 0
     assert "3 runs have been dropped" in capsys.readouterr().err
-
-
-def test_a_store_of_an_earlier_version_is_read_and_completed(store):
-    store.record("job", run())
-    store.close()
-    with closing(sqlite3.connect(store.path)) as connection:
-        connection.execute("DROP TABLE score")
-        connection.execute("DROP TABLE dropped")
-    assert (store.scores(), store.dropped(), len(store.history("job"))) == ((), [], 1)
-    store.close()
-    store.record("job", run())
-    assert (store.scores(), store.dropped(), len(store.history("job"))) == ((), [], 2)
 
 
 def owned(user, demand=2.0):

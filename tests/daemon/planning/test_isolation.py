@@ -190,8 +190,8 @@ def test_no_workflow_that_the_socket_takes_stops_another(given_jobs, policy):
 
 
 @pytest.mark.parametrize("stored", ['{"dist":"foo","mean":1.0}', '{"dist":"uniform","low":0.0,"high":1e-320}'])
-def test_a_journal_from_before_the_rules_stops_nobody(bench, stored):
-    """A workflow that an earlier version took, with numbers that are refused now, is set aside after the update."""
+def test_a_workflow_of_the_journal_that_is_refused_now_stops_nobody(bench, stored):
+    """A workflow in the journal with numbers that the rules refuse is set aside."""
     bench.planner = simulate_plan
     bad, good = bench.submit(make_job("bad")), bench.submit(make_job("good"))
     definition = (

@@ -132,22 +132,11 @@ def test_a_refusal_is_an_error_with_the_daemons_text(tmp_path):
         (b"POST /v1/submit HTTP/1.1\r\nContent-Length: 2\r\n\r\n\xff\xff", 400, "UTF-8"),
         (b"GET /v1/status?x HTTP/1.1\r\n\r\n", 400, "query"),
         (b"A" * 2**20, 413, "head"),
-        (b"\xff\0\0\0\0\0\0\0\x01\x7f", 400, "earlier version"),
     ],
 )
 def test_what_is_no_request_is_refused_with_a_reason(endpoint, request_, code, says):
     found, reply = answer_to(endpoint, request_)
     assert found == code and not reply["ok"] and says in reply["error"]
-
-
-def test_the_client_says_when_the_daemon_is_of_an_earlier_version(tmp_path):
-    import zmq
-
-    with zmq.Context() as context, context.socket(zmq.ROUTER) as old:
-        old.setsockopt(zmq.LINGER, 0)
-        old.bind(f"ipc://{tmp_path}/s")
-        with pytest.raises(DaemonError, match="earlier version of pilotfish; restart it"):
-            ask(f"{tmp_path}/s", "status", timeout_s=5.0)
 
 
 pieces = st.sampled_from(

@@ -7,6 +7,7 @@ from contextlib import closing
 import pytest
 
 from pilotfish.daemon.planning.guard_rail import Forecaster
+from pilotfish.daemon.state import journal_db
 from pilotfish.daemon.state.forecasts import JobForecast, ProfileLabel
 from pilotfish.daemon.state.journal import Journal, JournalError, Unsaved
 from pilotfish.daemon.state.queue import Submission
@@ -134,13 +135,66 @@ def test_a_record_of_a_job_that_cannot_be_read_is_damage(filled, about):
         again.load()
 
 
-def test_another_version_is_refused(filled):
+def version_of(path):
+    with closing(sqlite3.connect(path, isolation_level=None)) as database:
+        return database.execute("PRAGMA user_version").fetchone()[0]
+
+
+def test_the_first_version_is_1_and_a_newer_one_is_refused(filled):
     path, journal, _ = filled
     journal.close()
+    assert version_of(path) == 1
     with closing(sqlite3.connect(path, isolation_level=None)) as database:
-        database.execute("PRAGMA user_version=99")
-    with pytest.raises(ConfigError, match=r"version 99 \(allowed: version \d+; or move the file away"):
-        Journal(path)
+        database.execute("PRAGMA user_version=2")
+    for in_memory in (False, True):
+        with pytest.raises(ConfigError, match=r"version 2 \(allowed: version 1; or move the file away"):
+            Journal(path, in_memory=in_memory)
+    assert version_of(path) == 2
+
+
+def workflow_in(journal):
+    (submission,) = journal.load().submissions.values()
+    return submission.workflow
+
+
+def add_colour(database):
+    database.execute("ALTER TABLE jobs ADD COLUMN colour TEXT NOT NULL DEFAULT 'grey'")
+
+
+def test_a_journal_is_upgraded_to_the_next_version_with_all_that_it_holds(filled, monkeypatch):
+    path, journal, submission = filled
+    journal.close()
+    monkeypatch.setattr(journal_db, "VERSION", 2)
+    monkeypatch.setattr(journal_db, "UPGRADES", {1: add_colour})
+    with closing(Journal(path, in_memory=True)) as copy:
+        assert workflow_in(copy) == submission.workflow and version_of(path) == 1
+    for _ in range(2):  # the second time, there is nothing to upgrade
+        with closing(Journal(path)) as again:
+            assert workflow_in(again) == submission.workflow
+            assert {row[0] for row in again._read("SELECT colour FROM jobs")} == {"grey"}
+    assert version_of(path) == 2
+
+
+def fail_halfway(database):
+    add_colour(database)
+    database.execute("ALTER TABLE no_such_table ADD COLUMN colour TEXT")
+
+
+@pytest.mark.parametrize(
+    ("upgrades", "error"), [({1: fail_halfway}, "no such table"), ({}, "version 1 "), ({2: add_colour}, "version 1 ")]
+)
+def test_a_journal_that_cannot_be_upgraded_is_left_as_it_is(filled, monkeypatch, upgrades, error):
+    path, journal, submission = filled
+    journal.close()
+    with monkeypatch.context() as context:
+        context.setattr(journal_db, "VERSION", 3 if 2 in upgrades else 2)
+        context.setattr(journal_db, "UPGRADES", upgrades)
+        with pytest.raises(ConfigError, match=error):
+            Journal(path)
+    with closing(Journal(path)) as again:
+        assert workflow_in(again) == submission.workflow
+        with pytest.raises(JournalError, match="colour"):
+            again._read("SELECT colour FROM jobs")
 
 
 def test_a_folder_in_its_place_is_one_clear_error(tmp_path):
