@@ -34,8 +34,6 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _UsageError: Any = typer.BadParameter.__mro__[1]
 #: The module of `daemon` and its clients.
 _SERVICE = ".service.service_commands"
-#: Options that were removed -> what holds instead.
-_REMOVED = {"--engine": "Every plan is simulated by the fluid engine."}
 
 
 class Pilotfish(LazyGroup):
@@ -148,8 +146,6 @@ def _run(argv: Sequence[str] | None) -> int:
 
         is_help = error.ctx is not None and error.message == error.ctx.get_help()  # a group without a command
         error.message = (clean_lines if is_help else clean)(error.message)
-        if instead := _REMOVED.get(getattr(error, "option_name", "")):
-            error.message += f". {instead}"
         shown = io.StringIO()
         error.show(shown)
         for line in shown.getvalue().splitlines():

@@ -144,7 +144,6 @@ def test_the_picture_goes_into_the_file_and_the_tables_to_stdout(ending, dag, la
     [
         (["--policy", "mum"], "did you mean 'mom'"),
         (["--export", "pbs"], "'pbs' is not a form (allowed: oar, slurm, json)"),
-        (["--engine", "interval"], "No such option: --engine. Every plan is simulated by the fluid engine."),
         (["--objective", "speed"], "--objective"),
         (["--time-limit", "0"], "--time-limit"),
         (["--time-limit", "nan"], "--time-limit"),
