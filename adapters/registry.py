@@ -40,6 +40,11 @@ def names() -> list[str]:
     return sorted({*BUILT_IN, *entry_points(group=GROUP).names})
 
 
+def require(name: str) -> None:
+    """Import an adapter. Raises ConfigError: no package offers the name, or it cannot be imported."""
+    _function(name, "create")
+
+
 def create(name: str, cluster: Cluster, **options: Any) -> Adapter:
     """Return the adapter called `name` for `cluster`.
 

@@ -14,7 +14,9 @@ from typing import Protocol
 
 import pytest
 
+from pilotfish.adapters import registry
 from pilotfish.adapters.base import Adapter, AdapterError
+from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.model.job import Job
 from pilotfish.simulate.model.observed_queue import ObservedQueue
 from pilotfish.simulate.model.plan import Cancel, Place, Release, Submit, SubmitAhead
@@ -23,6 +25,7 @@ from pilotfish.simulate.model.snapshot import JobState, JobView, NodeState, Snap
 PATIENCE = 400  # steps
 LONG_S = 600  # a hold that no test lives to see the end of
 HEARTBEAT_S = 20.0
+MISSING = "Install the adapter's package, or put the folder with its entry_points.txt on PYTHONPATH."
 
 
 class Mind(StrEnum):
@@ -100,7 +103,18 @@ def ended(world: World, key: str) -> JobView:
 
 
 class AdapterContract:
-    """The contract; a subclass provides the fixture `world`."""
+    """The contract; a subclass provides the fixture `world`.
+
+    With the name of its adapter, such as `adapter="toy"`, a subclass is one error if pilotfish does not find that one.
+    """
+
+    def __init_subclass__(cls, *, adapter: str = "") -> None:
+        super().__init_subclass__()
+        if adapter:
+            try:
+                registry.require(adapter)
+            except ConfigError as error:
+                raise pytest.Collector.CollectError(f"{error}\n{MISSING}") from None
 
     #: Keys that come back.
     keys: tuple[str, ...] = ("flow/a", "..", "a b\n\"c'", "é/ß%2F", "x" * 300, "-rf *")

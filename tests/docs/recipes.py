@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +11,8 @@ import pilotfish
 
 ROOT = Path(pilotfish.__file__).resolve().parent
 RECIPES = ROOT / "docs" / "how-to"
+#: Recipes for a package of one's own, and recipes that edit files of pilotfish.
+OWN, EDITING = ("adapter", "mapping-policy", "queue-policy"), ("contention-model", "format")
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.M | re.S)
 _FILE = re.compile(r"\b(Create|Edit) `([^`]+)`:\s*$")
 
@@ -75,3 +77,27 @@ def _runs(body: str) -> Iterator[Run]:
     for part in re.split(r"^\$ ", body, flags=re.M)[1:]:
         command, *shown = part.splitlines()
         yield Run(command, tuple(line for line in shown if line != "..."))
+
+
+def follow(text: str, folder: Path, run: Callable[[str], str]) -> dict[type[Step], int]:
+    """Take the steps of a recipe; return how many there were of each kind.
+
+    Args:
+        text: the recipe.
+        folder: where its files belong.
+        run: runs a command line there and returns what it printed.
+    """
+    counts: dict[type[Step], int] = {Create: 0, Edit: 0, Run: 0}
+    for step in steps(text):
+        counts[type(step)] += 1
+        if isinstance(step, Create):
+            (folder / step.path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / step.path).write_text(step.text, encoding="utf-8")
+        elif isinstance(step, Edit):
+            step.apply(folder)
+        else:
+            printed, at = run(step.command).splitlines(), 0
+            for line in step.shown:
+                assert line in printed[at:], f"{step.command}\nprinted no line {line!r}:\n" + "\n".join(printed)
+                at += printed[at:].index(line) + 1
+    return counts
