@@ -22,6 +22,12 @@ COMMANDS = sorted(
 MADE = {"api.md", "configuration.md", "metrics.md", "commands/index.md"}
 
 
+def test_each_version_of_the_changelog_has_at_most_80_lines() -> None:
+    _, *versions = re.split(r"^## (?=\[)", TEXTS["CHANGELOG.md"], flags=re.M)
+    lengths = {version.partition("]")[0] + "]": version.count("\n") for version in versions}
+    assert lengths and max(lengths.values()) <= 80, lengths
+
+
 def anchors(page: Path) -> set[str]:
     """Return the anchors of the headings of a page."""
     heads = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.M)
