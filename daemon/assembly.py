@@ -76,7 +76,7 @@ def assemble(
         clock: seconds, monotonic, for durations only.
         planner: makes a plan; the simulator by default.
         stopping: whether the daemon is about to stop; ends a search.
-        breathe: called between two simulated runs of a plan.
+        breathe: called between two steps of a plan, and of a forecast of the resource manager's queue.
         recheck_s: seconds until a plan that has drifted is made again.
         profiles: replace default profiles; None = plan with the profiles that jobs came with.
         drift: watches the errors of profiles; None = no profile is ever learned again.
@@ -97,7 +97,7 @@ def assemble(
     intervals = IntervalCorrection(errors)
     forecasts = ForecastErrors(metrics, guard, drift, unsaved, profiles.learned_as, intervals, speeds)
     others = others or LoadOfOthers()
-    tracker = JobTracker(adapter, journal, unsaved, forecasts, trigger, clock, profiles, others, most_taken_in)
+    tracker = JobTracker(adapter, journal, unsaved, forecasts, trigger, clock, profiles, others, most_taken_in, breathe)
     latency = PlacementLatency(
         metrics, tracker.queue, clock, lambda: adapter.capabilities.launch_s,
         read_delays(delays_file) if delays_file else None, delays_file,

@@ -105,6 +105,7 @@ class JobTracker:
         profiles: replace the default profile of jobs that are handed over.
         others: knows what other programs leave of the nodes.
         most_taken_in: see `take_in`.
+        breathe: called between two steps of long computations, so that clients are answered meanwhile.
     """
 
     def __init__(
@@ -118,6 +119,7 @@ class JobTracker:
         profiles: GivenProfiles,
         others: LoadOfOthers,
         most_taken_in: float = MOST_TAKEN_IN,
+        breathe: Callable[[], None] = lambda: None,
     ) -> None:
         self._adapter, self.unsaved, self.forecasts, self._trigger = adapter, unsaved, forecasts, trigger
         self.queue: Queue = journal.load()
@@ -135,7 +137,7 @@ class JobTracker:
         self.isolation = Isolation(self.queue)
         #: What the resource manager itself will do with its queue.
         self.queue_forecasts = QueueForecasts(
-            adapter, self.queue, unsaved.queued, forecasts.metrics, clock, journal.queued(RECORDED)
+            adapter, self.queue, unsaved.queued, forecasts.metrics, clock, journal.queued(RECORDED), breathe
         )
         #: The last snapshot; None before the first.
         self.snapshot: Snapshot | None = None

@@ -24,7 +24,7 @@ from ...profiles.prediction.conformal import AdaptiveBounds
 from ...simulate.model.observed_queue import ObservedJob, ObservedQueue
 from ...simulate.model.plan import LEVEL
 from ...simulate.model.snapshot import JobState, JobViews, Snapshot
-from ...simulate.replay.queue_forecast import ExpectedRun, QueueForecast, forecast_queue
+from ...simulate.replay.queue_forecast import STEP, ExpectedRun, QueueForecast, forecast_queue
 from ..learning.queue_run_times import QueueRunTimes
 from ..socket.ipc import user_name
 from ..state.queue import Queue
@@ -50,6 +50,7 @@ class QueueForecasts(Observer):
         metrics: receives the errors.
         clock: seconds, monotonic.
         past: records of jobs seen before, in the order of their ends.
+        breathe: called between two steps of a forecast, so that clients are answered meanwhile.
     """
 
     def __init__(
@@ -60,8 +61,10 @@ class QueueForecasts(Observer):
         metrics: Metrics,
         clock: Callable[[], float],
         past: Iterable[QueueRecord] = (),
+        breathe: Callable[[], None] = lambda: None,
     ) -> None:
         self._adapter, self._queue, self._changed, self._metrics, self._clock = adapter, queue, changed, metrics, clock
+        self._breathe, self._answered_s = breathe, 0.0
         self._runs, self._bounds = QueueRunTimes(), AdaptiveBounds(LEVEL)
         self._records = dict[str, QueueRecord]()
         self._gaps = deque[float](maxlen=GAPS)
@@ -84,7 +87,7 @@ class QueueForecasts(Observer):
         now = self._clock()
         if now < self._due or (self._made_of is snapshot.jobs and now - self._made_at < LONGEST_S):
             return
-        self._made_at, self._made_of, began = now, snapshot.jobs, time.thread_time()
+        self._made_at, self._made_of, self._answered_s, began = now, snapshot.jobs, 0.0, time.thread_time()
         first = self.observed is None  # it also loads the replay
         self._observed_of, observed = snapshot.jobs, self._adapter.queue()
         if observed is None:
@@ -92,7 +95,7 @@ class QueueForecasts(Observer):
             return
         self._dry = report.dry
         self.update(observed)
-        self._due = now + (0.0 if first else (time.thread_time() - began) / SHARE)
+        self._due = now + (0.0 if first else (time.thread_time() - began - self._answered_s) / SHARE)
 
     def observe(self, snapshot: Snapshot) -> None:
         """Find out which jobs are in the queue of a snapshot; their forecasts stay. O(jobs) for a new snapshot."""
@@ -112,12 +115,22 @@ class QueueForecasts(Observer):
 
     def update(self, observed: ObservedQueue) -> None:
         """Learn from a queue, and forecast it. O(jobs log jobs)."""
-        present, self.time = self._take_in(observed), observed.time
-        found = forecast_queue(present, self._expected, tuple(self._gaps))
-        self.forecasts = {key: self._corrected(forecast, self._records[key]) for key, forecast in found.items()}
+        present, now, forecasts = self._take_in(observed), observed.time, dict[str, QueueForecast]()
+        found = forecast_queue(present, self._expected, tuple(self._gaps), breathe=self._answer)
+        for number, (key, forecast) in enumerate(found.items()):
+            if number % STEP == 0:
+                self._answer()
+            forecasts[key] = self._corrected(forecast, self._records[key], now)
+        self.forecasts, self.time = forecasts, now
         for job in present.jobs:
             if job.waiting:
-                self._note_forecast(job, self.forecasts[job.key], observed.time)
+                self._note_forecast(job, forecasts[job.key], now)
+
+    def _answer(self) -> None:
+        """Answer clients between two steps; the time that this takes is theirs."""
+        began = time.thread_time()
+        self._breathe()
+        self._answered_s += time.thread_time() - began
 
     def document(self, job: ObservedJob) -> dict[str, Any]:
         """Return the document of a job that is not handed over, as `status` shows it."""
@@ -170,15 +183,15 @@ class QueueForecasts(Observer):
         error = math.log(waited / said)
         self._bounds.learn(_groups(record), -error, abs(error) if record.said_guessed else error)
 
-    def _corrected(self, forecast: QueueForecast, record: QueueRecord) -> QueueForecast:
+    def _corrected(self, forecast: QueueForecast, record: QueueRecord, now: float) -> QueueForecast:
         """Return the forecast with the interval that held for starts like it; the end moves with the start."""
         start, within, ends = forecast.start_time, forecast.start_within, forecast.finish_within
-        if start is None or within is None or ends is None or not self.time:
+        if start is None or within is None or ends is None or not now:
             return forecast
         if (bounds := self._bounds.of(_groups(record))) is None:
             early, late = within[0], max(within[1], start + SPARE_S)
         else:
-            now, below, above = self.time, *bounds
+            below, above = bounds
             wait = start - now + SPARE_S
             early = min(start, max(now, now + wait * math.exp(-below) - SPARE_S))
             late = max(start, now + wait * math.exp(above) - SPARE_S)

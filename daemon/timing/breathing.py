@@ -1,4 +1,4 @@
-"""Breathing: during a plan, clients are answered between two simulated runs.
+"""Breathing: clients are answered between two steps of a plan, or of a forecast of the queue.
 
 Rule: answers take at most half of the time, so that clients cannot keep a plan from its end.
 """

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from ..arrays import Array
 from ..model.workload import Dependencies, Workload, in_order
-from . import slices
 
 KERNEL = "queue.classed"
+#: Instants that are replayed in one step.
+INSTANTS = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,13 @@ class NodeClasses:
         return int(self.may[self.kind[job]] @ self.cores)
 
     def start_times(
-        self, size: Sequence[int], begin: Array, run: Array, wall: Array, dependencies: Dependencies
+        self,
+        size: Sequence[int],
+        begin: Array,
+        run: Array,
+        wall: Array,
+        dependencies: Dependencies,
+        breathe: Callable[[], None] = lambda: None,
     ) -> Array:
         """Return when each job starts under EASY, seconds; 0 if it runs, nan if it never starts. O(jobs^2 x classes).
 
@@ -54,6 +61,7 @@ class NodeClasses:
             run: run times, from now on of jobs that run, seconds [jobs].
             wall: the latest ends, in the same way [jobs].
             dependencies: jobs that start after the end of others.
+            breathe: called between two steps.
         """
         from ..kernels.object_cache import load  # a daemon whose adapter has no such queue never needs them
         from ..kernels.queue.tables import DONE, Classed
@@ -86,8 +94,8 @@ class NodeClasses:
             job[now] = np.argsort(column, kind="stable")
             time[now] = column[job[now]]
         count["total"], count["next"], count["running"] = jobs, running, running
-        while load(KERNEL)(world.address, slices.MOST) != DONE:
-            pass
+        while load(KERNEL)(world.address, INSTANTS) != DONE:
+            breathe()
         start = np.empty(jobs)
         start[queue.id] = rows["start"]
         return start
@@ -103,18 +111,20 @@ def node_classes(
         running: the nodes of each running job, and its cores on each.
         waiting: the nodes that each waiting job may use.
     """
-    kinds = Counter(where.intersection(nodes) for where in waiting)
+    usable = {where: frozenset(where & nodes.keys()) for where in dict.fromkeys(waiting)}
+    kinds = Counter(usable[where] for where in waiting)
     number = {where: i for i, where in enumerate(kinds)}
     signs = {name: tuple(name in where for where in kinds) for name in nodes}
-    users = {sign: sum(jobs for has, jobs in zip(sign, kinds.values(), strict=True) if has) for sign in signs.values()}
+    distinct = set(signs.values())
+    users = {sign: sum(jobs for has, jobs in zip(sign, kinds.values(), strict=True) if has) for sign in distinct}
     classes = sorted(users, key=lambda sign: (users[sign], sign))
     place = {sign: i for i, sign in enumerate(classes)}
     cores, held = np.zeros(len(classes), np.int64), np.zeros((len(running), len(classes)), np.int64)
     for name, count in nodes.items():
         cores[place[signs[name]]] += count
     for row, (where, each) in zip(held, running, strict=True):
-        for name in where.intersection(nodes):
+        for name in where & nodes.keys():
             row[place[signs[name]]] += each
-    kind = [0] * len(running) + [number[where.intersection(nodes)] for where in waiting]
+    kind = [0] * len(running) + [number[usable[where]] for where in waiting]
     may = np.array(classes, np.int64).T.reshape(len(kinds), len(classes))
     return NodeClasses(np.array(kind), np.ascontiguousarray(may), np.maximum(cores, held.sum(axis=0)), held)

@@ -29,6 +29,8 @@ from .node_classes import node_classes
 
 #: Replays of each pool, at least and at most, and jobs that are replayed in all of them together.
 FEWEST_DRAWS, DRAWS, REPLAYED = 5, 15, 15_000
+#: Jobs that are looked at in one step.
+STEP = 2000
 #: Most waiting jobs of a pool that are replayed.
 MOST_JOBS = 5000
 #: Most jobs that the tasks of an array wait for, times the number of tasks.
@@ -37,8 +39,8 @@ MOST_DEPENDENCIES = 100_000
 LONGER = 1.5
 #: Starts that differ by less are the same, seconds.
 SAME_S = 1.0
-#: Most classes of nodes of a pool.
-MOST_CLASSES = 64
+#: Most classes of nodes of a pool, and most lists of nodes from which they are made.
+MOST_CLASSES, MOST_LISTS = 64, 256
 #: Walltime of a job without one, seconds.
 UNLIMITED_S = 365 * 86400.0
 
@@ -79,35 +81,40 @@ def forecast_queue(
     expected: Callable[[ObservedJob], ExpectedRun | None] = lambda job: None,
     gaps_s: Sequence[float] = (),
     draws: int = DRAWS,
+    breathe: Callable[[], None] = lambda: None,
 ) -> dict[str, QueueForecast]:
-    """Return the forecast of each job that waits, by key. O(draws x jobs x log jobs).
+    """Return the forecast of each job that waits, by key. O(draws x jobs x log jobs + nodes x lists of nodes).
 
     Args:
         queue: at this moment.
         expected: returns the expected run time of a job; None: nothing is known but its walltime.
         gaps_s: measured times from an end to the next start on the same cores, seconds; none: no time passes.
         draws: number of replays of each pool, >= 1; long queues have fewer.
+        breathe: called between two steps, so that the caller can do other work; changes no forecast.
     """
     found, left = dict[str, QueueForecast](), list[ObservedJob]()
     unknown = {job.key: job.unknown for job in queue.jobs if job.waiting}
-    for job in queue.jobs:
+    usable = {where: len(where & queue.nodes.keys()) for where in {job.where for job in queue.jobs if job.waiting}}
+    for number, job in enumerate(queue.jobs):
+        if number % STEP == 0:
+            breathe()
         if not job.waiting:
             left += [job] * (not job.state.ended and job.start_time is not None)
             continue
-        why = job.unknown or _obstacle(job, queue, unknown)
+        why = job.unknown or _obstacle(job, usable[job.where], unknown)
         unknown[job.key] = why
         if why:
             found[job.key] = QueueForecast(unknown=why)
         else:
             left.append(job)
     for names, jobs in _pools(left):
-        found |= _Pool(queue, names, jobs, expected).forecast(gaps_s, draws)
+        breathe()
+        found |= _Pool(queue, names, jobs, expected, breathe).forecast(gaps_s, draws)
     return found
 
 
-def _obstacle(job: ObservedJob, queue: ObservedQueue, unknown: Mapping[str, str]) -> str:
-    """Return why the start of a waiting job cannot be known, or ""."""
-    usable = sum(name in queue.nodes for name in job.where)
+def _obstacle(job: ObservedJob, usable: int, unknown: Mapping[str, str]) -> str:
+    """Return why the start of a waiting job cannot be known, or ""; `usable` of its nodes take jobs."""
     if usable < job.nodes:
         return f"{usable} of the nodes that it may use take jobs, it needs {job.nodes}"
     if len(job.after) * job.tasks > MOST_DEPENDENCIES:
@@ -146,13 +153,14 @@ class _Pool:
         queue: at this moment.
         names: of the nodes.
         jobs: that run or wait there, in the order of the queue.
-        expected: see `forecast_queue`.
+        expected: see `forecast_queue`; `breathe` too.
     """
 
     def __init__(
         self, queue: ObservedQueue, names: frozenset[str], jobs: Sequence[ObservedJob],
-        expected: Callable[[ObservedJob], ExpectedRun | None],
+        expected: Callable[[ObservedJob], ExpectedRun | None], breathe: Callable[[], None],
     ) -> None:  # fmt: skip
+        self._breathe = breathe
         self._now, self._nodes = queue.time, names.intersection(queue.nodes)
         nodes = [queue.nodes[name] for name in names if name in queue.nodes]
         self._cores = sum(cores for cores, _ in nodes)
@@ -165,7 +173,7 @@ class _Pool:
         self._classes = node_classes(
             {name: queue.nodes[name][0] for name in names if name in queue.nodes},
             [(job.where, self._size(job) // job.nodes) for job in running],
-            [job.where for job in tasks],
+            [job.where for job in tasks] if len({job.where for job in waiting}) <= MOST_LISTS else [],
         )
         #: First and last row of each job, by its key.
         self._rows = {job.key: (i, i) for i, job in enumerate(running)}
@@ -175,7 +183,9 @@ class _Pool:
             next_row += job.tasks
         self._waiting = waiting
         self._before, self._after = self._dependencies()
+        breathe()
         runs = {job.key: expected(job) for job in jobs}
+        breathe()
         self._runs = [runs[job.key] for job in self._jobs]
         self._limit = np.array([min(job.walltime or UNLIMITED_S, UNLIMITED_S) for job in self._jobs])
         began = [self._now if job.waiting or job.start_time is None else job.start_time for job in self._jobs]
@@ -309,15 +319,16 @@ class _Pool:
         """
         from .replay import replay  # a daemon whose adapter has no such queue never needs it
 
+        self._breathe()
         run = self._drawn(share, walltimes)
         limit = np.maximum(self._limit - self._elapsed, run)
         begin = [max(0.0, (job.begin or 0.0) - self._now) if job.waiting else 0.0 for job in self._jobs]
         links, taken = Dependencies(self._before, self._after), np.minimum(run + gap, LONGEST)
         if not self._plain:
-            return self._classes.start_times(sizes, np.array(begin), taken, limit + gap, links), run
+            return self._classes.start_times(sizes, np.array(begin), taken, limit + gap, links, self._breathe), run
         numbers, size = np.arange(len(run)), np.asarray(sizes, np.int64)
         work = Workload("queue", numbers, np.array(begin), taken, limit + gap, size, dependencies=links)
-        done = replay(in_order(work), machine, Easy())
+        done = replay(in_order(work), machine, Easy(), progress=lambda now: self._breathe())
         start = np.full(len(run), math.nan)
         start[done.workload.id] = done.start_time
         return start, run

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-import sys
 from collections import Counter
 from contextlib import closing
 from dataclasses import replace
@@ -21,6 +20,7 @@ from pilotfish.simulate.model.capacity import never_fits
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
 from pilotfish.simulate.model.job import DEFAULT_PROFILE, Job, Profile, Provenance, ThreadGroup, Workflow
 from pilotfish.simulate.model.snapshot import JobState, JobView
+from tests.support.calls import Calls
 
 SITE = Cluster("lab", (Node("n1", NodeType("t", 2, 1e10, 1e12)),))
 
@@ -198,24 +198,6 @@ def test_a_job_of_a_new_name_is_predicted_from_others_of_its_user(tmp_path):
     assert profiles.stored_as(replace(new, profile=found)) == profiles.stored_as(new), "its run teaches its own name"
     other = replace(new, traits=(("user", "6"),), known_as="sort of lab/6")
     assert profiles.with_profile(other) == other
-
-
-class Calls:
-    """Counts calls of functions."""
-
-    def __init__(self):
-        self.number = 0
-
-    def __enter__(self):
-        self.before = sys.getprofile()
-        sys.setprofile(self.count)
-        return self
-
-    def count(self, frame, event, argument):
-        self.number += event in ("call", "c_call")
-
-    def __exit__(self, *problem):
-        sys.setprofile(self.before)
 
 
 def test_a_prediction_costs_the_same_whatever_the_number_of_nodes_and_of_runs(tmp_path):

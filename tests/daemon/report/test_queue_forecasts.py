@@ -25,6 +25,7 @@ from pilotfish.simulate.model.plan import PlannedJob
 from pilotfish.simulate.model.snapshot import JobState, JobView, JobViews, NodeState, Snapshot
 from pilotfish.simulate.model.workload import Workload
 from pilotfish.simulate.queue_policies.policy_specs import Easy
+from pilotfish.simulate.replay.queue_forecast import STEP
 from pilotfish.simulate.replay.replay import replay
 from tests.support.clock import Clock
 
@@ -297,6 +298,26 @@ def test_it_costs_a_bounded_share_of_the_time_and_nothing_where_there_is_no_queu
     nothing = QueueForecasts(quiet, Queue(), {}, Metrics(), played.clock)
     nothing.on_cycle(CycleReport(1, 0.0), first)
     assert nothing.observed is None and not nothing.forecasts
+
+
+def test_clients_are_answered_while_a_long_queue_is_forecast() -> None:
+    played, answers = Played(), list[str]()
+
+    def answer() -> None:
+        for name in ("w0", "w1"):
+            job = played.made.waiting(f"rm/{name}")
+            answers.append(str(job and played.made.document(job)["unknown"]))
+        played.made.observe(snapshot)
+
+    played.made = QueueForecasts(
+        played.manager, played.queue, played.changed, played.metrics, played.clock, breathe=answer
+    )
+    for number in range(2 * STEP):
+        played.manager.put(f"w{number}")
+    snapshot = Snapshot(NOW, 1, CLUSTER, (NodeState.UP,), JobViews())
+    played.made.on_cycle(CycleReport(1, 0.0), snapshot)
+    assert len(answers) > 10 and set(answers) == {"it was submitted a moment ago"}
+    assert played.manager.asked == 1 and played.start_of("w1") is not None and played.made.time == NOW
 
 
 class Quiet(Adapter):

@@ -16,6 +16,7 @@ from pilotfish.simulate.queue_policies.policy_specs import Easy
 from pilotfish.simulate.replay import queue_forecast
 from pilotfish.simulate.replay.queue_forecast import SAME_S, ExpectedRun, forecast_queue
 from pilotfish.simulate.replay.replay import replay
+from tests.support.calls import Calls
 
 NOW = 1e9
 NODES = {"n1": (4, 8e9), "n2": (4, 8e9)}
@@ -223,3 +224,47 @@ def test_what_waits_behind_a_very_long_array_is_not_known() -> None:
     assert found["next"].unknown == found["merge"].unknown == "more than 5,000 jobs wait before it"
     many = waiting("m", tasks=60_000, after=("a", "b"))
     assert forecast_queue(queue(waiting("a"), waiting("b"), many))["m"].unknown == "it waits for too many jobs"
+
+
+def long_queue(jobs: int, nodes: int, lists: int = 1) -> ObservedQueue:
+    """Return a queue of jobs that may use one of some lists of nodes; a tenth of them runs."""
+    names = [f"n{number}" for number in range(nodes)]
+    where = [frozenset(names[: nodes * (number + 1) // lists]) for number in range(lists)]
+    run = [running(f"r{number}", names[number % nodes]) for number in range(jobs // 10)]
+    wait = [waiting(f"w{number}", where=where[number % lists], cores=2) for number in range(jobs - len(run))]
+    return queue(*run, *wait, nodes=dict.fromkeys(names, (8, 8e9)))
+
+
+@pytest.mark.parametrize("lists", [1, 4])
+def test_the_caller_can_do_other_work_between_two_steps(lists: int) -> None:
+    """The longest step of Python is a small part of the whole, and there is one for each replay of machine code."""
+    whole = long_queue(6 * queue_forecast.STEP, 50, lists)
+    expected = lambda job: ExpectedRun(50.0, 10.0, 90.0, guess=True)  # noqa: E731
+    with Calls() as calls:
+        found = forecast_queue(whole, expected, breathe=calls.step)
+    assert calls.steps >= queue_forecast.FEWEST_DRAWS + 6
+    assert calls.most <= 120_000 < calls.number
+    assert found == forecast_queue(whole, expected)
+
+
+@pytest.mark.parametrize("lists", [1, 4])
+def test_each_job_costs_the_same_whatever_the_number_of_nodes(lists: int) -> None:
+    """What depends on nodes is found once for each list of nodes."""
+
+    def cost(jobs: int, nodes: int) -> int:
+        with Calls() as calls:
+            forecast_queue(long_queue(jobs, nodes, lists), draws=1)
+        return calls.number
+
+    cost(20, 10)
+    few, many = (cost(200, nodes) - cost(100, nodes) for nodes in (20, 400))
+    assert many <= 1.2 * few
+
+
+def test_jobs_with_too_many_lists_of_nodes_cost_little() -> None:
+    names = [f"n{number}" for number in range(queue_forecast.MOST_LISTS + 50)]
+    lists = [frozenset(names) - {name} for name in names]
+    jobs = [waiting(f"w{number}", where=where) for number, where in enumerate(lists)]
+    found = forecast_queue(queue(*jobs, waiting("any", where=frozenset(names)), nodes=dict.fromkeys(names, (4, 8e9))))
+    assert found["w0"].unknown == "it may run only on some of the nodes that other jobs use"
+    assert found["any"].start_time == NOW
