@@ -7,8 +7,19 @@ compiled functions. The modules that hold the loops are imported only to compile
 from __future__ import annotations
 
 from .mapping import layout
-from .object_cache import KERNELS, KernelWarning, adopt, cache_directory, is_warm, load, machine_code, object_file
+from .object_cache import (
+    KERNELS,
+    Kernel,
+    KernelWarning,
+    adopt,
+    cache_directory,
+    is_warm,
+    load,
+    machine_code,
+    object_file,
+)
 
 __all__ = [
-    "KERNELS", "KernelWarning", "adopt", "cache_directory", "is_warm", "layout", "load", "machine_code", "object_file",
+    "KERNELS", "Kernel", "KernelWarning", "adopt", "cache_directory", "is_warm", "layout", "load", "machine_code",
+    "object_file",
 ]  # fmt: skip

@@ -37,7 +37,7 @@ class Kernel:
     """A compiled `call` of a module, for the types that the module's `SIGNATURES` names."""
 
     title: str  # what it is, in a sentence
-    functions: int  # how many functions numba compiles for it, to show progress
+    lines: int  # of code that numba compiles for it, each function once, to show progress; see `compile.lines_of`
     integers: int = 2  # how many whole numbers or addresses its `call` takes first
     reals: int = 0  # how many reals it then takes
     module: str = ""  # the module below this package; "" if it is the kernel's name
@@ -46,20 +46,20 @@ class Kernel:
 
 #: All kernels, by name.
 KERNELS = {
-    "mapping.entry": Kernel("the simulator of workflows", 171, 6, 1),
-    "mapping.networked": Kernel("shared nodes on a network", 214, 6, 1, "mapping.entry"),
-    "swf.parser": Kernel("the reader of SWF files", 1, 1),
-    "queue.easy": Kernel("the replay under EASY and strict order", 82, lowered=True),
-    "queue.easy_rich": Kernel("EASY with dependencies or predictions", 82, module="queue.easy"),
-    "queue.stepwise": Kernel("the replay under policies in Python", 73, 1),
-    "queue.classed": Kernel("EASY with classes of nodes", 51),
-    "queue.conservative": Kernel("the conservative replay", 86, lowered=True),
-    "queue.power.easy_power": Kernel("the replay with power policies", 145, lowered=True),
-    "queue.easy_networked": Kernel("the replay on a network", 134, module="queue.easy"),
-    "queue.conservative_networked": Kernel("the conservative replay on a network", 139, module="queue.conservative"),
-    "queue.power_networked": Kernel("the power replay on a network", 196, module="queue.power.easy_power"),
-    "queue.network.steps": Kernel("jobs on a network, step by step", 63, 3, 1),
-    "queue.contention.pairs_loop": Kernel("the replay with contention", 57, 3, 1),
+    "mapping.entry": Kernel("the simulator of workflows", 1960, 6, 1),
+    "mapping.networked": Kernel("shared nodes on a network", 2437, 6, 1, "mapping.entry"),
+    "swf.parser": Kernel("the reader of SWF files", 62, 1),
+    "queue.easy": Kernel("the replay under EASY and strict order", 546, lowered=True),
+    "queue.easy_rich": Kernel("EASY with dependencies or predictions", 546, module="queue.easy"),
+    "queue.stepwise": Kernel("the replay under policies in Python", 472, 1),
+    "queue.classed": Kernel("EASY with classes of nodes", 263),
+    "queue.conservative": Kernel("the conservative replay", 538, lowered=True),
+    "queue.power.easy_power": Kernel("the replay with power policies", 1192, lowered=True),
+    "queue.easy_networked": Kernel("the replay on a network", 1034, module="queue.easy"),
+    "queue.conservative_networked": Kernel("the conservative replay on a network", 1024, module="queue.conservative"),
+    "queue.power_networked": Kernel("the power replay on a network", 1678, module="queue.power.easy_power"),
+    "queue.network.steps": Kernel("jobs on a network, step by step", 554, 3, 1),
+    "queue.contention.pairs_loop": Kernel("the replay with contention", 432, 3, 1),
 }
 #: Variables that name the directory of kernels, the first that is set, and what is appended to each. Numba's own is not
 #: among them: sites set it to a directory that all users can write.
@@ -133,12 +133,12 @@ def adopt(kernel: str, code: bytes, say: Callable[[str], None]) -> None:
     _loaded[kernel] = _linked(kernel, code)
 
 
-def machine_code(kernel: str, each: Callable[[], object] = lambda: None) -> bytes:
+def machine_code(kernel: str, each: Callable[[int], object] = lambda lines: None) -> bytes:
     """Compile a kernel for this machine and return its object code.
 
     Args:
         kernel: its name, see KERNELS.
-        each: called after each function that is compiled.
+        each: takes the lines of code of each function that has been compiled.
 
     Raises:
         RuntimeError: this numba does not give the object code away.

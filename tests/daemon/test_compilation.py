@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import os
+import signal
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from pilotfish.daemon import compilation
-from pilotfish.daemon.compilation import SAY_EVERY_S, Announcements, CompilationProgress, compile_kernels
+from pilotfish.daemon.compilation import (
+    SAY_EVERY_S,
+    Announcements,
+    CompilationProgress,
+    _seconds_left,
+    compile_kernels,
+    work_of,
+)
 from pilotfish.simulate.kernels import KERNELS, object_cache
 from tests.support.clock import Clock
 
@@ -17,8 +25,9 @@ KERNEL = "swf.parser"
 pytestmark = pytest.mark.xdist_group("object cache")  # one process compiles what they share
 
 
-def children() -> set[int]:
-    return {int(pid) for task in Path("/proc/self/task").iterdir() for pid in (task / "children").read_text().split()}
+def children(pid: int | str = "self") -> set[int]:
+    tasks = Path(f"/proc/{pid}/task").iterdir()
+    return {int(child) for task in tasks for child in (task / "children").read_text().split()}
 
 
 def test_a_kernel_from_another_process_is_kept_and_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -31,13 +40,94 @@ def test_a_kernel_from_another_process_is_kept_and_loaded(tmp_path: Path, monkey
     assert lines == [] and object_cache._loaded.keys() == {KERNEL} and object_cache._read(path)
 
 
-def test_what_is_compiled_is_counted_function_by_function() -> None:
-    """The number that progress is measured by; of the other kernels it would take minutes."""
-    child = compilation._Child(KERNEL)
-    while child.read():
-        pass
-    assert child._received.index(b"\n") == KERNELS[KERNEL].functions
-    child.end()
+def test_the_work_of_a_kernel_is_reported_line_by_line() -> None:
+    """Progress is measured by it; `test_compile` compares the lines of the other kernels, which take minutes."""
+    with closing(Reader()) as worker:
+        worker.compile(KERNEL)
+        starts = set[int]()
+        while worker.code() is None:
+            starts.add(worker.start)
+            assert worker.read()
+        assert worker.lines_read == KERNELS[KERNEL].lines
+        assert starts <= {0, compilation.IMPORTS, compilation.STARTED, compilation.WARMED}
+        assert worker.work == pytest.approx(compilation.WARMED + work_of(KERNELS[KERNEL]))
+
+
+class Reader(compilation._Worker):
+    """A worker that is closed as a file is, and remembers how many lines it read before the code."""
+
+    lines_read = 0
+
+    def read(self) -> bool:
+        more = super().read()
+        self.lines_read = self._lines
+        return more
+
+    def close(self) -> None:
+        self.end()
+
+
+class Steady(compilation._Worker):
+    """A worker without a process that compiles at a steady pace and reports whenever it is looked at."""
+
+    def __init__(self, kernel: str) -> None:
+        self.kernel, self.start, self._lines, self._finished = kernel, 0, 0, 0.0
+        self.started_at = self.reported_at = 0.0
+
+    def look(self, now: float, pace: float) -> None:
+        """Report what is done after `now` seconds at `pace` seconds a line."""
+        self.reported_at = now
+        self.start = min(compilation.WARMED, int(now / pace))
+        kernel = KERNELS[self.kernel]
+        self._lines = int((now / pace - self.start) / (compilation.FUNCTIONS * work_of(kernel)) * kernel.lines)
+
+
+@pytest.mark.parametrize("pace", [0.0005, 0.006, 0.3])
+def test_the_remaining_time_is_true_from_the_start_on_a_machine_of_any_speed(pace: float) -> None:
+    worker = Steady("mapping.entry")
+    total = pace * (compilation.WARMED + work_of(KERNELS["mapping.entry"]))
+    for share in (0.055, 0.1, 0.25, 0.5, 0.75):
+        worker.look(share * total, pace)
+        left_s = _seconds_left([worker], [], share * total)
+        assert left_s == pytest.approx((1.0 - share) * total, rel=0.01)
+
+
+def test_the_remaining_time_is_that_of_the_last_worker() -> None:
+    """One worker has a long kernel; the other has a short one and takes those that wait, the largest first."""
+    workers, waiting = [Steady("mapping.networked"), Steady("queue.easy")], ["swf.parser", "queue.stepwise"]
+    for worker in workers:
+        worker.look(2.0, 0.01)
+    long, short = (0.01 * (compilation.WARMED + work_of(KERNELS[worker.kernel])) - 2.0 for worker in workers)
+    assert _seconds_left(workers, waiting, 2.0) == pytest.approx(long, rel=0.03)
+    waiting = ["queue.classed", "mapping.entry"]
+    others = (0.01 * work_of(KERNELS[name]) for name in waiting)
+    expected = max(end + other for end, other in zip((long, short), others, strict=True))
+    assert _seconds_left(workers, waiting, 2.0) == pytest.approx(expected, rel=0.01)
+
+
+def test_without_a_report_time_goes_on_but_never_to_the_end() -> None:
+    worker = Steady("mapping.entry")
+    worker.look(10.0, 0.01)
+    reported = _seconds_left([worker], [], 10.0)
+    assert reported is not None
+    assert _seconds_left([worker], [], 13.0) == pytest.approx(reported - 3.0)
+    assert _seconds_left([worker], [], 999.0) == pytest.approx(reported / 2)
+    assert _seconds_left([Steady("mapping.entry")], [], 1.0) is None
+
+
+@pytest.mark.parametrize("ended", ["worker", "fork"])
+def test_a_kernel_whose_process_is_killed_is_obtained_here(ended: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The process that imports the compiler, and the one that it forks for the kernel."""
+    monkeypatch.setattr("pilotfish.daemon.compilation.load", lambda kernel, say: say(kernel))
+    before, loaded, killed = children(), list[str](), set[int]()
+    for _ in compile_kernels(["queue.classed"], loaded.append):
+        processes = children() - before
+        if ended == "fork":
+            processes = {pid for worker in processes for pid in children(worker)}
+        for pid in processes if not killed else ():
+            os.kill(pid, signal.SIGKILL)
+            killed.add(pid)
+    assert killed and loaded == ["queue.classed"] and children() == before
 
 
 def test_who_stops_waiting_leaves_no_process_behind() -> None:

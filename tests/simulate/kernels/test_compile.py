@@ -6,7 +6,9 @@ import ast
 import subprocess
 import sys
 import tomllib
+from importlib import import_module
 from pathlib import Path
+from types import FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -125,3 +127,33 @@ def test_every_kernel_module_is_listed() -> None:
                 signed |= {ast.literal_eval(name): (module, takes) for name in line.value.keys}
     listed = {name: (one.module or name, one.integers + one.reals) for name, one in KERNELS.items()}
     assert signed == listed
+
+
+def called_functions(call: Any, signature: tuple[Any, ...]) -> list[Any]:
+    """Return the Python functions of a kernel, found by the names in them; `jit.by_type` chooses by the signature."""
+    functions, waiting = list[Any](), [call]
+    while waiting:
+        value = waiting.pop()
+        cells = getattr(value, "__closure__", None) or ()
+        if isinstance(value, FunctionType) and value.__qualname__.startswith("by_type."):
+            choice = dict(zip(value.__code__.co_freevars, (cell.cell_contents for cell in cells), strict=True))
+            waiting.append(choice["special" if any(map(choice["test"], signature)) else "general"])
+        elif (function := getattr(value, "py_func", None)) and function not in functions:
+            functions.append(function)
+            names = function.__code__.co_names
+            seen = [function.__globals__[name] for name in names if name in function.__globals__]
+            inside = [
+                getattr(module, name, None) for module in seen if isinstance(module, ModuleType) for name in names
+            ]
+            waiting += [*seen, *inside, *(cell.cell_contents for cell in function.__closure__ or ())]
+    return [function for function in functions if function.__module__.startswith("pilotfish.")]
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_the_lines_of_a_kernel_are_those_of_its_functions(kernel: str) -> None:
+    """The remaining time of a compilation rests on them. After a change of the kernels, write the new number there."""
+    from pilotfish.simulate.kernels.compile import lines_of
+
+    module = import_module(f"pilotfish.simulate.kernels.{KERNELS[kernel].module or kernel}")
+    lines = sum(map(lines_of, called_functions(module.call, module.SIGNATURES[kernel])))
+    assert abs(KERNELS[kernel].lines / lines - 1.0) < 0.05, f"object_cache.KERNELS: {kernel} has {lines} lines"
