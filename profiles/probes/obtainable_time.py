@@ -1,7 +1,9 @@
 """The CPU time that a job would get on CPUs that other processes keep busy, measured by trying.
 
 Rule: nothing is tried on free CPUs. The scheduler of the kernel divides a busy CPU by priorities and control groups, so
-counting processes is not enough; we run a process of our own with the priority that a job would have.
+counting processes is not enough; we run a process of our own with the priority that a job would have. The kernel moves
+processes between busy CPUs, so in a short time one of them may look several times busier than another: all busy CPUs
+have the mean.
 """
 
 from __future__ import annotations
@@ -31,6 +33,8 @@ def busy_shares(cpus: Collection[int], seconds: float = LOOK_S) -> dict[int, flo
 def obtainable(busy: Mapping[int, float], seconds: float = TRY_S) -> dict[int, float]:
     """Return the share of each CPU's time that a process gets that always wants it, (0, 1]; 1 for CPUs that are free.
 
+    Busy CPUs have the same share.
+
     One process computes on each busy CPU, all at once.
 
     Args:
@@ -38,7 +42,8 @@ def obtainable(busy: Mapping[int, float], seconds: float = TRY_S) -> dict[int, f
         seconds: for which they compute.
     """
     tried = {cpu: _compute_on(cpu, seconds) for cpu, share in busy.items() if share >= BUSY}
-    return {cpu: _answer(*tried[cpu]) if cpu in tried else 1.0 for cpu in busy}
+    shares = [_answer(*process) for process in tried.values()]
+    return {cpu: sum(shares) / len(shares) if cpu in tried else 1.0 for cpu in busy}
 
 
 def _compute_on(cpu: int, seconds: float) -> tuple[int, int]:
