@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..daemon.paths import default_config_path, profile_store_path
+from ..formats.documents.atomic_write import check_file
 from ..formats.text import count, shell_words
 from ..machine_share import affinity, usable_cpus
 from ..simulate.errors import ConfigError
@@ -99,12 +100,11 @@ def check_output(path: Path, endings: Sequence[str], more: str = "") -> None:
 
     Raises:
         typer.BadParameter: the name has another ending.
-        ConfigError: the folder does not exist.
+        ConfigError: the file cannot be written.
     """
     if not path.name.endswith(tuple(endings)):
         raise bad("--out", f"{path.name!r} has no known ending (allowed: {', '.join(endings)}{more})")
-    if not path.parent.is_dir():
-        raise ConfigError(str(path), "", "cannot be written: there is no such folder")
+    check_file(path)
 
 
 def check_files(*paths: Path | None) -> None:

@@ -196,7 +196,8 @@ class Service:
         self._tracker.log.quiet = self._dry and not quiet
         self._set_paused()
         access = self._access()
-        endpoint, options = free_endpoint(config.endpoint, dry=self._dry), socket_options(config, access)
+        endpoint = free_endpoint(config.endpoint, config.socket.group, dry=self._dry)
+        options = socket_options(config, access)
         event_users = self._event_users(endpoint)
         why_not_ready = lambda: self._health.why_not_ready  # noqa: E731
         requests = Requests(self._cycle, self._journal, cluster, profiles, access, self._reload, why_not_ready)

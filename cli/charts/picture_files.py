@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ...simulate.errors import ConfigError, PilotfishError
+from ...formats.documents.atomic_write import check_file
+from ...simulate.errors import PilotfishError
 from ...trust import private_umask
 from ..streams import note
 
@@ -36,7 +37,7 @@ def check(target: Path | None, option: str = "--plot") -> None:
 
     Raises:
         typer.BadParameter: the ending is unknown.
-        ConfigError: the folder does not exist.
+        ConfigError: the file cannot be written.
         PilotfishError: the package that draws it is not installed.
     """
     if target is None:
@@ -45,8 +46,7 @@ def check(target: Path | None, option: str = "--plot") -> None:
     if ending not in PACKAGES:
         problem = f"{target.name!r} has no known ending (allowed: {', '.join(PACKAGES)})"
         raise typer.BadParameter(problem, param_hint=f"'{option}'")
-    if not target.parent.is_dir():
-        raise ConfigError(str(target), "", "cannot be written: there is no such folder")
+    check_file(target)
     if importlib.util.find_spec(PACKAGES[ending]) is None:
         raise PilotfishError(f"a {ending} file needs {PACKAGES[ending]}: pip install 'pilotfish[plot]'")
 

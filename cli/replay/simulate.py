@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from ... import __version__
+from ...formats.documents.atomic_write import check_folder
 from ...formats.entry_points import spelled_out
 from ...formats.replays.results_write import BY_SUBMISSION, ORDERS, write_results
 from ...formats.text import count
@@ -125,6 +126,8 @@ def simulate(
       pilotfish simulate trace.swf --daemon /etc/pilotfish/pilotfish.yaml
       pilotfish simulate trace.swf --edc-command 'batsched -v easy_bf'
     """
+    if out is not None:
+        check_folder(out)
     select = Select(begin, end, tuple(user or ()), least, most, load)
     files = [*(traces or ()), *(workload or ())]
     given, decides = given_options(context), cast(str | DaemonPolicy | ComponentPolicy, policy)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from ... import __version__
-from ...formats.documents.atomic_write import write_whole
+from ...formats.documents.atomic_write import check_folder, write_whole
 from ...formats.text import count
 from ...machine_share import usable_cpus
 from .. import options
@@ -55,6 +55,9 @@ def sweep(
       pilotfish sweep study.yaml --workers 8 --out study
       pilotfish sweep study.yaml --dask tls://head:8786
     """
+    folder = out or Path(f"{file.stem}.results")
+    if not dry_run:
+        check_folder(folder)
     found = _workers(workers, dask)
     if parquet:
         from ..sweeps.results import demand_pyarrow
@@ -65,7 +68,6 @@ def sweep(
 
     with print_policy_traceback():
         made = prepare(file, execute=not dry_run)
-    folder = out or Path(f"{file.stem}.results")
     todo = made.todo(read_journal(folder / JOURNAL))
     here = bool(todo) and dask is None  # compile once, before the processes need the kernels
     if here:

@@ -89,7 +89,8 @@ class PlanRequest:
         """Plan as requested, or with another policy; the time limit starts once the simulator is loaded."""
         from ...simulate.planning.planner import plan
 
-        self._prepare(workflow, cluster, policy)
+        self.check(workflow, cluster, policy)
+        load_simulator()
         began = time.perf_counter()
         with print_policy_traceback():
             made = plan(workflow, cluster, seed=self.seed, **self._options(policy))
@@ -99,14 +100,20 @@ class PlanRequest:
         """Plan the requested number of draws of the workflow; the time limit starts once the simulator is loaded."""
         from ...simulate.planning.stochastic import replicate
 
-        self._prepare(workflow, cluster, None)
+        self.check(workflow, cluster)
+        load_simulator()
         began = time.perf_counter()
         with print_policy_traceback():
             made = replicate(workflow, cluster, self.replicates or 1, self.seed, **self._options(None))
         return replace(made, plan=replace(made.plan, simulated_in=time.perf_counter() - began))
 
-    def _prepare(self, workflow: Workflow, cluster: Cluster, policy: str | None) -> None:
-        """Refuse what cannot be planned, then load the simulator.
+    def check(self, workflow: Workflow, cluster: Cluster, policy: str | None = None) -> None:
+        """Refuse what cannot be planned; nothing is compiled for that.
+
+        Args:
+            workflow: to be planned.
+            cluster: where it is to run.
+            policy: instead of the requested one.
 
         Raises:
             typer.BadParameter: a limit of power or energy is impossible on these nodes.
@@ -118,7 +125,6 @@ class PlanRequest:
         with value_of("--policy"):
             refuse_limit(policy or self.policy, cluster, time.time())
         check_plan(workflow, cluster, policy or self.policy, self.objective)
-        load_simulator()
 
     def _options(self, policy: str | None) -> dict[str, Any]:
         return {

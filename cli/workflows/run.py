@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from ...daemon.planning.problem import Options
     from ...daemon.report.accuracy import RunOutcome
     from ...daemon.report.cycle_report import CycleReport
+    from ...daemon.report.exporter import Health
+    from ...daemon.report.metrics import Metrics
     from ...daemon.state.queue import Submission
 
 #: Runs whose output is kept in the state directory.
@@ -99,12 +101,16 @@ def run(
         check_cluster(given)
     site = profiles.scored(given or this_machine(flow), flow)
     shares, remark = _left_by_others(site)
-    plan = request.plan(flow, at_speeds(site, shares))
-    warn(*flow.warnings, *plan.warnings)
+    planned_on = at_speeds(site, shares)
+    request.check(flow, planned_on)
     name, runs = _run_id(flow.name), state_directory() / "runs"
     home = (state_dir or runs / name).absolute()
-    work = _Work(name, flow, plan, request.service_options, shares)
-    outcome, outputs, ended_by, others = _carry_out(work, site, home, profiles, live, metrics_port, remark)
+    with _opened(site, home, metrics_port) as (adapter, metrics, health):
+        plan = request.plan(flow, planned_on)
+        warn(*flow.warnings, *plan.warnings)
+        note(*adapter.notes, *remark)
+        work = _Work(name, flow, plan, request.service_options, shares)
+        outcome, outputs, ended_by, others = _carry_out(work, site, profiles, adapter, metrics, health, live=live)
     with ignore_closed_stdout():
         if as_json:
             from ...daemon.learning.job_profiles import classes_of, with_classes
@@ -177,36 +183,42 @@ def _run_id(name: str) -> str:
     return f"{plain}.{time.strftime('%Y%m%dT%H%M%S')}.{os.getpid()}"
 
 
-def _carry_out(
-    work: _Work,
-    site: Cluster,
-    home: Path,
-    profiles: Profiles,
-    live: bool,
-    port: int | None,
-    remarks: Sequence[str],
-) -> tuple[RunOutcome, dict[str, tuple[str, str]], int, float]:
-    """Run the workflow to its end; serve metrics at `port`, unless None. Print the remarks once the jobs can start.
+@contextmanager
+def _opened(site: Cluster, home: Path, port: int | None) -> Iterator[tuple[Adapter, Metrics, Health]]:
+    """Open the folder of the jobs and the port of the metrics: whether they are free is known before a plan is made.
 
-    Return forecast and actual times; job -> files of its stdout and stderr; the signal that ended the run, or 0; the
-    share of the CPUs' time that other processes used.
+    Args:
+        site: the nodes of this machine.
+        home: folder of the jobs.
+        port: of the metrics; None: they are not served.
     """
     from ...adapters import registry
-    from ...daemon.learning.external_load import LoadOfOthers
-    from ...daemon.one_off import WorkflowRun, beginning_with
-    from ...daemon.report.accuracy import outcome_of
     from ...daemon.report.exporter import Exporter, Health
     from ...daemon.report.metrics import Metrics
-    from ...profiles.probes.node_load import OtherLoad
-    from ..output.live import view
 
     with ExitStack() as stack:
-        adapter = stack.enter_context(closing(registry.create(registry.MACHINE, site, state_dir=home)))
-        note(*adapter.notes, *remarks)
         metrics, health = Metrics(), Health(10.0, time.monotonic)
         if port is not None:
             exporter = stack.enter_context(closing(Exporter(metrics, health, port=port)))
             note(f"metrics on http://127.0.0.1:{exporter.port}/metrics")
+        yield stack.enter_context(closing(registry.create(registry.MACHINE, site, state_dir=home))), metrics, health
+
+
+def _carry_out(
+    work: _Work, site: Cluster, profiles: Profiles, adapter: Adapter, metrics: Metrics, health: Health, *, live: bool
+) -> tuple[RunOutcome, dict[str, tuple[str, str]], int, float]:
+    """Run the workflow to its end.
+
+    Return forecast and actual times; job -> files of its stdout and stderr; the signal that ended the run, or 0; the
+    share of the CPUs' time that other processes used.
+    """
+    from ...daemon.learning.external_load import LoadOfOthers
+    from ...daemon.one_off import WorkflowRun, beginning_with
+    from ...daemon.report.accuracy import outcome_of
+    from ...profiles.probes.node_load import OtherLoad
+    from ..output.live import view
+
+    with ExitStack() as stack:
         name, flow, plan, clock = work.name, work.flow, work.plan, time.monotonic
         planner, load = beginning_with(plan, name, flow, clock), LoadOfOthers(work.shares)
         cycles = WorkflowRun(name, flow, adapter, metrics, clock, work.options, planner=planner, others=load)

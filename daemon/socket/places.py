@@ -7,6 +7,7 @@ jobs are held back as soon as it is there.
 from __future__ import annotations
 
 import errno
+import grp
 import logging
 import os
 import socket
@@ -25,16 +26,18 @@ if TYPE_CHECKING:
 log = logging.getLogger("pilotfish.service")
 
 
-def check_place(path: Path, section: str, kind: int = socket.SOCK_STREAM) -> None:
+def check_place(path: Path, section: str, kind: int = socket.SOCK_STREAM, group: str | None = None) -> None:
     """Check that a socket can be made at a path; its folder is made if missing.
 
     Args:
         path: of the socket.
         section: of the configuration, for errors.
         kind: SOCK_STREAM or SOCK_DGRAM.
+        group: of its file; None: this user's.
 
     Raises:
-        ConfigError: another daemon listens there, another file is there, or this user may not write to the folder.
+        ConfigError: another daemon listens there, another file is there, this user may not write to the folder, or
+            there is no such group.
     """
     if _listens(path, kind):
         raise ConfigError(section, "path", f"another daemon listens on {path} already", "a path of its own")
@@ -43,28 +46,32 @@ def check_place(path: Path, section: str, kind: int = socket.SOCK_STREAM) -> Non
     try:
         if not os.access(make_folder(path.parent, sticky=True), os.W_OK | os.X_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-    except OSError as error:
-        raise ConfigError(section, "path", f"cannot listen on {path}: {error.strerror}") from None
+        if group:
+            grp.getgrnam(group)
+    except (OSError, KeyError) as error:
+        reason = f"no group {group!r} exists" if isinstance(error, KeyError) else error.strerror
+        raise ConfigError(section, "path", f"cannot listen on {path}: {reason}") from None
 
 
-def free_endpoint(endpoint: str, *, dry: bool) -> str:
+def free_endpoint(endpoint: str, group: str | None, *, dry: bool) -> str:
     """Return where the service listens: at the endpoint, or next to it for a dry run if a daemon listens there.
 
     Args:
         endpoint: path of the configured socket.
+        group: of its file; None: this user's.
         dry: whether this is a dry run.
 
     Raises:
         ConfigError: no socket can be made there.
     """
     try:
-        check_place(socket_path(endpoint), "socket")
+        check_place(socket_path(endpoint), "socket", group=group)
     except ConfigError as error:
         if not dry:
             raise
         own = f"{endpoint}.dry-run"
         log.warning("%s; the dry run listens at %s", error, own)
-        check_place(socket_path(own), "socket")
+        check_place(socket_path(own), "socket", group=group)
         return own
     return endpoint
 

@@ -174,14 +174,13 @@ class Server:
         bars: Callable[[Peer], str] = lambda peer: "",
     ) -> None:
         self.path, self._handler, self._most_each, self._bars = socket_path(endpoint), handler, connections, bars
-        check_place(self.path, "socket")
+        check_place(self.path, "socket", group=group)
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             self._bind(mode, group)
-        except (OSError, KeyError) as error:
+        except OSError as error:
             self._socket.close()
-            reason = f"no group {group!r} exists" if isinstance(error, KeyError) else error.strerror
-            raise ConfigError("socket", "path", f"cannot listen on {self.path}: {reason}") from None
+            raise ConfigError("socket", "path", f"cannot listen on {self.path}: {error.strerror}") from None
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._socket, selectors.EVENT_READ)
         self._connections: set[_Connection] = set()
@@ -193,7 +192,6 @@ class Server:
         self._served = time.monotonic()
 
     def _bind(self, mode: int, group: str | None) -> None:
-        number = grp.getgrnam(group).gr_gid if group else -1
         self.path.unlink(missing_ok=True)
         before = os.umask(0o177)
         try:
@@ -203,7 +201,7 @@ class Server:
         made = os.lstat(self.path)
         self._identity = made.st_dev, made.st_ino
         if group:
-            os.chown(self.path, -1, number)
+            os.chown(self.path, -1, grp.getgrnam(group).gr_gid)
         os.chmod(self.path, mode)
         self._socket.setblocking(False)
         self._socket.listen(128)

@@ -16,7 +16,37 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from ...simulate.errors import ConfigError
 from ...trust import destination
+
+
+def check_folder(folder: Path) -> None:
+    """Check that a folder can be written into, or made, before the work whose results it is for.
+
+    Raises:
+        ConfigError: it cannot.
+    """
+    nearest = folder.absolute()
+    while not os.path.lexists(nearest):
+        nearest = nearest.parent
+    if not nearest.is_dir():
+        raise ConfigError(str(folder), "", f"cannot be written: {nearest} is not a folder")
+    if not os.access(nearest, os.W_OK | os.X_OK):
+        raise ConfigError(str(folder), "", f"cannot be written: no permission to write into {nearest}")
+
+
+def check_file(path: Path) -> None:
+    """Check that a file can be written as `write_whole` does, before the work whose result it is for.
+
+    Raises:
+        ConfigError: it cannot.
+    """
+    if path.is_dir():
+        raise ConfigError(str(path), "", "cannot be written: it is a folder")
+    if not path.exists() or path.is_file():
+        if not path.parent.is_dir():
+            raise ConfigError(str(path), "", "cannot be written: there is no such folder")
+        check_folder(path.parent)
 
 
 def write_whole(path: Path, content: str | bytes) -> Path:

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
 import random
-from collections.abc import Callable
+import socket
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from pilotfish.adapters import registry
 from pilotfish.cli.__main__ import main
+from pilotfish.daemon import compilation, first_start
+from pilotfish.formats.cluster import read_cluster
 from pilotfish.simulate.kernels import object_cache
 
 NODE = "cores: 4, memory: 16GiB, memory_bandwidth: 20GB/s"
@@ -120,6 +126,13 @@ KNOWN = (
     "plan too_large.yaml --cluster plain.yaml --replicates 3",
     "run too_large.yaml",
     "run ok.yaml --cluster plain.yaml",
+    "run ok.yaml --state-dir plain.yaml",
+    "run ok.yaml --plot missing/run.svg",
+    "run ok.yaml --plot plain.yaml/run.svg",
+    "plan ok.yaml --cluster plain.yaml --plot missing/plan.html",
+    "simulate limited.json --procs 8 --out plain.yaml",
+    "simulate limited.json --procs 8 --out plain.yaml/results",
+    "sweep study.yaml --out plain.yaml",
 )
 
 
@@ -135,6 +148,78 @@ def test_a_mistake_is_reported_before_anything_is_compiled(
     line: str, loads: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert refused(line.split(), capsys)
+    assert loads == []
+
+
+@pytest.fixture
+def busy(loads: list[str], tmp_path: Path) -> Iterator[dict[str, Any]]:
+    """What another process uses: a port, sockets, and folders of state; and what is no socket."""
+    with ExitStack() as stack:
+        port = stack.enter_context(socket.create_server(("127.0.0.1", 0))).getsockname()[1]
+        for name, kind in (("requests", socket.SOCK_STREAM), ("events", socket.SOCK_DGRAM)):
+            other = stack.enter_context(socket.socket(socket.AF_UNIX, kind))
+            other.bind(str(tmp_path / name))
+            if kind == socket.SOCK_STREAM:
+                other.listen()
+        cpu = min(os.sched_getaffinity(0))
+        Path("machine.yaml").write_text(
+            f"{HEAD}node_types: {{t: {{{NODE.replace('4', '1', 1)}}}}}\nnodes: [{{names: a, type: t, cpus: '{cpu}'}}]\n"
+        )
+        stack.enter_context(
+            closing(registry.create("local", read_cluster("machine.yaml"), state_dir=tmp_path / "used"))
+        )
+        yield {"port": port, "here": tmp_path}
+
+
+def test_a_run_whose_port_or_folder_is_in_use_plans_nothing(
+    loads: list[str], busy: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    for option in (f"--metrics-port {busy['port']}", "--state-dir used"):
+        assert refused(f"run ok.yaml {option}".split(), capsys)
+        assert loads == [], option
+    assert not (busy["here"] / "state" / "runs").exists()
+
+
+#: What keeps a service from starting, as keys of its configuration.
+WRONG = {
+    "the port is in use": "metrics: {{port: {port}}}",
+    "another daemon listens": "socket: {{path: '{here}/requests'}}",
+    "it is no socket": "socket: {{path: '{here}/plain.yaml'}}",
+    "its folder is a file": "socket: {{path: '{here}/plain.yaml/s'}}",
+    "there is no such group": "socket: {{path: '{here}/s', group: no-such-group}}",
+    "there is no such user": "events: {{users: [no-such-user]}}",
+    "another daemon gets the events": "events: {{users: [root], path: '{here}/events'}}",
+    "events go to no socket": "events: {{users: [root], path: '{here}/plain.yaml'}}",
+    "the state is in use": "adapter: {{name: local, options: {{cgroups: false, state_dir: used}}}}",
+    "there is no such adapter": "adapter: {{name: no-such-adapter}}",
+    "there is no such policy": "policy: no-such-policy",
+    "its state is a file": "state_dir: plain.yaml",
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+@pytest.mark.parametrize("warm", [True, False])
+def test_a_service_that_cannot_start_compiles_nothing(
+    warm: bool, wrong: str, loads: list[str], busy: dict[str, Any], monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    keys: dict[str, str] = {
+        "cluster": "machine.yaml", "access": "{root: true}", "state_dir": "state", "profiles": "profiles.sqlite",
+        "metrics": "{enabled: false}", "socket": f"{{path: '{busy['here']}/s'}}",
+        "adapter": "{name: local, options: {cgroups: false}}",
+    }  # fmt: skip
+    name, _, value = WRONG[wrong].format(**busy).partition(": ")
+    text = "".join(f"{key}: {text}\n" for key, text in (keys | {name: value}).items())
+    Path("pilotfish.yaml").write_text(f"schema: pilotfish/daemon/v1\n{text}")
+
+    def recorded(kernels: Sequence[str], *rest: Any) -> Any:
+        loads.extend(kernels)
+        return compile_kernels(kernels, *rest)
+
+    compile_kernels = compilation.compile_kernels
+    monkeypatch.setattr(first_start, "compile_kernels", recorded)
+    monkeypatch.setattr(first_start, "is_warm", lambda kernel: warm)
+    assert refused(["daemon", "--config", "pilotfish.yaml"], capsys)
     assert loads == []
 
 

@@ -177,6 +177,11 @@ def test_a_picture_that_cannot_be_written_is_1(dag, lab, tmp_path, capsys):
     (target := tmp_path / "plan.svg").mkdir()
     assert main(["plan", dag(), "--cluster", lab, "--policy", "slf", "--plot", str(target)]) == 1
     said = capsys.readouterr()
+    assert f"{target}: cannot be written: it is a folder" in said.err and said.out == ""
+    target.rmdir()
+    target.symlink_to("/dev/full")  # this is known only once it is written
+    assert main(["plan", dag(), "--cluster", lab, "--policy", "slf", "--plot", str(target)]) == 1
+    said = capsys.readouterr()
     assert str(target) in said.err and "makespan" in said.out
 
 
