@@ -11,7 +11,7 @@ from typing import Any
 from rich.text import Text
 
 from ...daemon.report.start_accuracy import QueueRecord, StartAccuracy, start_accuracy
-from ...formats.text import count, percent, short_time
+from ...formats.text import count, percent, short_time, times
 from .text import Screen, TextColumn, hanging, numbers
 
 #: Jobs that are shown without --all.
@@ -108,11 +108,16 @@ def put_starts(screen: Screen, records: Sequence[QueueRecord]) -> None:
     screen.title(f"{count(len(records), 'job')} of the resource manager started, errors of their starts")
     heads = numbers("JOBS", "1 MIN", "10 MIN", "MEDIAN", "BIAS", "INSIDE")
     screen.named_table([TextColumn("FORECAST BY"), *heads], [_accuracy_row(group) for group in groups])
+    widths = [group.width for group in groups if group.width is not None]
     screen.put(
         "1 min     share of starts within a minute of the first forecast",
+        *(
+            f"inside    intervals that were {times(width)} as wide as the wait was long, in the median"
+            for width in widths
+        ),
         "compared  by the first snapshot that has both forecasts of a start",
-        "Of a job that is handed over, the start in the daemon's plan counts, not the end of its",
-        "hold. A dry run makes no start, so such a job has no forecast here.",
+        "Of a job that is handed over, the start in the daemon's plan counts, not the",
+        "end of its hold. A dry run makes no start, so such a job has no forecast here.",
         "",
     )
 

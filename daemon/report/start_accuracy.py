@@ -67,6 +67,8 @@ class StartAccuracy:
         median_s: median error without its sign, seconds.
         bias_s: median error, seconds; above 0 if jobs started later than forecast.
         inside: share of starts inside their prediction interval; None: not counted.
+        width: median width of the intervals, over the time from the forecast to the start (under 1 s: 1 s); None: not
+            counted.
     """
 
     by: str
@@ -76,6 +78,7 @@ class StartAccuracy:
     median_s: float
     bias_s: float
     inside: float | None = None
+    width: float | None = None
 
 
 def start_errors(record: QueueRecord) -> dict[tuple[str, bool], float]:
@@ -93,18 +96,23 @@ def start_errors(record: QueueRecord) -> dict[tuple[str, bool], float]:
 def start_accuracy(records: Iterable[QueueRecord]) -> list[StartAccuracy]:
     """Return the accuracy of each kind of forecast that there is."""
     errors = dict[tuple[str, bool], list[float]]()
-    inside = list[bool]()
+    intervals = list[tuple[bool, float]]()
     for record in records:
         for who, error in start_errors(record).items():
             errors.setdefault(who, []).append(error)
-        if None not in (record.start_time, record.said_early, record.said_late):
-            inside.append(record.said_early - 1.0 <= record.start_time <= record.said_late + 1.0)  # type: ignore[operator]
+        start, said, early, late = record.start_time, record.said_time, record.said_early, record.said_late
+        if start is not None and said is not None and early is not None and late is not None:
+            intervals.append((early - 1.0 <= start <= late + 1.0, (late - early) / max(start - said, 1.0)))
     found = []
     for who, each in errors.items():
         sizes = [abs(error) for error in each]
         within = tuple(sum(size <= most for size in sizes) / len(sizes) for most in WITHIN_S)
-        held = sum(inside) / len(inside) if who == ("pilotfish", False) and inside else None
-        found.append(StartAccuracy(*who, len(each), within, statistics.median(sizes), statistics.median(each), held))
+        inside = width = None
+        if who == ("pilotfish", False) and intervals:
+            inside = sum(held for held, _ in intervals) / len(intervals)
+            width = statistics.median(ratio for _, ratio in intervals)
+        middle = statistics.median(sizes), statistics.median(each)
+        found.append(StartAccuracy(*who, len(each), within, *middle, inside, width))
     return sorted(found, key=lambda each: (each.compared, each.by != "pilotfish"))
 
 

@@ -84,13 +84,15 @@ def test_a_long_queue_is_cut(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_both_forecasts_stand_next_to_each_other(capsys: pytest.CaptureFixture[str]) -> None:
     record = QueueRecord(
-        "slurm/7", said_start=130.0, said_early=120.0, said_late=150.0, compared_start=130.0, manager_start=9000.0,
+        "slurm/7", said_time=100.0, said_start=130.0, said_early=120.0, said_late=150.0, compared_start=130.0, manager_start=9000.0,
         start_time=135.0,
     )  # fmt: skip
     put_starts(Screen(), [record])
     lines = capsys.readouterr().out.splitlines()
     ours, both, theirs = (line.split() for line in lines[3:6])
     assert ours == ["pilotfish", "1", "100", "%", "100", "%", "5.000", "s", "5.000", "s", "late", "100", "%"]
+    assert max(map(len, lines)) <= 80
+    assert "inside    intervals that were 0.86x as wide as the wait was long, in the median" in lines
     assert both[:2] == ["pilotfish,", "compared"] and theirs[:3] == ["resource", "manager,", "compared"]
     assert theirs[4:8] == ["0", "%", "0", "%"] and "early" in theirs
 

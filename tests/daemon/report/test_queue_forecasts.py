@@ -153,6 +153,8 @@ def test_the_first_words_of_both_are_kept_and_compared_with_the_start() -> None:
     ours, both, theirs = start_accuracy([record])
     assert (ours.by, ours.compared, ours.within, ours.bias_s) == ("pilotfish", False, (0.0, 0.0), -3580.0)
     assert (both.by, theirs.by, theirs.compared, theirs.median_s) == ("pilotfish", "manager", True, 3580.0)
+    assert (record.said_early, record.said_late) == (NOW, NOW + 3600.0 + SPARE_S)
+    assert (ours.width, both.width) == ((3600.0 + SPARE_S) / 20.0, None), "it waited 20 s"
     assert ours.inside == 1.0 and starts_to_dict([record])["groups"][2]["by"] == "manager"
     for labels in (("pilotfish", "no"), ("pilotfish", "yes"), ("manager", "yes")):
         names = dict(zip(("by", "compared"), labels, strict=True))
