@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
@@ -199,8 +199,6 @@ class LogConfig(_Section):
 
 class DaemonConfig(_Section):
     """The whole file. Paths are absolute after reading."""
-
-    RENAMED: ClassVar = {"books": "accounting"}
 
     cluster: FilePath
     adapter: AdapterConfig = AdapterConfig()

@@ -340,7 +340,7 @@ def config_error(error: pydantic.ValidationError, source: str, model: type[pydan
     Args:
         error: what the validation raised.
         source: the file.
-        model: the model that was validated, for the names that a key may have, and in `RENAMED` once had.
+        model: the model that was validated, for the names that a key may have.
     """
     every = [_complaint(one, source, model) for one in error.errors(include_url=False)[:MOST_ERRORS]]
     return ConfigErrors(every) if len(every) > 1 else every[0]
@@ -353,8 +353,6 @@ def _complaint(one: Any, source: str, model: type[pydantic.BaseModel]) -> Config
     for part in one["loc"]:
         key = join(key, f"[{part}]" if isinstance(part, int) else shown(part))
     if one["type"] == "extra_forbidden":
-        if new := getattr(model, "RENAMED", {}).get(key):
-            return ConfigError(source, key, f"this key is now called {new!r}")
         return ConfigError(source, key, f"unknown key{did_you_mean(str(last), names)}", ", ".join(names))
     if one["type"] == "missing":
         return ConfigError(source, key, "missing", "it is required")

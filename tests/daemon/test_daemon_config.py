@@ -30,7 +30,6 @@ def test_paths_are_relative_to_the_file(tmp_path):
         ("schema: pilotfish/daemon/v2\ncluster: x\n", "schema", "pilotfish/daemon/v1"),
         ("schema: pilotfish/daemon/v1\n", "cluster", "missing"),
         (HEAD + "polcy: mom\n", "polcy", "did you mean 'policy'"),
-        (HEAD + "books: {enabled: false}\n", "books", "books: this key is now called 'accounting'"),
         (HEAD + "policy: best\n", "policy", "found 'best' (allowed: 'lookahead', "),
         (HEAD + "budget: 0\n", "budget", "greater than or equal to 1"),
         (HEAD + "budget: '5'\n", "budget", "'5'"),
