@@ -76,7 +76,8 @@ def assemble(
         clock: seconds, monotonic, for durations only.
         planner: makes a plan; the simulator by default.
         stopping: whether the daemon is about to stop; ends a search.
-        breathe: called between two steps of a plan, and of a forecast of the resource manager's queue.
+        breathe: called between two parts of a cycle, two steps of a plan, and of a forecast of the resource manager's
+            queue.
         recheck_s: seconds until a plan that has drifted is made again.
         profiles: replace default profiles; None = plan with the profiles that jobs came with.
         drift: watches the errors of profiles; None = no profile is ever learned again.

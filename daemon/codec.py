@@ -23,6 +23,10 @@ from ..formats.workflows.job_rules import LARGEST_WORD, LONGEST_TEXT, MOST_FACTS
 from ..formats.workflows.workflow_tasks import ProfilePool, check_workflow
 from ..simulate.errors import InvalidJobError
 from ..simulate.model.job import DEFAULT_PROFILE, Job, Profile, Workflow
+from .divided_work import Steps, finish
+
+#: Jobs of a workflow that are made, or compared, in one step.
+JOBS_AT_ONCE = 1000
 
 
 @cache
@@ -142,6 +146,11 @@ def decode_stored(text: str | bytes, directory: str | None = None) -> Workflow:
     Raises:
         InvalidJobError: not JSON, or a wrong type.
     """
+    return finish(decode_steps(text, directory))
+
+
+def decode_steps(text: str | bytes, directory: str | None = None) -> Steps[Workflow]:
+    """Return the workflow that `decode_stored` returns, in steps: the text is read in the first one."""
     from pydantic import ValidationError
 
     try:
@@ -150,12 +159,16 @@ def decode_stored(text: str | bytes, directory: str | None = None) -> Workflow:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         where = ".".join(str(part) for part in first["loc"]) or "workflow"
         raise InvalidJobError(f"workflow: {where}: {first['msg'].lower()}") from None
-    interned, absolute = ProfilePool(), _absolute(workflow, directory)
-    jobs = tuple(
-        dataclasses.replace(job, profile=interned.one(job.profile), owner=None, directory=absolute[job.directory])
-        for job in workflow.jobs
-    )
-    return dataclasses.replace(workflow, jobs=jobs)
+    interned, jobs = ProfilePool(), list[Job]()
+    for at in range(0, len(workflow.jobs), JOBS_AT_ONCE):
+        yield
+        part = workflow.jobs[at : at + JOBS_AT_ONCE]
+        absolute = _absolute(part, directory)
+        jobs += (
+            dataclasses.replace(job, profile=interned.one(job.profile), owner=None, directory=absolute[job.directory])
+            for job in part
+        )
+    return dataclasses.replace(workflow, jobs=tuple(jobs))
 
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,40}\.[a-z2-7]{6}")
@@ -180,20 +193,20 @@ def id_for(name: str, key: str) -> str:
 
 def at_home(workflow: Workflow, directory: str) -> Workflow:
     """Return the workflow with every job's directory absolute, relative to where it was submitted."""
-    absolute = _absolute(workflow, directory)
+    absolute = _absolute(workflow.jobs, directory)
     jobs = tuple(dataclasses.replace(job, directory=absolute[job.directory]) for job in workflow.jobs)
     return dataclasses.replace(workflow, jobs=jobs)
 
 
-def _absolute(workflow: Workflow, directory: str | None) -> dict[str | None, str | None]:
+def _absolute(jobs: Iterable[Job], directory: str | None) -> dict[str | None, str | None]:
     """Return the absolute directory for each that a job names, itself if `directory` is None."""
-    named = {job.directory for job in workflow.jobs}
+    named = {job.directory for job in jobs}
     return {name: name if directory is None else str(PurePosixPath(directory) / (name or "")) for name in named}
 
 
-def asked_for(workflow: Workflow) -> list[Job]:
-    """Return the jobs without what may have changed since: their profiles, and the sizes of their inputs."""
-    return [dataclasses.replace(job, profile=DEFAULT_PROFILE, inputs=()) for job in workflow.jobs]
+def asked_for(jobs: Iterable[Job]) -> list[Job]:
+    """Return jobs without what may have changed since: their profiles, and the sizes of their inputs."""
+    return [dataclasses.replace(job, profile=DEFAULT_PROFILE, inputs=()) for job in jobs]
 
 
 def _id(name: str, number: bytes) -> str:

@@ -70,6 +70,7 @@ class Cycle:
             observer.on_events(report.events, snapshot)
         self.tracker.save()
         # 3. Decide, if anything has changed since the last plan, and a job waits or the policy switches nodes.
+        self.planner.breathe()
         due = self.trigger.due(snapshot, report.events, blocked=bool(self.tracker.blocked))
         problem = self.tracker.problem(snapshot, self.planner.options.window, self.planner.returning) if due else None
         plan = self.planner.decide(problem, snapshot, report, self.tracker.retry_in(snapshot.time)) if problem else None
@@ -81,9 +82,8 @@ class Cycle:
             report.rejected = check(actions, self.adapter.refresh([action.key for action in actions]))
             actions = self.tracker.without_rejected(actions, report.rejected)
         # 6. Journal the intents: from here on a restart knows what may have happened.
-        intended = self.tracker.intend(actions)
         # 7. Apply, and journal the outcome.
-        report.applied = carry_out(intended, self.applier, self.clock)
+        report.applied = carry_out(self.tracker.intend(actions), self.applier, self.clock)
         self.tracker.conclude(report.applied, dry=self.applier.dry)
         self.trigger.note_applied(report.applied, more=report.more, dry=self.applier.dry)
         # 8. Report.

@@ -168,7 +168,7 @@ def _known(state: Path, id: str, flow: Workflow) -> SubmissionRecord | None:
     """Return the earlier submission under this id. Raises InvalidJobError: it was another workflow."""
     path = records.folder(state) / f"{id}.jsonl"
     known = records.read(path) if path.exists() else None
-    if known and asked_for(known.workflow) != asked_for(flow):
+    if known and asked_for(known.workflow.jobs) != asked_for(flow.jobs):
         raise InvalidJobError(f"the key was used for another workflow ({id})")
     return known
 
@@ -176,7 +176,7 @@ def _known(state: Path, id: str, flow: Workflow) -> SubmissionRecord | None:
 def _refuse_after_half(state: Path, flow: Workflow) -> None:
     """Refuse a workflow whose interrupted submission may have left jobs in the queue. Raises InvalidJobError."""
     for known in records.known(state, lambda problem: None):
-        if known.stage == BEGUN and asked_for(known.workflow) == asked_for(flow):
+        if known.stage == BEGUN and asked_for(known.workflow.jobs) == asked_for(flow.jobs):
             raise InvalidJobError(
                 f"an earlier submission of this workflow, {known.id}, was not finished: "
                 f"`pilotfish submit --key {known.id} ...` continues it, `pilotfish cancel {known.id}` takes it back"

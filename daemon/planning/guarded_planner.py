@@ -101,7 +101,7 @@ class GuardedPlanner:
         switcher: knows the power states of nodes.
         make_plan: the planner.
         stopping: whether the daemon is about to stop; ends a search.
-        breathe: called between two simulated runs, so that clients are answered during a plan.
+        breathe: called between two parts of a cycle and two simulated runs of its plan, so that clients are answered.
     """
 
     forecasts: ForecastErrors
@@ -139,6 +139,7 @@ class GuardedPlanner:
             report: of this cycle; receives the plan, its policy, and whether there is more to plan.
             retry_s: seconds until a start that failed may be tried again.
         """
+        self.breathe()
         until = self.clock() + ISOLATION_S
         while True:
             plan, failed = self._attempt(problem, snapshot, report, retry_s)
@@ -146,6 +147,7 @@ class GuardedPlanner:
                 problem, lambda part: self._why_not(part, snapshot.cluster)
             )
             if not failed:
+                self.breathe()
                 return plan
             if self._hopeless or self.clock() > until:
                 break

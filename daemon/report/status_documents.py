@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from heapq import nsmallest
 from typing import Any
 
@@ -19,6 +19,7 @@ from ...simulate.model.job import Job
 from ...simulate.model.observed_queue import ObservedJob
 from ...simulate.model.snapshot import JobState, JobView, Snapshot
 from ...simulate.queue_policies.kept import LimitNow
+from ..divided_work import Steps
 from ..learning.job_profiles import has_default_profile, label_of
 from ..socket.ipc import user_name
 from ..state.endings import ending
@@ -30,6 +31,8 @@ from .queue_forecasts import QueueForecasts
 from .selection import Chosen
 
 MOST_JOBS, MOST_WORKFLOWS = 1000, 500
+#: Jobs that are looked at in one step.
+LOOKED_AT_ONCE = 5000
 #: Ended workflows that are kept in memory, by their jobs.
 _MOST_KEPT = 100_000
 _URGENCY = {state: 1 for state in JobState if state.takes_nodes} | {
@@ -49,6 +52,7 @@ class VisibleJobs:
     def __init__(self, chosen: Chosen, sees: Callable[[int | None], bool]) -> None:
         self.chosen, self.sees = chosen, sees
         self._owners = dict[int | None, bool]()
+        self._looked_at = 0
 
     def of_owner(self, owner: int | None) -> bool:
         """Return whether what belongs to a user may be shown; each user is looked up once."""
@@ -60,9 +64,20 @@ class VisibleJobs:
         """Return whether a workflow may be shown; each job that was handed over has an owner of its own."""
         return self.chosen.named(submission.id) and (submission.offered or self.of_owner(submission.owner))
 
-    def in_any_state(self, submission: Submission) -> list[Entry]:
-        """Return the jobs of a workflow that may be shown, whatever their state."""
-        entries, chosen = list(submission.entries.values()), self.chosen
+    def in_any_state(self, submission: Submission) -> Steps[list[Entry]]:
+        """Return the jobs of a workflow that may be shown, whatever their state, in steps."""
+        every, visible = list(submission.entries.values()), list[Entry]()
+        for first in range(0, len(every), LOOKED_AT_ONCE):
+            part = every[first : first + LOOKED_AT_ONCE]
+            self._looked_at += len(part)
+            if self._looked_at > LOOKED_AT_ONCE:
+                yield
+                self._looked_at = len(part)
+            visible += self._visible(submission, part)
+        return visible
+
+    def _visible(self, submission: Submission, entries: list[Entry]) -> list[Entry]:
+        chosen = self.chosen
         if submission.offered:
             entries = [each for each in entries if self.of_owner(each.job.owner)]
         if chosen.partition is not None:
@@ -71,10 +86,10 @@ class VisibleJobs:
             entries = [each for each in entries if chosen.called(each.name if submission.offered else each.job.id)]
         return entries
 
-    def of(self, submission: Submission) -> list[Entry]:
-        """Return the jobs of a workflow that are shown."""
-        state = self.chosen.state
-        return [each for each in self.in_any_state(submission) if state in (None, str(each.state))]
+    def any_of(self, submission: Submission) -> Steps[bool]:
+        """Return whether a job of a workflow is shown, in steps."""
+        entries, state = (yield from self.in_any_state(submission)), self.chosen.state
+        return any(state in (None, str(each.state)) for each in entries)
 
     def queued(self, job: ObservedJob) -> bool:
         """Return whether a job of the resource manager's queue is shown."""
@@ -122,35 +137,44 @@ class Documents:
         self._journal, self._adapter, self._cluster = journal, adapter, cluster
         self._kept: OrderedDict[str, Submission] = OrderedDict()
 
-    def ended(self, workflow: str) -> Submission | None:
-        """Return a workflow from the journal; one that has ended stays in memory for the next time."""
-        found = self._kept.pop(workflow, None) or self._journal.find(workflow)
+    def ended(self, workflow: str) -> Steps[Submission | None]:
+        """Return a workflow from the journal, in steps; one that has ended stays in memory for the next time."""
+        found = self._kept.pop(workflow, None) or (yield from self._journal.find_steps(workflow))
         if found is not None and not found.offered and found.state.ended:
             self._kept[workflow] = found
             while len(self._kept) > 1 and sum(len(each.entries) for each in self._kept.values()) > _MOST_KEPT:
                 self._kept.popitem(last=False)
         return found
 
-    def overview(self, present: Sequence[Submission], past: Iterable[str], shown: VisibleJobs) -> dict[str, Any]:
-        """Return documents of many workflows; without any job that is chosen, a workflow is left out.
+    def overview(
+        self, present: Sequence[Submission], past: Mapping[str, bool], shown: VisibleJobs
+    ) -> Steps[dict[str, Any]]:
+        """Return documents of many workflows, in steps; without any job that is chosen, a workflow is left out.
 
         Args:
             present: workflows that have not ended.
-            past: ids of ended workflows; those with more than MOST_JOBS jobs are only counted.
+            past: by the id of each ended workflow, the newest last, whether it is the user's own. MOST_JOBS jobs are
+                read, first those of the newest ones of the user; the jobs of the other workflows are only counted.
             shown: the jobs in the documents.
         """
-        documents, left = [], MOST_JOBS
-        for workflow in past:
-            if self._journal.size(workflow) > MOST_JOBS:
-                documents += [summary | {"jobs": []}] if (summary := self._journal.summary(workflow)) else []
-            elif found := self.ended(workflow):
-                documents.append(self.workflow(found, shown, most=left))
-                left -= len(documents[-1]["jobs"])
-        left = max(left, MOST_JOBS // 2)
+        ended, unread, left = dict[str, dict[str, Any]](), MOST_JOBS, MOST_JOBS
+        own_last = sorted(past, key=past.__getitem__)
+        for workflow in reversed(own_last):
+            summary = self._journal.summary(workflow)
+            jobs = sum(summary["job_counts"].values()) if summary else 0
+            if summary and jobs > unread:
+                ended[workflow] = summary | {"jobs": []}
+            elif submission := (yield from self.ended(workflow)):
+                ended[workflow] = yield from self.workflow(submission, shown, most=left)
+                unread, left = unread - jobs, left - len(ended[workflow]["jobs"])
+        documents, left = [ended[workflow] for workflow in past if workflow in ended], max(left, MOST_JOBS // 2)
         if shown.chosen.narrows:
-            present = [each for each in present if shown.of(each)]
-        for submission in present[:MOST_WORKFLOWS]:
-            documents.append(self.workflow(submission, shown, most=left))
+            chosen = list[Submission]()
+            for each in present:
+                chosen += [each] * (yield from shown.any_of(each))
+            present = chosen
+        for each in present[:MOST_WORKFLOWS]:
+            documents.append((yield from self.workflow(each, shown, most=left)))
             left -= len(documents[-1]["jobs"])
         if (state := shown.chosen.state) is not None:
             documents = [each for each in documents if each["job_counts"].get(state)]
@@ -158,15 +182,15 @@ class Documents:
             documents = [each for each in documents if each["job_counts"]]
         return {"workflows": documents, "workflows_left_out": max(0, len(present) - MOST_WORKFLOWS)}
 
-    def workflow(self, submission: Submission, shown: VisibleJobs, *, most: int = MOST_JOBS) -> dict[str, Any]:
-        """Return the document of a workflow.
+    def workflow(self, submission: Submission, shown: VisibleJobs, *, most: int = MOST_JOBS) -> Steps[dict[str, Any]]:
+        """Return the document of a workflow, in steps.
 
         Args:
             submission: of the workflow.
             shown: the jobs in it; those in another state are counted.
             most: jobs in it, the most urgent ones.
         """
-        entries, state = shown.in_any_state(submission), shown.chosen.state
+        entries, state = (yield from shown.in_any_state(submission)), shown.chosen.state
         counts, whole, finish = Counter(entry.state for entry in entries), submission.state, None
         if whole.ended:
             finish = max((entry.finish_time or 0.0) for entry in submission.entries.values())

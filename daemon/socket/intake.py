@@ -7,15 +7,15 @@ cycles and answers other users; quotas are judged in the last one, with the queu
 from __future__ import annotations
 
 import time
-from collections.abc import Generator
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from ...simulate.errors import InvalidJobError
 from ...simulate.model.capacity import EmptyNodes
 from ...simulate.model.cluster import Cluster
-from ...simulate.model.job import Workflow
-from ..codec import asked_for, check_submitted, decode_stored, encode, new_id
+from ...simulate.model.job import Job, Workflow
+from ..codec import JOBS_AT_ONCE, asked_for, check_submitted, decode_steps, encode, new_id
+from ..divided_work import Steps
 from ..learning.job_profiles import GivenProfiles, profile_of
 from ..loop import Cycle
 from ..state.journal import Journal
@@ -25,8 +25,8 @@ from .ipc import Peer
 
 #: Jobs whose commands are named in one step.
 NAMED_AT_ONCE = 20
-#: What a request does between two cycles ends with None; the last step returns the reply.
-Steps = Generator[None, None, dict[str, Any]]
+#: The steps of a request; the last one returns the reply.
+Answer: TypeAlias = Steps[dict[str, Any]]
 
 
 def text_of(request: dict[str, Any], name: str, longest: int | None = 4096) -> str:
@@ -57,7 +57,7 @@ class Intake:
         self._tracker, self._adapter, self._journal = cycle.tracker, cycle.adapter, journal
         self._empty, self._profiles, self._access = EmptyNodes(cluster), profiles, access
 
-    def steps(self, request: dict[str, Any], peer: Peer) -> Steps:
+    def steps(self, request: dict[str, Any], peer: Peer) -> Answer:
         """Take in the workflow of a request, in steps; return the reply. Raises PilotfishError: it is refused."""
         directory = text_of(request, "directory")
         if not directory.startswith("/"):
@@ -66,12 +66,12 @@ class Intake:
         self._check_quotas(peer, None)
         text = text_of(request, "workflow", longest=None)
         self._access.check_size(text)
-        workflow = decode_stored(text, directory)
+        workflow = yield from decode_steps(text, directory)
         self._check_quotas(peer, workflow)
         yield
         check_submitted(workflow)
         yield
-        asked = workflow
+        asked = workflow.jobs
         if not self._adapter.capabilities.here:  # the resource manager sets it
             workflow = replace(workflow, base_environment=None, umask=None)
         workflow = yield from self._profiles.profile_steps(workflow)
@@ -84,7 +84,12 @@ class Intake:
         yield
         definition = encode(workflow)
         yield
-        return self._accept(workflow, definition, asked, key, peer)
+        submission = Submission(new_id(workflow.name), workflow, self._tracker.now or time.time(), owner=peer.uid)
+        yield
+        if key is not None and (earlier := self._journal.submitted_as(key, peer.uid)):
+            return (yield from _again(*earlier, asked, key))
+        self._check_quotas(peer, workflow)
+        return self._accept(submission, definition, key, peer)
 
     def _check_quotas(self, peer: Peer, workflow: Workflow | None) -> None:
         jobs = workflow.jobs if workflow else ()
@@ -103,21 +108,33 @@ class Intake:
             if reason := obstacles[shape]:
                 raise InvalidJobError(f"{workflow.name}: job {job.id!r} can never run here: {reason}")
 
-    def _accept(
-        self, workflow: Workflow, definition: str, asked: Workflow, key: str | None, peer: Peer
-    ) -> dict[str, Any]:
-        """Write a checked workflow to the journal and the queue; one that the key names already is there."""
-        if key is not None and (known := self._journal.submitted_as(key, peer.uid)):
-            if asked_for(decode_stored(known[1])) != asked_for(asked):
-                raise InvalidJobError(f"key {key!r} was used for another workflow ({known[0]})")
-            return {"id": known[0], "jobs": len(workflow.jobs), "again": True}
-        self._check_quotas(peer, workflow)
-        submitted = self._tracker.now or time.time()
-        submission = Submission(new_id(workflow.name), workflow, submitted, owner=peer.uid)
-        self._journal.note_request(peer, submitted, "submit", submission.id)
+    def _accept(self, submission: Submission, definition: str, key: str | None, peer: Peer) -> dict[str, Any]:
+        """Write a checked workflow to the journal and the queue."""
+        workflow = submission.workflow
+        self._journal.note_request(peer, submission.submit_time, "submit", submission.id)
         self._journal.submit(submission, key, definition)  # last: what the journal has is run after a restart
         self._tracker.add(submission)
         return {
             "id": submission.id, "jobs": len(workflow.jobs), "again": False, "warnings": list(workflow.warnings),
             "exported": workflow.base_environment is not None,
         }  # fmt: skip
+
+
+def _again(id: str, definition: str, asked: tuple[Job, ...], key: str) -> Answer:
+    """Return the reply to a submission whose key names a workflow already. Raises InvalidJobError: another one.
+
+    Args:
+        id: of the workflow that is there.
+        definition: its text.
+        asked: the jobs that are submitted now.
+        key: of both.
+    """
+    earlier = yield from decode_steps(definition)
+    alike = len(earlier.jobs) == len(asked)
+    for first in range(0, len(asked) if alike else 0, JOBS_AT_ONCE):
+        yield
+        part = slice(first, first + JOBS_AT_ONCE)
+        alike = alike and asked_for(earlier.jobs[part]) == asked_for(asked[part])
+    if not alike:
+        raise InvalidJobError(f"key {key!r} was used for another workflow ({id})")
+    return {"id": id, "jobs": len(asked), "again": True}

@@ -19,7 +19,9 @@ from ...formats.text import clean, count
 from ...profiles.identity import seen_by_others
 from ...simulate.errors import InvalidJobError, PilotfishError, did_you_mean
 from ...simulate.model.cluster import Cluster
+from ...simulate.model.observed_queue import ObservedJob
 from ...simulate.model.snapshot import JobState
+from ..divided_work import Steps, finish
 from ..learning.job_profiles import GivenProfiles
 from ..loop import Cycle
 from ..report.accuracy import LATEST
@@ -28,6 +30,7 @@ from ..report.job_log import RELEARNED
 from ..report.own_order import with_own_order
 from ..report.selection import Chosen
 from ..report.status_documents import (
+    LOOKED_AT_ONCE,
     MOST_JOBS,
     Documents,
     VisibleJobs,
@@ -39,13 +42,13 @@ from ..report.status_documents import (
 from ..state.journal import Journal, JournalError
 from ..state.queue import Entry, Submission
 from .access import Access, ForbiddenError
-from .intake import Intake, Steps, text_of
+from .intake import Answer, Intake, text_of
 from .ipc import Peer, refusal, user_name
 
 log = logging.getLogger("pilotfish.requests")
 RECENT = 20
 #: Jobs that are cancelled in one step.
-CANCELLED_AT_ONCE = 2000
+CANCELLED_AT_ONCE = 1000
 #: Lines of the log about the requests of one user in a minute.
 MOST_LINES = 60
 #: Characters of what a user chooses by.
@@ -83,7 +86,7 @@ class Requests:
         self._minute, self._lines = 0, Counter[int]()
         self._documents = Documents(journal, cycle.adapter, cluster)
         self._intake = Intake(cycle, journal, cluster, profiles, access)
-        self._calls: dict[str, Callable[[dict[str, Any], Peer], dict[str, Any] | Steps]] = {
+        self._calls: dict[str, Callable[[dict[str, Any], Peer], dict[str, Any] | Answer]] = {
             "submit": self._submit,
             "status": self._status,
             "nodes": self._nodes,
@@ -96,15 +99,9 @@ class Requests:
 
     def handle(self, request: dict[str, Any], peer: Peer) -> dict[str, Any]:
         """Answer one request of a user, all steps at once."""
-        steps = self.steps(request, peer)
-        while True:
-            try:
-                next(steps)
-            except StopIteration as end:
-                reply: dict[str, Any] = end.value
-                return reply
+        return finish(self.steps(request, peer))
 
-    def steps(self, request: dict[str, Any], peer: Peer) -> Steps:
+    def steps(self, request: dict[str, Any], peer: Peer) -> Answer:
         """Answer one request of a user in steps, between which others are answered, and cycles may begin."""
         do = str(request.get("do"))
         call = self._calls.get(do)
@@ -139,28 +136,29 @@ class Requests:
         elif self._lines[peer.uid] == MOST_LINES + 1:
             log.info("%s makes many requests; what it does this minute is not logged any more", peer)
 
-    def _submit(self, request: dict[str, Any], peer: Peer) -> Steps:
+    def _submit(self, request: dict[str, Any], peer: Peer) -> Answer:
         reply = yield from self._intake.steps(request, peer)
         if not reply["again"]:
             self._log(peer, f"submitted {reply['id']} with {count(reply['jobs'], 'job')}")
         return reply
 
-    def _status(self, request: dict[str, Any], peer: Peer) -> dict[str, Any]:
+    def _status(self, request: dict[str, Any], peer: Peer) -> Answer:
         shown = VisibleJobs(_chosen(request), self._access.view_of(peer))
         if request.get("workflow") is not None:
-            asked = self._documents.workflow(self._find(text_of(request, "workflow"), peer), shown)
-            reply: dict[str, Any] = {"workflows": [asked], "workflows_left_out": 0}
+            submission = yield from self._find(text_of(request, "workflow"), peer)
+            document = yield from self._documents.workflow(submission, shown)
+            reply: dict[str, Any] = {"workflows": [document], "workflows_left_out": 0}
         else:
             active, chosen = self._tracker.queue.submissions, shown.chosen
-            ended = [
-                id
+            ended = {
+                id: owner == peer.uid
                 for id, owner in self._journal.recent(RECENT, peer.uid).items()
                 if id not in active and chosen.named(id) and shown.of_owner(owner)
-            ]
+            }
             present = [each for each in active.values() if shown.has(each)]
             present.sort(key=lambda each: each.owner != peer.uid)  # one's own first, because their number is bounded
-            reply = self._documents.overview(present, ended, shown)
-            reply["queue"], reply["queue_left_out"] = self._waiting_elsewhere(shown)
+            reply = yield from self._documents.overview(present, ended, shown)
+            reply["queue"], reply["queue_left_out"] = yield from self._waiting_elsewhere(shown)
             reply["forecast_time"] = self._tracker.queue_forecasts.time
         all_words = self._access.administers(peer)
         for workflow in reply["workflows"]:
@@ -187,15 +185,17 @@ class Requests:
             **reply,
         }
 
-    def _waiting_elsewhere(self, shown: VisibleJobs) -> tuple[list[dict[str, Any]], int]:
+    def _waiting_elsewhere(self, shown: VisibleJobs) -> Steps[tuple[list[dict[str, Any]], int]]:
         """Return documents of the jobs that wait and are not handed over, and the number of those left out."""
         forecasts, queue, chosen = self._tracker.queue_forecasts, self._tracker.queue, shown.chosen
         if forecasts.observed is None or chosen.workflow is not None or chosen.state not in (None, "pending"):
             return [], 0
-        found = [
-            job for job in forecasts.observed.jobs if job.waiting and shown.queued(job) and queue.find(job.key) is None
-        ]
-        return [forecasts.document(job) for job in found[:MOST_JOBS]], max(0, len(found) - MOST_JOBS)
+        every, jobs = forecasts.observed.jobs, list[ObservedJob]()
+        for first in range(0, len(every), LOOKED_AT_ONCE):
+            yield
+            part = every[first : first + LOOKED_AT_ONCE]
+            jobs += [job for job in part if job.waiting and shown.queued(job) and queue.find(job.key) is None]
+        return [forecasts.document(job) for job in jobs[:MOST_JOBS]], max(0, len(jobs) - MOST_JOBS)
 
     def _nodes(self, request: dict[str, Any], peer: Peer) -> dict[str, Any]:
         snapshot, chosen = self._tracker.snapshot, _chosen(request)
@@ -204,10 +204,10 @@ class Requests:
         shown = nodes(snapshot, self._tracker.queue, chosen, self._access.view_of(peer))
         return {"cluster": snapshot.cluster.name, "nodes": shown}
 
-    def _cancel(self, request: dict[str, Any], peer: Peer) -> Steps:
+    def _cancel(self, request: dict[str, Any], peer: Peer) -> Answer:
         target = text_of(request, "target")
-        submission = self._find(target.partition("/")[0], peer)
-        entries = [self._entry(target, peer)] if "/" in target else list(submission.entries.values())
+        submission = yield from self._find(target.partition("/")[0], peer)
+        entries = [(yield from self._entry(target, peer))] if "/" in target else list(submission.entries.values())
         if submission.offered:
             why = "a job handed over by its user can only be cancelled in the resource manager"
             raise InvalidJobError(f"{target}: {why}")
@@ -227,16 +227,16 @@ class Requests:
         ending = sum(not entry.state.ended for entry in alive)
         return {"cancelled": len(alive) - ending, "ending": ending, "warning": self._tracker.blocked}
 
-    def _explain(self, request: dict[str, Any], peer: Peer) -> dict[str, Any]:
+    def _explain(self, request: dict[str, Any], peer: Peer) -> Answer:
         target = text_of(request, "job")
         try:
-            return self._explain_own(target, peer)
+            return (yield from self._explain_own(target, peer))
         except InvalidJobError:
             if elsewhere := self._explain_elsewhere(target, peer):
                 return elsewhere
             raise
 
-    def _explain_own(self, target: str, peer: Peer) -> dict[str, Any]:
+    def _explain_own(self, target: str, peer: Peer) -> Answer:
         """Return what is known of a job that was handed over or submitted here."""
         sees = self._access.view_of(peer)
         if "/" not in target:
@@ -248,7 +248,8 @@ class Requests:
                 hint = did_you_mean(target, names)
                 raise InvalidJobError(f"no workflow has a job {target!r}{hint or ' (name it as WORKFLOW/JOB)'}")
             target = f"{workflows[0]}/{target}"
-        entry, submission = self._entry(target, peer), self._find(target.partition("/")[0], peer)
+        entry = yield from self._entry(target, peer)
+        submission = yield from self._find(target.partition("/")[0], peer)
         document = self._documents.job(entry)
         waits = entry.let_go if entry.state is JobState.PENDING else ""
         if entry.waiting and not entry.let_go:
@@ -312,23 +313,23 @@ class Requests:
         log.info("%s reloads the configuration", peer)
         return self._read_again()
 
-    def _find(self, workflow: str, peer: Peer) -> Submission:
-        """Return a workflow; one that the user may not see is not there. Raises InvalidJobError."""
-        found = self._tracker.queue.submissions.get(workflow) or self._documents.ended(workflow)
+    def _find(self, workflow: str, peer: Peer) -> Steps[Submission]:
+        """Return a workflow, in steps; one that the user may not see is not there. Raises InvalidJobError."""
+        found = self._tracker.queue.submissions.get(workflow) or (yield from self._documents.ended(workflow))
         if found is None or not (found.offered or self._access.sees(peer, found.owner)):
             recent = self._journal.recent(RECENT, peer.uid).items()
             known = [id for id, owner in recent if self._access.sees(peer, owner)]
             named = [key for key in known if key.rpartition(".")[0] == workflow]
             alive = [key for key in self._tracker.queue.submissions if key in named]
             if named:  # of several of one name, the one that still runs, else the latest
-                return self._find((alive or named)[-1], peer)
+                return (yield from self._find((alive or named)[-1], peer))
             hint = did_you_mean(workflow, [*known, *dict.fromkeys(id.rpartition(".")[0] for id in known)], cutoff=0.5)
             raise InvalidJobError(f"no workflow {workflow!r} exists{hint}")
         return found
 
-    def _entry(self, key: str, peer: Peer) -> Entry:
+    def _entry(self, key: str, peer: Peer) -> Steps[Entry]:
         workflow, _, job = key.partition("/")
-        submission = self._find(workflow, peer)
+        submission = yield from self._find(workflow, peer)
         if not submission.offered:
             if job not in submission.entries:
                 hint = did_you_mean(job, submission.entries)
@@ -341,7 +342,7 @@ class Requests:
         return entry
 
 
-def _without_collections(steps: Steps) -> Steps:
+def _without_collections(steps: Answer) -> Answer:
     """Go through steps without the garbage collector, because they make many objects at once."""
     while True:
         try:

@@ -236,6 +236,7 @@ class Server:
         """Answer requests that have arrived; return how many.
 
         At most MOST_AT_ONCE are answered, and none after LONGEST_S, so that a flood of requests does not stop cycles.
+        A request that arrives meanwhile passes those of users who have needed more time.
 
         Args:
             later: the requests that wait.
@@ -249,8 +250,7 @@ class Server:
             self._complete.remove(least)
             self._answer(least)
             answered += 1
-            if least.steps is not None:
-                self._receive(end)  # a short request passes a long one
+            self._receive(end)
         return answered
 
     def _receive(self, end: float) -> None:

@@ -60,6 +60,11 @@ class HandedOver(Submission):
         """Always RUNNING."""
         return JobState.RUNNING
 
+    @property
+    def ended(self) -> bool:
+        """Always False."""
+        return False
+
     def drop_ended(self) -> None:
         """Drop the jobs that have ended, and set those apart that are no longer ours."""
         self.let_go |= {name: entry for name, entry in self.entries.items() if entry.let_go}

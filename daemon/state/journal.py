@@ -18,7 +18,8 @@ from typing import Any
 from ...simulate.errors import ConfigError, PilotfishError
 from ...simulate.model.plan import Action, Start
 from ...simulate.model.snapshot import JobState
-from ..codec import decode_stored, encode
+from ..codec import JOBS_AT_ONCE, decode_steps, encode
+from ..divided_work import Steps, finish
 from ..planning.guard_rail import Forecaster
 from ..report.accuracy import ForecastOutcome
 from ..report.start_accuracy import QueueRecord
@@ -39,8 +40,6 @@ _STARTS = ("place", "submit", "submitahead")
 _WORKFLOWS = "SELECT id, definition, submit_time, owner, finish_time FROM workflows"
 _WORKFLOW_KINDS = (TEXT, TEXT, REAL, optional(WHOLE), optional(REAL))
 _ENDED = frozenset(str(state) for state in JobState if state.ended)
-#: What a job takes in the file next to its definition, about.
-JOB_BYTES = 500
 #: In place of a definition: the jobs are the resource manager's (see `handed_over`).
 _HANDED_OVER = ""
 _OLD_HANDED_OVER = (
@@ -126,7 +125,8 @@ class Journal:
             definition: the encoded workflow, if it is known.
         """
         with self._transaction() as run:
-            _insert(run, submission, definition or encode(submission.workflow), idempotency_key)
+            definition = definition or encode(submission.workflow)
+            journal_rows.insert(run, submission, definition, idempotency_key)
             self._db.executemany(SAVE, map(journal_rows.row_of, submission.entries.values()))
 
     def keep_handed_over(self, name: str, time: float) -> None:
@@ -138,7 +138,7 @@ class Journal:
         """
         if not self._read("SELECT 1 FROM workflows WHERE id = ?", (name,)):
             with self._transaction() as run:
-                _insert(run, handed_over(name, time), _HANDED_OVER)
+                journal_rows.insert(run, handed_over(name, time), _HANDED_OVER)
 
     def submitted_as(self, idempotency_key: str, owner: int) -> tuple[str, str] | None:
         """Return the id and the definition of the workflow that a user submitted with this key, if there is one.
@@ -151,7 +151,7 @@ class Journal:
             "SELECT id, definition FROM workflows"
             " WHERE idempotency_key = ? OR (idempotency_key = ? AND owner IS NULL) LIMIT 1"
         )
-        found = self._read(query, (_owned(idempotency_key, owner), idempotency_key))
+        found = self._read(query, (journal_rows.owned(idempotency_key, owner), idempotency_key))
         try:
             return (found[0][0], checked(found[0], (TEXT, TEXT))[1]) if found else None
         except ValueError as error:
@@ -241,7 +241,7 @@ class Journal:
         query = "SELECT id, key, action, outcome FROM intents WHERE outcome IS NULL OR action = 'submitahead'"
         try:
             for row in self._read(f"{_WORKFLOWS} WHERE {alive} ORDER BY number"):
-                submission = self._submission(row)
+                submission = finish(self._submission(row))
                 submission.drop_ended()
                 queue.add(submission)
             for row in self._read(query):
@@ -255,8 +255,8 @@ class Journal:
                 entry.ahead |= action == "submitahead"  # until a snapshot shows that it is not
         return queue
 
-    def _submission(self, row: tuple[Any, ...]) -> Submission:
-        """Return a workflow with its jobs. Raises one of UNREADABLE."""
+    def _submission(self, row: tuple[Any, ...]) -> Steps[Submission]:
+        """Return a workflow with its jobs, in steps. Raises one of UNREADABLE."""
         workflow, definition, submit_time, owner, _ = checked(row, _WORKFLOW_KINDS)
         rows = self._read(f"SELECT {JOB_COLUMNS} FROM jobs WHERE workflow = ?", (workflow,))
         if definition == _HANDED_OVER:  # the jobs' requests are in the resource manager's queue
@@ -264,8 +264,12 @@ class Journal:
             entries = (self._handed_over_entry(each) for each in rows)
             submission.entries = {entry.job.id: entry for entry in entries if entry is not None}
             return submission
-        submission = Submission(workflow, decode_stored(definition), submit_time, owner=owner)
-        for each in rows:
+        jobs = yield from decode_steps(definition)
+        yield
+        submission = Submission(workflow, jobs, submit_time, owner=owner)
+        for number, each in enumerate(rows):
+            if number % JOBS_AT_ONCE == 0:
+                yield
             journal_rows.restore(submission.entries[each[1]], each)
         return submission
 
@@ -308,10 +312,6 @@ class Journal:
         """Return how many bytes the workflows of all users take here, ended ones included. O(workflows)."""
         return int(self._read("SELECT coalesce(sum(size), 0) FROM workflows")[0][0])
 
-    def size(self, workflow: str) -> int:
-        """Return how many jobs a workflow has."""
-        return int(self._read("SELECT count(*) FROM jobs WHERE workflow = ?", (workflow,))[0][0])
-
     def summary(self, workflow: str) -> dict[str, Any] | None:
         """Return a workflow as `status` shows it, without its jobs; None: damaged. O(jobs), without its definition."""
         rows = self._read(f"SELECT {SUMMARY_COLUMNS} FROM workflows WHERE id = ?", (workflow,))
@@ -322,8 +322,16 @@ class Journal:
 
     def find(self, workflow: str) -> Submission | None:
         """Return the workflow of that id, ended or not; None: no such workflow, or its row is damaged."""
-        rows = self._read(f"{_WORKFLOWS} WHERE id = ?", (workflow,))
-        return next(iter(self.damage.readable("workflows", rows, self._submission)), None)
+        return finish(self.find_steps(workflow))
+
+    def find_steps(self, workflow: str) -> Steps[Submission | None]:
+        """Return what `find` returns, in steps."""
+        for row in self._read(f"{_WORKFLOWS} WHERE id = ?", (workflow,)):
+            try:
+                return (yield from self._submission(row))
+            except UNREADABLE as error:
+                self.damage.note("workflows", row[0], error)
+        return None
 
     def handed_over_entry(self, workflow: str, job: str) -> Entry | None:
         """Return a job that was handed over, ended or not, by the name of its resource manager and its id there."""
@@ -427,23 +435,3 @@ class Journal:
             return self._db.execute(query, arguments).fetchall()
         except sqlite3.Error as error:
             raise JournalError(f"{self.path}: cannot be read: {error}") from None
-
-
-def _insert(
-    run: Callable[..., sqlite3.Cursor], submission: Submission, definition: str, idempotency_key: str | None = None
-) -> None:
-    name, state = submission.workflow.name, str(submission.state)
-    if idempotency_key is not None and submission.owner is not None:
-        idempotency_key = _owned(idempotency_key, submission.owner)
-    run(
-        "INSERT INTO workflows (id, number, name, idempotency_key, definition, submit_time, state, owner,"
-        " size) VALUES (?, (SELECT coalesce(max(number), 0) + 1 FROM workflows), ?, ?, ?, ?, ?, ?, ?)",
-        (
-            *(submission.id, name, idempotency_key, definition, submission.submit_time, state, submission.owner),
-            len(definition) + JOB_BYTES * len(submission.entries),
-        ),
-    )
-
-
-def _owned(idempotency_key: str, owner: int) -> str:
-    return f"{owner} {idempotency_key}"  # as it is stored, so that no user takes the keys of another

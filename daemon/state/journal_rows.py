@@ -20,7 +20,7 @@ from ..socket.ipc import user_name
 from .damage import REAL, TEXT, WHOLE, checked, json_object, optional
 from .forecasts import JobForecast, ProfileLabel
 from .pending_usage import PendingUsage
-from .queue import Entry
+from .queue import Entry, Submission
 
 #: Columns that hold an attribute of an entry as it is: how the job ran, and how far it has come.
 _RAN = ("start_time", "finish_time", "exit_code", "signal", "reason")
@@ -106,6 +106,39 @@ def restore(entry: Entry, row: tuple[Any, ...]) -> None:
     entry.label = ProfileLabel(*about["label"]) if "label" in about else None
     forecast = (*row[10:14], row[22:24] if row[22] is not None else None)
     entry.forecast = JobForecast(*forecast) if row[10] is not None else None
+
+
+#: What a job takes in the file next to its definition, about.
+JOB_BYTES = 500
+
+
+def insert(
+    run: Callable[..., sqlite3.Cursor], submission: Submission, definition: str, idempotency_key: str | None = None
+) -> None:
+    """Write the row of a new workflow.
+
+    Args:
+        run: runs a statement.
+        submission: the workflow.
+        definition: its text.
+        idempotency_key: chosen by the user; None = none.
+    """
+    name, state = submission.workflow.name, str(submission.state)
+    if idempotency_key is not None and submission.owner is not None:
+        idempotency_key = owned(idempotency_key, submission.owner)
+    run(
+        "INSERT INTO workflows (id, number, name, idempotency_key, definition, submit_time, state, owner,"
+        " size) VALUES (?, (SELECT coalesce(max(number), 0) + 1 FROM workflows), ?, ?, ?, ?, ?, ?, ?)",
+        (
+            *(submission.id, name, idempotency_key, definition, submission.submit_time, state, submission.owner),
+            len(definition) + JOB_BYTES * len(submission.entries),
+        ),
+    )
+
+
+def owned(idempotency_key: str, owner: int) -> str:
+    """Return a key as it is stored, so that no user takes the keys of another."""
+    return f"{owner} {idempotency_key}"
 
 
 STORY_COLUMNS = "id, time, cycle, kind, text, data"

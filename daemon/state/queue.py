@@ -193,6 +193,16 @@ class Submission:
             return next(state for state in order if state in states)
         return JobState.PENDING if states == {JobState.PENDING} else JobState.RUNNING
 
+    @property
+    def edges(self) -> int:
+        """The number of dependencies between jobs."""
+        return sum(map(len, self.successors.values()))
+
+    @property
+    def ended(self) -> bool:
+        """True if all jobs have ended; mostly found out with the first one."""
+        return all(entry.state.ended for entry in self.entries.values())
+
     def drop_ended(self) -> None:
         """Drop ended jobs that are not needed any more: none before the whole workflow has ended."""
 

@@ -33,7 +33,7 @@ class WriteAhead:
 
     def save(self) -> bool:
         """Write what is new and drop workflows that have ended. Return False if the journal cannot be written."""
-        ended = [s for s in self._queue.submissions.values() if s.state.ended]
+        ended = [s for s in self._queue.submissions.values() if s.ended]
         if not (self._queue.dirty or ended or self._unsaved or self.blocked):
             return True
         try:

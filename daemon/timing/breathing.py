@@ -1,4 +1,4 @@
-"""Breathing: clients are answered between two steps of a plan, or of a forecast of the queue.
+"""Breathing: clients are answered between two parts of a cycle, two steps of a plan, or of a forecast of the queue.
 
 Rule: answers take at most half of the time, so that clients cannot keep a plan from its end.
 """

@@ -25,6 +25,25 @@ def test_a_dag_runs_in_order_and_each_job_once(bench, kit):
     assert bench.journal.find(workflow).exit_code == 0
 
 
+@pytest.mark.parametrize("moment", ["before the problem", "before the plan", "after the plan"])
+def test_what_clients_change_between_two_parts_of_a_cycle_holds(bench, kit, moment):
+    cancelled, other = bench.submit(kit.job("a")), bench.submit(kit.job("b"))
+    tracker, moments = bench.cycle.tracker, ["before the problem", "before the plan", "after the plan"]
+
+    def breathe():
+        if moments.pop(0) == moment:
+            tracker.cancel(tracker.queue.submissions[cancelled].entries.values())
+            bench.submit(kit.job("c"))
+
+    bench.cycle.planner.breathe = breathe
+    (report,) = bench.run()
+    assert report.applied[0].action.key == f"{other}/b" and not moments
+    assert bench.states(cancelled) == {"a": "cancelled"} and f"{cancelled}/a" not in bench.manager.runs
+    bench.cycle.planner.breathe = lambda: None
+    bench.run(40)
+    assert bench.manager.runs == {f"{other}/b": 1, "w.3/c": 1}
+
+
 def test_a_failed_job_cancels_its_descendants_and_nothing_else(bench, kit):
     bench.manager.exits["a"] = 3
     workflow = bench.submit(kit.job("a"), kit.job("b", "a"), kit.job("c", "b"), kit.job("free"))

@@ -15,12 +15,14 @@ from pilotfish.daemon.config import QuotaConfig
 from pilotfish.daemon.learning.profile_learning import LearnedProfiles
 from pilotfish.daemon.planning.guarded_planner import simulate_plan
 from pilotfish.daemon.planning.problem import WINDOW
+from pilotfish.daemon.report.status_documents import MOST_JOBS
 from pilotfish.daemon.socket.ipc import LARGEST_BODY, Peer
 from pilotfish.simulate.model.job import DEFAULT_PROFILE
 
 #: Calls in one step of a request, and in a cycle, at the quotas below, which are a twentieth of the default ones.
 MOST_CALLS, MOST_OF_A_CYCLE = 300_000, 300_000
 JOBS, ALL_JOBS, EDGES = 500, 5000, 15_000
+QUOTAS = QuotaConfig(jobs=ALL_JOBS, workflow_jobs=JOBS, dependencies=EDGES, workflows=100)
 PROFILE = {"groups": [{"count": 1, "service_demand": 50.0}]}
 GUESS = {
     "groups": [{"count": 1, "service_demand": 60.0}], "name": "default",
@@ -47,8 +49,7 @@ class Calls:
 
 
 class World:
-    def __init__(self, bench, kit, tmp_path):
-        quotas = QuotaConfig(jobs=ALL_JOBS, workflow_jobs=JOBS, dependencies=EDGES, workflows=100)
+    def __init__(self, bench, kit, tmp_path, quotas=QUOTAS):
         bench.profiles = LearnedProfiles(tmp_path / "profiles.sqlite")
         bench.restart()
         bench.cycle.planner.options = replace(bench.cycle.planner.options, window=WINDOW)
@@ -68,10 +69,10 @@ class World:
             if reply is not None:
                 return reply, most
 
-    def submit(self, *jobs, name="w", **more):
+    def submit(self, *jobs, name="w", key=None, **more):
         text = json.dumps({"name": name, "jobs": jobs, **more})
         assert len(text) <= LARGEST_BODY
-        return self.ask("submit", workflow=text, directory="/home/x")
+        return self.ask("submit", workflow=text, directory="/home/x", key=key)
 
     def cycle(self):
         with Calls() as calls:
@@ -160,6 +161,59 @@ def test_at_the_quotas_requests_and_cycles_cost_no_more(world):
         assert world.ask(do, **arguments)[1] <= MOST_CALLS, (do, arguments)
     assert max(world.cycle() for _ in range(2)) <= MOST_OF_A_CYCLE
     assert world.submit(job(0))[0]["ok"]
+
+
+LARGE = 6000
+
+
+def test_a_large_workflow_costs_no_more_in_a_step_than_a_part_of_it(bench, kit, tmp_path):
+    world = World(bench, kit, tmp_path, QuotaConfig())
+    jobs = [job(number, directory=f"d{number}", command=["x", f"a{number}"]) for number in range(LARGE)]
+    costs = {}
+    reply, costs["submit"] = world.submit(*jobs, key="k")
+    workflow = reply["id"]
+    again, costs["submit again"] = world.submit(*jobs, key="k")
+    assert again["again"] and again["id"] == workflow
+    for name, changes in {"fewer": {}, "another": {"command": ["y"]}}.items():
+        others = [*jobs[:-1], jobs[-1] | changes] if changes else jobs[:-1]
+        refused, costs[f"submit {name}"] = world.submit(*others, key="k")
+        assert "was used for another workflow" in refused["error"]
+    for do, arguments in (("status", {"of_name": "*a*a*a*b"}), ("cancel", {"target": workflow})):
+        reply, costs[do] = world.ask(do, **arguments)
+        assert reply["ok"]
+    assert reply["cancelled"] == LARGE
+    for do, arguments in (
+        ("status", {"workflow": workflow}), ("explain", {"job": f"{workflow}/7"}), ("cancel", {"target": workflow}),
+    ):  # fmt: skip
+        requests = kit.requests_with(bench, bench.profiles, QuotaConfig())  # it has kept nothing in memory
+        world.requests = requests
+        costs[f"{do} of the past"] = world.ask(do, **arguments)[1]
+    assert {name: cost for name, cost in costs.items() if cost > MOST_CALLS} == {}
+
+
+def test_ended_workflows_of_others_are_not_read_for_an_answer(world, kit):
+    for number in range(12):
+        text = json.dumps({"name": f"other{number}", "jobs": each()})
+        end = world.requests.handle({"do": "submit", "workflow": text, "directory": "/x"}, Peer(34, 34, 1))
+        world.requests.handle({"do": "cancel", "target": end["id"]}, Peer(34, 34, 1))
+        if number == 5:
+            mine = world.submit(*each(), name="mine")[0]["id"]
+            world.ask("cancel", target=mine)
+    world.requests = kit.requests_with(world.bench, world.bench.profiles, QUOTAS)
+    reads, find_steps = [], world.bench.journal.find_steps
+    world.bench.journal.find_steps = lambda workflow: reads.append(workflow) or find_steps(workflow)
+    reply = world.ask("status")[0]
+    shown = {flow["id"]: len(flow["jobs"]) for flow in reply["workflows"]}
+    assert reads[0] == mine and len(reads) == MOST_JOBS // JOBS and shown[mine] == JOBS
+    assert len(shown) == 13 and all(flow["job_counts"] == {"cancelled": JOBS} for flow in reply["workflows"])
+    assert [flow["name"] for flow in reply["workflows"]][:2] == ["other0", "other1"]
+
+
+def test_text_with_too_many_values_is_not_read(world):
+    text = json.dumps({"name": "w", "jobs": [job(0, inputs=[["a", 1]] * 300_000)]})
+    reply, _ = world.ask("submit", workflow=text, directory="/x")
+    most = 64 * JOBS + EDGES
+    assert f"(allowed: {most:,}, 64 for each job of quotas.workflow_jobs and one for each of" in reply["error"]
 
 
 def test_text_that_is_not_read_costs_nothing(world):

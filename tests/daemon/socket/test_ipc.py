@@ -20,7 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilotfish.daemon.socket import ipc, socket_server
-from pilotfish.daemon.socket.ipc import DaemonError, NoDaemonError, ask, socket_path
+from pilotfish.daemon.socket.ipc import DaemonError, NoDaemonError, Peer, ask, socket_path
 from pilotfish.daemon.socket.socket_server import MOST_AT_ONCE, Server
 from pilotfish.simulate.errors import ConfigError
 
@@ -354,6 +354,28 @@ def test_a_flood_is_answered_in_portions(tmp_path):
         answered = [server.serve() for _ in range(6)]
         assert max(answered) <= MOST_AT_ONCE and sum(answered) == MOST_AT_ONCE + 20
     server.close()
+
+
+def test_a_request_that_arrives_passes_those_of_a_user_who_has_needed_more_time(tmp_path, monkeypatch):
+    uids, order = iter([1] * 10 + [2]), []
+    monkeypatch.setattr(socket_server, "peer_of", lambda channel: Peer(next(uids), 1, 1))
+    with ExitStack() as clients:
+
+        def send():
+            clients.enter_context(connected(tmp_path / "s")).sendall(STATUS)
+
+        def answer(request, peer):
+            order.append(peer.uid)
+            if len(order) == 3:
+                send()
+            return {"ok": True}
+
+        server = Server(f"{tmp_path}/s", answer)
+        clients.callback(server.close)
+        for _ in range(10):
+            send()
+        server.serve()
+    assert order == [1, 1, 1, 2] + [1] * 7
 
 
 def test_a_question_about_the_cluster_can_wait_for_a_cycle_and_no_other_request_asks_for_one(tmp_path):
