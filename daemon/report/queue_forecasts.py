@@ -4,9 +4,10 @@ Rule: the forecasts are made after a cycle, from its snapshot, and take at most 
 the less often. Which jobs wait is as new as the last cycle for every question, and a forecast says when it was made. A
 job that is handed over takes part with its planned start. Once enough jobs have started, the interval of a start comes
 from their errors: those of the same user if there are enough, else of all. An error is the logarithm of actual over
-forecast wait, counted from the first forecast, with SPARE_S more; a guess's counts in both directions. Until then,
-predicted run times are guesses, and the interval reaches at least SPARE_S later than the forecast, because a resource
-manager starts jobs in passes, some time after they could start.
+forecast wait, counted from the first forecast, with SPARE_S more. The error of a guess counts in both directions, and
+so do all errors for the later forecasts of a job, which know more and lack the bias of the first. Until then, predicted
+run times are guesses, and the interval reaches at least SPARE_S later than the forecast, because a resource manager
+starts jobs in passes, some time after they could start.
 """
 
 from __future__ import annotations
@@ -191,7 +192,7 @@ class QueueForecasts(Observer):
         if (bounds := self._bounds.of(_groups(record))) is None:
             early, late = within[0], max(within[1], start + SPARE_S)
         else:
-            below, above = bounds
+            below, above = bounds if record.said_time in (None, now) else (max(bounds),) * 2
             wait = start - now + SPARE_S
             early = min(start, max(now, now + wait * math.exp(-below) - SPARE_S))
             late = max(start, now + wait * math.exp(above) - SPARE_S)

@@ -193,6 +193,10 @@ def test_intervals_hold_what_starts_were_off_by() -> None:
     assert said.start_time == NOW + 90.0
     assert said.start_within == pytest.approx((NOW + 90.0, NOW + 190.0)), "twice as long as said, never before now"
     assert said.finish_within == pytest.approx((NOW + 150.0, NOW + 250.0))
+    played.look(10.0)
+    later = played.made.forecasts["rm/b"]
+    assert later.start_time == NOW + 90.0, "the first forecasts were too early; a later one knows more"
+    assert later.start_within == pytest.approx((NOW + 45.0, NOW + 180.0)), "half as long as said, or twice"
 
 
 def coverage(seed: int) -> list[float]:
