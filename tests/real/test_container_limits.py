@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 from collections.abc import Iterator
 from contextlib import suppress
@@ -101,3 +102,24 @@ def test_a_run_in_a_container_says_what_its_nodes_have_too_much(groups: dict[str
 def test_a_cpuset_is_a_share_of_the_cpus(groups: dict[str, Path]) -> None:
     document = json.loads(within([groups["cpuset"]], "cluster", "--json").stdout)
     assert [node["cpus"] for node in document["nodes"]] == [str(CPUS[-1])]
+
+
+def test_doctor_names_the_controllers_that_the_jobs_of_a_run_have(groups: dict[str, Path], tmp_path: Path) -> None:
+    """In version 2 the group holds our own process, so it gives its children no memory controller."""
+    (tmp_path / "dag.yaml").write_text(
+        "schema: pilotfish/workflow/v1\nname: w\n"
+        "jobs: {a: {command: [cat, /proc/self/cgroup], profile: {service_demand: 0.1}}}\n"
+    )
+    folders = [*{groups[name]: None for name in ("cpu", "memory")}]
+    findings = json.loads(within(folders, "doctor", "--adapter", "local", "--json").stdout)["findings"]
+    (finding,) = (each["says"] for each in findings if each["topic"] == "cgroups")
+    ran = within(folders, "run", tmp_path / "dag.yaml", "--state-dir", tmp_path / "state", "--json")
+    assert ran.returncode == 0, ran.stderr
+    for name in ("cpuset", "cpu", "memory"):
+        absent = re.search(rf"no writable [a-z, ]*\b{name}\b", ran.stderr) is not None
+        assert absent == (re.search(rf"no writable control groups for [a-z, ]*\b{name}\b", finding) is not None)
+    (job,) = json.loads(ran.stdout)["jobs"]
+    own = {line.partition("/")[0]: line for line in Path(job["stdout"]).read_text().splitlines()}
+    kinds = {name if name in mounted() else "" for name in ("cpuset", "cpu")}
+    lines = [line for start, line in own.items() if set(start.split(":")[1].split(",")) & kinds]
+    assert lines and all(f"/pilotfish-{os.getuid()}/job-" in line for line in lines)
