@@ -30,7 +30,7 @@ RESTART_S = 10.0
 #: Longest time between the starts of a service that cannot start, seconds.
 MOST_S = 600.0
 #: Seconds that a start may take after the wait: TimeoutStartSec of the unit.
-_START_S = 300.0
+START_S = 300.0
 #: Seconds between two looks at the configuration file.
 _LOOK_S = 1.0
 #: Name of the descriptor, its first number, and most characters of a reason.
@@ -83,7 +83,7 @@ class FailedStarts:
     def _wait(self, pause_s: float, config: Path, version: list[int], failed: int, reason: str) -> bool:
         until, moment = time.monotonic() + pause_s, time.strftime("%H:%M:%S", time.localtime(time.time() + pause_s))
         status = f"{count(failed, 'start')} failed; the next is at {moment}, or now after systemctl restart"
-        extension = int((pause_s + _START_S) * 10**6)
+        extension = int((pause_s + START_S) * 10**6)
         before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
         try:
             notify(f"STATUS={status}{': ' if reason else ''}{reason}", f"EXTEND_TIMEOUT_USEC={extension}")

@@ -15,6 +15,7 @@ from pydantic import BaseModel
 
 import pilotfish
 from pilotfish.adapters.local import create
+from pilotfish.daemon.failed_starts import RESTART_S, START_S
 
 FOLDER = Path(pilotfish.__file__).resolve().parent / "systemd"
 
@@ -150,7 +151,11 @@ def test_local_jobs_get_back_all_that_jobs_inherit():
 def test_the_service_is_started_again_for_ever():
     unit = _settings("pilotfishd.service")
     assert (unit["StartLimitIntervalSec"], unit["Restart"]) == ("0", "on-failure") and "StartLimitBurst" not in unit
-    assert int(unit["RestartSec"]) >= 10  # a start that fails takes 1.5 s of CPU time
+    assert (float(unit["RestartSec"]), float(unit["TimeoutStartSec"])) == (
+        RESTART_S,
+        START_S,
+    )  # the wait counts on them
+    assert unit["FileDescriptorStoreMax"] == "1"  # which holds the number of failed starts
 
 
 def test_the_unit_keeps_jobs_alive_and_talks_to_systemd():
