@@ -14,7 +14,7 @@ from operator import itemgetter
 from ..adapters.base import Adapter
 from ..simulate.model.bounded import in_turns
 from ..simulate.model.plan import Action, Cancel, Plan, PlannedJob, Rejection, Release, SubmitAhead
-from ..simulate.model.snapshot import JobState, Snapshot
+from ..simulate.model.snapshot import JobState, JobView, Snapshot
 from .apply import Applied
 from .learning.external_load import LoadOfOthers, taken_by_others
 from .learning.job_profiles import GivenProfiles, label_of
@@ -37,6 +37,8 @@ log = logging.getLogger("pilotfish.cycle")
 PIN_S = 10.0
 #: Jobs of the resource manager's queue that are remembered from before a restart.
 RECORDED = 10_000
+#: Jobs that ended last since the last plan, whose effect on others is simulated.
+MOST_ENDED = 5000
 #: Most jobs that are submitted ahead in a cycle: it lasts for as long as the resource manager takes for each.
 MOST_AHEAD = 2
 #: Why a pause gives a job back.
@@ -127,7 +129,8 @@ class JobTracker:
         self.write_ahead = WriteAhead(journal, self.queue, unsaved)
         self._ended_jobs = EndedJobs(adapter, clock)
         self._profiles, self._clock, self._seen_at = profiles, clock, clock()
-        self._progress, self._others, self._most_taken_in = Progress(), others, most_taken_in
+        self._progress, self._others, self._most_taken_in = Progress(breathe), others, most_taken_in
+        self._just_ended, self._breathe = dict[str, JobView](), breathe  # ended since `_progress` was advanced
         self._followed: Snapshot | None = None  # the one to which `_progress` was advanced
         self._neighbours = Neighbours()
         self._stuck: dict[str, str] = {}
@@ -243,8 +246,9 @@ class JobTracker:
                     self._others.learn(view, taken)
                 self.log.add_taken(event.entry, taken)
                 self.forecasts.measure(event.entry, submission, snapshot.cluster, taken)
-        if events:
-            self._follow(snapshot, events)
+        self._just_ended |= just_ended(self.queue, events)
+        for key in list(self._just_ended)[:-MOST_ENDED]:
+            del self._just_ended[key]
         return events
 
     def save(self) -> None:
@@ -260,10 +264,10 @@ class JobTracker:
             returning: nodes that take no job now, but that a job may wait for, for a policy that switches nodes; None:
                 the policy has nothing to decide while no job waits.
         """
+        if self._followed is not snapshot:
+            self._follow(snapshot)
         if self.paused or (returning is None and not self.any_waiting):
             return None
-        if self._followed is not snapshot:
-            self._follow(snapshot, [])
         aside = self.isolation
         problem = build_problem(
             self.queue, snapshot, self._progress.of, window, self._neighbours, aside.split, returning or ()
@@ -382,13 +386,13 @@ class JobTracker:
         entry = self.queue.find(action.key)
         return self.log.about(action, entry) if entry is not None else ""
 
-    def _follow(self, snapshot: Snapshot, events: Sequence[JobEvent]) -> None:
+    def _follow(self, snapshot: Snapshot) -> None:
         """Advance the simulation of running jobs to the snapshot; start over if that fails."""
-        self._followed = snapshot
-        running, ended = running_jobs(self.queue, snapshot), just_ended(self.queue, events)
+        self._followed, ended, self._just_ended = snapshot, self._just_ended, {}
+        running = running_jobs(self.queue, snapshot)
         try:
             self._progress.follow(snapshot.cluster, running, ended, snapshot.time)
         except Exception as error:  # a simulation that fails must not take the daemon down
             what = f"{type(error).__name__}: {error}"
             log.error("cycle %d: running jobs cannot be followed: %s", self.log.cycle, what)
-            self._progress, self._others = Progress(), LoadOfOthers()
+            self._progress, self._others = Progress(self._breathe), LoadOfOthers()

@@ -6,7 +6,7 @@ contention a job's progress is not linear in time; the engine that made the fore
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from ...simulate.model.cluster import Cluster
@@ -17,9 +17,14 @@ from ...simulate.planning.simulation import Simulation
 
 
 class Progress:
-    """The running jobs of one cluster, simulated; starts over when the cluster changes or time goes back."""
+    """The running jobs of one cluster, simulated; starts over when the cluster changes or time goes back.
 
-    def __init__(self) -> None:
+    Args:
+        breathe: called between two steps, so that the caller can do other work; must not change these jobs.
+    """
+
+    def __init__(self, breathe: Callable[[], None] = lambda: None) -> None:
+        self._breathe = breathe
         self._cluster: Cluster | None = None
         self._engine: Simulation | None = None
         self._epoch = self._now = 0.0  # start of the engine's clock, and now; epoch seconds
@@ -87,12 +92,15 @@ class Progress:
         jobs = self._jobs = {view.key: self._jobs[view.key] for view in still} | {
             view.key: replace(view.job, id=view.key, nodes=len(view.nodes), walltime=None, after=()) for view in coming
         }
+        self._breathe()
         self._engine = engine = Simulation(
             Workflow("running", tuple(jobs.values())),
             cluster,
             underway=[RunningJob(view.key, view.nodes) for view in still],
             by_hand=[view.key for view in coming],
+            breathe=self._breathe,
         )
+        self._breathe()
         if before is not None:
             engine.adopt(before)
         else:
