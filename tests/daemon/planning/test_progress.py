@@ -15,6 +15,7 @@ from pilotfish.daemon.planning.progress import Progress
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
 from pilotfish.simulate.model.job import Job, Profile, ThreadGroup
 from pilotfish.simulate.model.plan import Cancel, Submit
+from tests.support.calls import Calls
 
 SITE = Cluster("lab", tuple(Node(name, NodeType("t", 4, 1e9, 10e9)) for name in "ab"), 2.0)
 
@@ -91,3 +92,18 @@ def test_it_equals_a_cluster_on_which_jobs_start_and_end_one_by_one(steps: list[
         for key in running:
             assert progress.of(key) == pytest.approx(real.progress(key), abs=1e-9)
         assert not any(progress.of(key) for key in ended)
+
+
+def test_the_caller_can_do_other_work_between_the_starts_of_many_jobs() -> None:
+    site = Cluster("lab", tuple(Node(f"n{number}", NodeType("t", 4, 1e9, 10e9)) for number in range(100)))
+    running = {
+        f"w/{number}": running_view(f"w/{number}", hog(str(number), 900.0), (f"n{number}",), 50.0 + number)
+        for number in range(100)
+    }
+    quiet = Progress()
+    quiet.follow(site, running, {}, 200.0)
+    with Calls() as calls:
+        progress = Progress(calls.step)
+        progress.follow(site, running, {}, 200.0)
+    assert calls.steps > len(running) and 2 * calls.most < calls.number
+    assert [progress.of(key) for key in running] == [quiet.of(key) for key in running]
