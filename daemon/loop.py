@@ -68,9 +68,9 @@ class Cycle:
         report.events = self.tracker.fold(snapshot, self.number)
         for observer in self.observers:
             observer.on_events(report.events, snapshot)
+        self.planner.breathe()
         self.tracker.save()
         # 3. Decide, if anything has changed since the last plan, and a job waits or the policy switches nodes.
-        self.planner.breathe()
         due = self.trigger.due(snapshot, report.events, blocked=bool(self.tracker.blocked))
         problem = self.tracker.problem(snapshot, self.planner.options.window, self.planner.returning) if due else None
         plan = self.planner.decide(problem, snapshot, report, self.tracker.retry_in(snapshot.time)) if problem else None

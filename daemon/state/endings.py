@@ -9,6 +9,8 @@ import signal
 
 from ...simulate.model.snapshot import JobState
 
+_SIGNALS = {each.value: each.name for each in signal.Signals}
+
 
 def ending(state: str, exit_code: int | None, number: int | None, reason: str) -> str:
     """Return how a job ended: `failed: exit code 3`, `timeout: reached its walltime of 5 s`.
@@ -37,5 +39,4 @@ def mark(state: str, exit_code: int | None, number: int | None) -> str:
 
 def _name(number: int | None) -> str:
     """Return the name of a signal, such as `SIGKILL`; "" without one."""
-    names = {each.value: each.name for each in signal.Signals}
-    return names.get(number, f"signal {number}") if number else ""
+    return _SIGNALS.get(number, f"signal {number}") if number else ""
