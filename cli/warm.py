@@ -40,18 +40,18 @@ def warm(
       pilotfish warm --list
       PILOTFISH_CACHE=/var/cache/pilotfish pilotfish warm -k mapping.entry
     """
-    from ..simulate.kernels import KERNELS, is_warm
-    from ..simulate.kernels.object_cache import why_not_kept
+    from ..simulate.kernels import KERNELS
+    from ..simulate.kernels.object_cache import is_kept, why_not_kept
 
     for name in only or ():
         if name not in KERNELS:
             raise not_among("--kernel", name, "a kernel", KERNELS)
     wanted = [name for name in KERNELS if not only or name in only]
-    if not as_list and (missing := [name for name in wanted if not is_warm(name)]):
+    if not as_list and (missing := [name for name in wanted if not is_kept(name)]):
         if problem := why_not_kept():
             raise PilotfishError(problem)
         compile_with_notes(missing, workers)
-    there = {name: is_warm(name) for name in wanted}
+    there = {name: is_kept(name) for name in wanted}
     _show(there, as_list=as_list, as_json=as_json)
     return int(not all(there.values()))
 

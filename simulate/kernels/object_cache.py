@@ -113,7 +113,12 @@ def object_file(kernel: str) -> Path | None:
 
 def is_warm(kernel: str = "mapping.entry") -> bool:
     """Return whether a compiled kernel is there, so that a caller can announce the one slow first use."""
-    return kernel in _loaded or _is_interpreted() or _read(object_file(kernel)) is not None
+    return kernel in _loaded or is_kept(kernel)
+
+
+def is_kept(kernel: str) -> bool:
+    """Return whether a later process finds a kernel, so that it need not compile it."""
+    return _is_interpreted() or _read(object_file(kernel)) is not None
 
 
 def _is_interpreted() -> bool:

@@ -11,8 +11,8 @@ from pathlib import Path
 from pilotfish.simulate.kernels import KERNELS
 
 
-def warm(*argv: str, cache: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "pilotfish.cli", "warm", *argv]
+def warm(*argv: str, cache: Path, prefix: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
+    command = [*prefix, sys.executable, "-m", "pilotfish.cli", "warm", *argv]
     environment = os.environ | {"PILOTFISH_CACHE": str(cache), "COLUMNS": "80"}
     return subprocess.run(command, capture_output=True, text=True, env=environment)
 
@@ -40,6 +40,14 @@ def test_what_cannot_be_kept_is_not_compiled(tmp_path: Path) -> None:
     done = warm(cache=tmp_path / "file")
     assert done.returncode == 1 and done.stdout == ""
     assert done.stderr.startswith("pilotfish: error: kernels cannot be kept in ") and done.stderr.count("\n") == 1
+
+
+def test_a_kernel_that_a_full_disk_does_not_take_is_missing(tmp_path: Path) -> None:
+    """The kernel is compiled and loaded; a limit on the size of files stands for the full disk."""
+    done = warm("-k", "swf.parser", cache=tmp_path, prefix=("sh", "-c", 'ulimit -f 1; exec "$@"', "sh"))
+    assert done.returncode == 1 and done.stdout.startswith("0 of 1 kernel is in ")
+    assert done.stderr.splitlines()[-1].startswith(f"pilotfish: kernels cannot be kept in {tmp_path}/kernels and are ")
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
 
 
 def test_an_unknown_kernel_is_a_usage_error(tmp_path: Path) -> None:
