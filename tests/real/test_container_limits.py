@@ -42,7 +42,8 @@ def groups(request: pytest.FixtureRequest) -> Iterator[dict[str, Path]]:
     try:
         for name in ("cpu", "memory", "cpuset"):
             kind = name if name in mounted() else ""
-            folder = mounted()[kind] / f"pilotfish-test-{os.getpid()}"
+            own = "-cpuset" if name == "cpuset" else ""  # version 2: a process has one group for all controllers
+            folder = mounted()[kind] / f"pilotfish-test-{os.getpid()}{own}"
             folder.mkdir(exist_ok=True)
             folders[name] = folder
             for file, text in FILES[kind].items():
