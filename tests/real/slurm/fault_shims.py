@@ -103,11 +103,13 @@ from pilotfish.adapters.slurm.handed_over.job_writer import JobWriter
 JobWriter.read_again = lambda self, job: job
 """,
     "holds": """
-from pilotfish.adapters.slurm import job_writer
+from pilotfish.adapters.slurm.handed_over import job_writer
 job_writer.may_begin = lambda job, now: False
 """,
     "comments": """
+from pilotfish.adapters.slurm.handed_over import job_update
 from pilotfish.adapters.slurm.handed_over.job_writer import JobWriter
+job_update.ALLOWED |= {"Comment"}
 change = JobWriter.change
 JobWriter.change = lambda self, job, fields: change(self, job, {**fields, "Comment": f"{job.comment} placed"})
 """,

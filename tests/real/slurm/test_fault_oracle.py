@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from datetime import datetime
 
@@ -19,6 +21,7 @@ from fault_oracle import (
     starts,
     violations,
 )
+from fault_shims import BREAKS
 
 
 def job() -> Job:
@@ -175,3 +178,9 @@ def test_a_change_of_a_running_jobs_nodes_is_read_from_the_log() -> None:
         "[2026-11-22T22:15:15.920] sched: _update_job: setting req_nodes to n1 for JobId=3\n"
     )
     assert resizes(log) == [(datetime(2026, 11, 22, 22, 15, 15, 773000).timestamp(), 2, "n1")]
+
+
+@pytest.mark.parametrize("code", BREAKS.values(), ids=BREAKS)
+def test_the_daemon_can_be_broken_in_each_way(code: str) -> None:
+    """A daemon that fails to start is not broken in the way that the faults are to reveal."""
+    subprocess.run([sys.executable, "-c", code], check=True)
