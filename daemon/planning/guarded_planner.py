@@ -34,12 +34,15 @@ from .isolation import Isolation
 from .kept_policy import KeptPolicy
 from .node_shortlist import shortlist
 from .placement_gain import placement_gain
+from .plan_steps import PlanSteps
 from .power_saving import NodeSwitcher
 from .problem import Options, Planner, Problem, next_due
 
 log = logging.getLogger("pilotfish.cycle")
 #: Simulations x jobs that a plan may spend on runner-ups. Jobs that start now come first.
 RUNNER_UP_BUDGET = 10_000
+#: Nodes of jobs of several nodes that share them, running or not, up to which each forecast follows all of them.
+MOST_TIED = 32
 #: Seconds of a cycle after which the search for more workflows to set aside goes on in the next cycle.
 ISOLATION_S = 2.0
 #: Longest text of an error that is logged and shown, characters.
@@ -53,7 +56,7 @@ def simulate_plan(problem: Problem, cluster: Cluster, options: Options) -> Plan:
 
     register_mapping_policy(options.policy, service=True)
     if not getattr(POLICIES.get(options.policy), "every_node", False):
-        problem, cluster = shortlist(problem, cluster)
+        problem, cluster = shortlist(problem, cluster, options.breathe or (lambda: None))
     available, power = problem.available, options.power
     if power is not None:
         available = tuple({*available, *power.off, *power.switching, *power.waking})
@@ -66,6 +69,7 @@ def simulate_plan(problem: Problem, cluster: Cluster, options: Options) -> Plan:
         budget=options.budget,
         should_stop=options.should_stop,
         breathe=options.breathe,
+        most_tied=MOST_TIED,
         underway=problem.running,
         available=available,
         explanation_runs=RUNNER_UP_BUDGET // max(len(problem.workflow.jobs), 1),
@@ -118,7 +122,11 @@ class GuardedPlanner:
     breathe: Callable[[], None] = lambda: None
     released: Mapping[str, str] = field(default_factory=dict)  #: why jobs of the last plan are not placed, by key
     _failures: set[str] = field(default_factory=set)
+    _steps: PlanSteps = field(init=False)
     _hopeless: bool = False
+
+    def __post_init__(self) -> None:
+        self._steps = PlanSteps(lambda: self.breathe(), self.clock)  # tests and a reload may replace `breathe`
 
     @property
     def trouble(self) -> str:
@@ -172,15 +180,18 @@ class GuardedPlanner:
             limit = self._limit(began)
             options = dataclasses.replace(
                 self.options, policy=policy, objective=objective, should_stop=limit,
-                breathe=self.breathe, latency_s=self.latency.gap_s,
+                breathe=self._steps, latency_s=self.latency.gap_s,
                 all_late=self.latency.of_all, now=now, kept=self.kept.kept,
                 power=self.switcher.power(snapshot) if switches_nodes(policy) else None,
             )  # fmt: skip
+            self._steps.begin()
             try:
                 plan = self._plan(problem, snapshot.cluster, options, report)
             except Exception as error:  # a policy must not take the daemon down
                 self._note_failure(policy, error, report)
                 continue
+            finally:
+                self.metrics.longest_step.set(self._steps.end(policy))
             if policy == wanted:
                 self._failures.clear()
             if plan is None:

@@ -9,6 +9,7 @@ of a job on more nodes only its part on these nodes is planned with.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from itertools import compress
 
 import numpy as np
@@ -24,15 +25,26 @@ from .problem import Problem
 
 #: Nodes up to which a search considers all of them: simulating so many takes a millisecond or less.
 FEW_NODES = 256
+#: Jobs that are looked at between two breaths.
+STEP_JOBS = 8192
 
 
-def shortlist(problem: Problem, cluster: Cluster) -> tuple[Problem, Cluster]:
-    """Return the problem and the cluster cut down to the nodes that matter. O(nodes x shapes + jobs)."""
+def shortlist(
+    problem: Problem, cluster: Cluster, breathe: Callable[[], None] = lambda: None
+) -> tuple[Problem, Cluster]:
+    """Return the problem and the cluster cut down to the nodes that matter. O(nodes x shapes + jobs).
+
+    Args:
+        problem: what to plan.
+        cluster: all nodes.
+        breathe: called between two steps, so that the caller can do other work.
+    """
     if len(cluster.nodes) <= FEW_NODES:
         return problem, cluster
     running, index = {job.id: job for job in problem.running}, cluster.index
     waiting = [job for job in problem.workflow.jobs if job.id not in running]
-    needed = _suitable(waiting, problem, running, cluster)
+    needed = _suitable(waiting, problem, running, cluster, breathe)
+    breathe()
     after = {before for job in waiting for before in job.after if before in running}
     needed[[index[name] for before in after for name in running[before].nodes]] = True
     template = template_of(cluster)
@@ -44,9 +56,11 @@ def shortlist(problem: Problem, cluster: Cluster) -> tuple[Problem, Cluster]:
         return problem, cluster
     nodes = tuple(compress(cluster.nodes, needed.tolist()))
     small = dataclasses.replace(cluster, nodes=nodes, groups={})
+    breathe()
     known = small.index.__contains__
     here = ((job, tuple(filter(known, job.nodes))) for job in problem.running)
     kept = {job.id: dataclasses.replace(job, nodes=nodes) for job, nodes in here if nodes}
+    breathe()
     jobs = tuple(
         dataclasses.replace(job, nodes=len(kept[job.id].nodes)) if job.id in kept else job
         for job in problem.workflow.jobs
@@ -57,20 +71,16 @@ def shortlist(problem: Problem, cluster: Cluster) -> tuple[Problem, Cluster]:
     return dataclasses.replace(problem, workflow=workflow, running=tuple(kept.values()), available=available), small
 
 
-def _suitable(waiting: list[Job], problem: Problem, running: dict[str, RunningJob], cluster: Cluster) -> Array:
+def _suitable(
+    waiting: list[Job], problem: Problem, running: dict[str, RunningJob], cluster: Cluster, breathe: Callable[[], None]
+) -> Array:
     """Return which nodes suit the waiting jobs, bool [nodes]."""
     shapes = {shape_of(job): job for job in waiting}
     wanted = sum(job.nodes for job in waiting)
-    of_nodes, place = template_of(cluster).nodes, cluster.index.__getitem__
-    last, threads, used = np.zeros((3, len(of_nodes)))  # seconds until it is empty, threads and bytes of its jobs
-    for job in problem.workflow.jobs:
-        if job.id in running:
-            rows = [*map(place, running[job.id].nodes)]
-            threads[rows] += job.profile.threads
-            used[rows] += memory_need(job)
-            last[rows] = np.maximum(last[rows], (1.0 - running[job.id].progress) * job.profile.isolated_time)
+    of_nodes = template_of(cluster).nodes
+    last, threads, used = _loads(problem, running, cluster, breathe)
     usable = np.zeros(len(of_nodes), bool)
-    usable[[*map(place, problem.available)]] = True
+    usable[[*map(cluster.index.__getitem__, problem.available)]] = True
     order = np.argsort(last, kind="stable")
     order = order[usable[order]]
     limit, memory, threads, used = of_nodes["limit"][order], of_nodes["memory"][order], threads[order], used[order]
@@ -88,3 +98,28 @@ def _suitable(waiting: list[Job], problem: Problem, running: dict[str, RunningJo
         chosen[best] = True
         chosen[order[allowed & ~free][: wanted - len(best)]] = True
     return chosen
+
+
+def _loads(
+    problem: Problem, running: dict[str, RunningJob], cluster: Cluster, breathe: Callable[[], None]
+) -> tuple[Array, Array, Array]:
+    """Return the seconds until each node is empty, and the threads and bytes of its jobs [nodes]."""
+    place, rows, held = cluster.index.__getitem__, list[int](), list[tuple[int, int, float, float]]()
+    profiles: dict[int, tuple[int, float]] = {}
+    for number, job in enumerate(problem.workflow.jobs):
+        if number % STEP_JOBS == 0:
+            breathe()
+        if (run := running.get(job.id)) is not None:
+            profile = job.profile
+            if id(profile) not in profiles:
+                profiles[id(profile)] = profile.threads, profile.isolated_time
+            threads, time = profiles[id(profile)]
+            rows += map(place, run.nodes)
+            held.append((len(run.nodes), threads, memory_need(job), (1.0 - run.progress) * time))
+    breathe()
+    nodes = len(cluster.nodes)
+    sizes, threads_of, bytes_of, left = np.array(held, np.float64).reshape(-1, 4).T
+    each = np.repeat(np.arange(len(sizes)), sizes.astype(np.int64))
+    at, last = np.array(rows, np.int64), np.zeros(nodes)
+    np.maximum.at(last, at, left[each])
+    return last, np.bincount(at, threads_of[each], nodes), np.bincount(at, bytes_of[each], nodes)

@@ -249,6 +249,11 @@ class Metrics:
             ("phase",),
             buckets=_LATENCIES,
         )
+        self.longest_step = make(
+            Gauge,
+            "plan_longest_step_seconds",
+            "Longest time of the last plan in which no client could be answered.",
+        )
         self.evaluations = make(Counter, "whatif_evaluations_total", "Simulated placements.")
         self.slowdown = make(
             Histogram,

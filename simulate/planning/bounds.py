@@ -24,6 +24,8 @@ from .workflow_tables import template_of
 THRESHOLDS = 32
 #: Cells of a table of thresholds and jobs that are computed at once.
 CELLS = 1 << 20
+#: Running jobs that are looked at between two breaths.
+STEP_JOBS = 2048
 
 
 def lower_bound(simulation: Simulation) -> float:
@@ -39,10 +41,12 @@ def lower_bound(simulation: Simulation) -> float:
     )
     shares = _packed(simulation, time)  # of the makespan, that the jobs need together
     for demand, total, (largest, count) in zip(demands, capacities, places, strict=True):
+        simulation.breathe()
         if total > 0.0 and np.isfinite(total):
             shares.append(demand / total)
             best = max(best, _counted(head, tail, demand / nodes / largest, nodes, count))
     for least, room in _whole(simulation):
+        simulation.breathe()
         best = max(best, _counted(head, tail, np.where(least, time, 0.0), nodes, room, most=12))
     return max(best, _windows(head, tail, shares))
 
@@ -62,7 +66,9 @@ def _needs(simulation: Simulation) -> tuple[Array, list[Array], list[float]]:
     needs[jobs["state"] == layout.DONE] = 0.0
     # Nodes that take no new jobs may still run some, with more threads than may be placed now.
     placed = np.zeros(len(world.nodes))
-    for i in np.flatnonzero(jobs["state"] == layout.RUNNING).tolist():
+    for number, i in enumerate(np.flatnonzero(jobs["state"] == layout.RUNNING).tolist()):
+        if number % STEP_JOBS == 0:
+            simulation.breathe()
         row, cls = jobs[i], int(jobs["cls"][i])
         needs[i] = _needs_of(simulation, cls, cls + 1, float(row["progress"]), channel)[0]
         placed[world.placed[simulation.slots(i)]] += classes["threads"][cls]

@@ -44,6 +44,7 @@ def plan(
     budget: int | None = None,
     should_stop: Callable[[], bool] | None = None,
     breathe: Callable[[], None] | None = None,
+    most_tied: int | None = None,
     underway: Sequence[RunningJob] = (),
     done: Collection[str] = (),
     available: Collection[str] | None = None,
@@ -68,7 +69,9 @@ def plan(
         seed: of all random choices.
         budget: evaluations that `lookahead` may use; None = by size.
         should_stop: called now and then by `lookahead`; True cuts the search short, and the plan says `truncated`.
-        breathe: called before each simulated run, so that the caller can do other work; changes no plan.
+        breathe: called before each simulated run and between its steps, so that the caller can do other work; changes
+            no plan.
+        most_tied: see `Simulation`.
         underway: running jobs; they have start_time 0 in the plan.
         done: ids of jobs that have ended successfully; they are absent from the plan.
         available: names of nodes that take new jobs; None = all.
@@ -92,7 +95,7 @@ def plan(
     """
     _check_request(cluster, policy, objective)
     asked, explain = explain, explain and len(workflow.jobs) <= EXPLAINED_JOBS
-    state = dict[str, Any](underway=underway, done=done, available=available, breathe=breathe)
+    state = dict[str, Any](underway=underway, done=done, available=available, breathe=breathe, most_tied=most_tied)
     simulation = Simulation(workflow, cluster, **state)
     bound = lower_bound(simulation) if bounded else 0.0
     ordered = isinstance(POLICIES[policy], QueueMapping)  # by what the site asked for, not by what it would gain

@@ -211,7 +211,9 @@ class PlanRun(NodePolicyCalls):
             if self.snapshot.submitted or self.snapshot.ended or self.woken:
                 self.apply(self.call_policy(), self.now)
                 while self.again:
+                    simulation.breathe()
                     self.apply(self.call_policy(), self.now)
+                simulation.breathe()
             if self.now <= 0.0:
                 self.promised, waits = self.reserved, getattr(self.policy, "waits", {})
                 self.waits = {number: why for number, why in waits.items() if number in self.waiting}

@@ -24,6 +24,8 @@ from ..wording import count
 from .admission import check_fit
 from .workflow_tables import NEW_JOB, Shapes, edges_of, scratch_for, template_of
 
+#: Parts and nodes that a step of a run looks at, at most if it has more than one instant; some 0.1 s.
+STEP_WORK = 5_000_000
 POLICY_CODES = {"loadavg": int(layout.LOADAVG), "slf": int(layout.SLF), "let": int(layout.LET), "mom": int(layout.MOM)}
 
 
@@ -48,7 +50,10 @@ class Simulation:
         done: ids of jobs that have ended successfully.
         available: names of the nodes that take jobs; None = all.
         by_hand: ids of jobs that are only started with `start`; like running jobs, they need not fit.
-        breathe: called before each run, and before each step of a run in steps; must not change this simulation.
+        breathe: called while the tables are made, before each run, and between two steps of one; must not change this
+            simulation.
+        most_tied: forecasts of a mapping policy follow the jobs of several nodes that share them to their other nodes
+            only if these jobs have at most so many nodes in all; None = always.
 
     Raises:
         InvalidJobError: the workflow is malformed, or a job can never fit (named, with the reason).
@@ -64,11 +69,13 @@ class Simulation:
         available: Collection[str] | None = None,
         by_hand: Collection[str] = (),
         breathe: Callable[[], None] | None = None,
+        most_tied: int | None = None,
     ) -> None:
         self.workflow, self.cluster, self._breathe = workflow, cluster, breathe
         template = template_of(cluster)
         shapes = Shapes(cluster)
         class_of = np.array([shapes.class_of(job) for job in workflow.jobs], np.int64)
+        self.breathe()
         tables = shapes.tables()
         classes = tables["classes"]
         slots = classes["nodes"][class_of]
@@ -92,6 +99,7 @@ class Simulation:
                 "heap": (n_nodes,), "heap_time": (n_nodes,), "versions": (n_nodes,), "bounds": (n_nodes,),
             },
         )  # fmt: skip
+        self.breathe()
         world = self.world
         world.nodes[:], world.domains[:], world.heap[:] = template.nodes, template.domains, np.arange(n_nodes)
         world.placed[:], world.bounds[:], world.heap_time[:] = -1, -math.inf, math.inf
@@ -110,11 +118,19 @@ class Simulation:
         sizes = np.bincount(jobs["queue"], minlength=len(world.queues))
         world.queues["start"] = np.cumsum(sizes) - sizes
         jobs["state"][gone] = layout.DONE
+        self.breathe()
         if underway:
             self._note_underway(underway)
+            self.breathe()
         count = world.count
         count["powered"], count["split"] = template.powered, template.split
-        count["simple"] = template.simple and not shapes.phased and bool((classes["nodes"] == 1).all())
+        sharing = (classes["nodes"] > 1) & (classes["threads"] < world.nodes["limit"].max(initial=0.0))
+        tied = int(slots[sharing[class_of]].sum())
+        count["near"] = near = most_tied is not None and tied > most_tied
+        count["simple"] = template.simple and not shapes.phased and (near or bool((classes["nodes"] == 1).all()))
+        reach = len(world.parts) if tied else len(world.parts) // max(1, len(template.domains))
+        self._instants = max(1, STEP_WORK // (reach + n_nodes + 1))  # of a step of a run
+        count["most"] = max(1, STEP_WORK // (len(world.parts) // max(1, n_nodes) + 1) ** 2)
         self.scratch = scratch_for(world)
         self._fresh = world.buffer.copy()
         self._isolated = 0  # 1: run times alone are known; 2: those of phases, too
@@ -200,7 +216,7 @@ class Simulation:
         if keys is not None:
             self.world.jobs["key"] = keys
         self.world.count["explain"], self.world.count["capped"] = explain, 0 if most is None else most + 1
-        answer = self._ask(layout.RUN, policy=POLICY_CODES[policy], number=int(keys is not None))
+        answer = self._go_on(POLICY_CODES[policy], by_key=int(keys is not None))
         if most is None and (answer["status"] != 0 or (self.world.jobs["state"] != layout.DONE).any()):
             _ = self.workflow.dag  # usually raises: a cycle, with its jobs named
             raise InvariantError("simulation stopped with jobs that never started")
@@ -210,9 +226,21 @@ class Simulation:
 
     def reset(self) -> None:
         """Go back to the beginning: one memory copy."""
+        self.breathe()
+        np.copyto(self.world.buffer, self._fresh)
+
+    def breathe(self) -> None:
+        """Let the caller do other work."""
         if self._breathe is not None:
             self._breathe()
-        np.copyto(self.world.buffer, self._fresh)
+
+    def _go_on(self, policy: int, *, by_key: int, cutoff: float = math.inf) -> Array:
+        """Begin a run, or go on with one that has paused, in steps; return the row of answers."""
+        while True:
+            answer = self._ask(layout.REPLAY, policy=policy, which=by_key, number=self._instants, cutoff=cutoff)
+            if answer["status"] != layout.PAUSED:
+                return answer
+            self.breathe()
 
     def follow(
         self, places: Array, keys: Array, wait_for: Array, caps: Array, cutoff: float = math.inf,
@@ -237,11 +265,16 @@ class Simulation:
         scratch = self.scratch
         scratch.keys[:], scratch.wait_for[:], scratch.caps[:] = keys, wait_for, caps
         scratch.places[: len(self.world.placed)] = places
-        answer = self._ask(layout.EVALUATE, cutoff=cutoff)
+        answer = self._ask(layout.EVALUATE, number=self._instants, cutoff=cutoff)
         if answer["wrong"] >= 0:
             job = self.workflow.jobs[answer["wrong"]].id
             raise InvariantError(f"job {job!r} cannot run as mapped: its nodes, or the job it waits for, are wrong")
-        return float(answer["makespan"]), float(answer["joules"])
+        if answer["status"] != layout.PAUSED:
+            return float(answer["makespan"]), float(answer["joules"])
+        self.breathe()
+        answer = self._go_on(int(layout.FORCED), by_key=1, cutoff=cutoff)
+        ended = answer["status"] == layout.FINISHED
+        return (float(self.world.clock["now"]), float(answer["joules"])) if ended else (math.inf, math.inf)
 
     def settle(self) -> None:
         """Start the jobs under way and rate them, so that `forecast` and `decide` answer for the present moment."""
@@ -324,8 +357,7 @@ class Simulation:
         now = float(self.world.clock["now"])
         if not now <= until < math.inf:
             raise InvariantError(f"cannot advance to {until:g} s: now is {now:g} s")
-        if self._breathe is not None:
-            self._breathe()
+        self.breathe()
         self._ask(layout.ADVANCE, cutoff=until)
 
     @property

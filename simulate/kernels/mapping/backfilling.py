@@ -105,7 +105,7 @@ def _within(world: World, scratch: Scratch, starts: Array, n_starts: int, cls_id
     """Return whether no job is slowed down by more than the bound on sharing if the candidate starts there."""
     if world.clock.share == math.inf:
         return True
-    n_domains, n_parts, n_strands, tied = gather(world, scratch, starts, n_starts, cls_id, now)
+    n_domains, n_parts, n_strands, tied = gather(world, scratch, starts, n_starts, cls_id, now, world.count.near)
     if is_alone(scratch, n_strands):
         return True
     show_means(world, scratch, n_domains, n_strands, now)

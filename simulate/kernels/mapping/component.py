@@ -19,7 +19,7 @@ from .tables import account, phase_at, threads_on_socket, touch
 
 @inner
 def gather(
-    world: World, scratch: Scratch, starts: Array, n_starts: int, cls_id: int, now: float
+    world: World, scratch: Scratch, starts: Array, n_starts: int, cls_id: int, now: float, near: int
 ) -> tuple[int, int, int, bool]:
     """Copy the component of the start nodes into scratch, with an optional candidate placed on them.
 
@@ -32,6 +32,7 @@ def gather(
         n_starts: number of start nodes.
         cls_id: class of the candidate; -1 for none.
         now: seconds.
+        near: 1 leaves out what only jobs of several nodes connect: each of their parts counts as a job by itself.
 
     Returns:
         Numbers of domains, parts and strands, and whether strands have parts on several nodes.
@@ -54,7 +55,9 @@ def gather(
             node = world.nodes[world.domain_nodes[i]]
             if node.ties == 0:
                 continue
-            tied = True
+            tied = tied or near == 0 or domain.count > 1
+            if near == 1:
+                continue
             p = node.head
             while p >= 0:
                 strand = world.strands[world.parts[p].strand]
@@ -191,7 +194,9 @@ def rerate(world: World, scratch: Scratch, now: float) -> None:
         n = scratch.touched[i]
         if world.nodes[n].touched == 0 or _rate_uncrowded(world, scratch, n, now):
             continue
-        n_domains, n_parts, n_strands, tied = gather(world, scratch, scratch.touched[i : i + 1], ONE, NO_INDEX, now)
+        n_domains, n_parts, n_strands, tied = gather(
+            world, scratch, scratch.touched[i : i + 1], ONE, NO_INDEX, now, ZERO
+        )
         solve(scratch, world.types, world.inflation, n_domains, n_parts, n_strands, tied)
         for s in range(n_strands):
             row = scratch.strands[s]

@@ -37,7 +37,7 @@ def call(question: int, world: World, scratch: Scratch, policy: int, which: int,
     """Run one operation and store its result in `scratch.answer`.
 
     RUN: run to the end: `status`, `joules`; `number` = 1 orders jobs by their keys. EVALUATE: `makespan`, `joules`,
-    `wrong`, see `fluid_loop.evaluate`. ISOLATED: fill world.isolated, and with
+    `wrong`, `status`, for `number` instants, see `fluid_loop.evaluate`. ISOLATED: fill world.isolated, and with
     `number` = 1 what `crowding` needs. FORECAST: `seconds`, `exact` for class `which` on the first
     `number` entries of `places`. CHOOSE: `found` for job `which`. SETTLE: compute the present rates. PLACE: start
     job `which` on its `placed` nodes. ADVANCE: run until `cutoff`. RERATE: update all rates after changes from outside.
@@ -47,7 +47,7 @@ def call(question: int, world: World, scratch: Scratch, policy: int, which: int,
     """
     now, answer = world.clock.now, scratch.answer
     if question == EVALUATE:
-        answer.makespan, answer.joules, answer.wrong = evaluate(world, scratch, cutoff)
+        answer.makespan, answer.joules, answer.wrong = evaluate(world, scratch, cutoff, number)
     elif question == RUN:
         answer.status = simulate(world, scratch, policy, number, cutoff, ALL)
         answer.joules = total_energy(world)

@@ -116,14 +116,19 @@ def _queue_in_order(world: World, job: int, sequence: float, by_key: int) -> Non
 
 
 @inner
-def offer_ready(world: World, scratch: Scratch, policy: int, now: float) -> None:
-    """Start queued jobs in key order; a queue whose head fits nowhere is skipped. O(queues + starts x log queues)."""
-    listed = scratch.listed
+def offer_ready(world: World, scratch: Scratch, policy: int, now: float) -> bool:
+    """Start queued jobs in key order; a queue whose head fits nowhere is skipped. O(queues + starts x log queues).
+
+    Return whether it has paused after `count.most` forecasts; another call at the same time goes on.
+    """
+    listed, until = scratch.listed, world.count.evaluations + world.count.most
     listed.started = 0
     left = first_jobs(world, scratch)
     room = _most_room(world) if left > 0 and policy != FORCED else math.inf
     spare = _spare_threads(world) if left > 0 and policy != FORCED else math.inf
     while left > 0:
+        if listed.started > 0 and world.count.most > 0 and world.count.evaluations > until:
+            return True
         queue = scratch.heads[0]
         job = world.queued[world.queues[queue].start]
         j = world.jobs[job]
@@ -141,11 +146,12 @@ def offer_ready(world: World, scratch: Scratch, policy: int, now: float) -> None
             place(world, scratch, job, now)
             scratch.started[listed.started] = job
             listed.started += 1
-            if policy == MOM and world.count.simple == 1:
+            if policy == MOM and world.count.simple == 1 and world.classes[j.cls].nodes == 1:
                 note_end(world, world.placed[j.place0], now + j.score, True)
             if policy != FORCED and left > 8:
                 room = _most_room(world)
         left = next_queue(world, scratch, left, not possible or world.queues[queue].length == 0)
+    return False
 
 
 @inner
@@ -282,8 +288,8 @@ def simulate(world: World, scratch: Scratch, policy: int, by_key: int, cutoff: f
         policy: code of the policy.
         by_key: 1 if the keys of the jobs are their order, 0 if it is the time at which they become ready.
         cutoff: stop when the makespan passes this.
-        instants: pause after so many instants, or when the power log must be emptied; a call with the same tables
-            goes on.
+        instants: pause after so many instants, after `count.most` forecasts at one, or when the power log must be
+            emptied; a call with the same tables goes on.
 
     Returns:
         FINISHED, STUCK (a waiting job can never start), CUT (the makespan passed `cutoff`) or PAUSED.
@@ -294,8 +300,9 @@ def simulate(world: World, scratch: Scratch, policy: int, by_key: int, cutoff: f
     while True:
         if len(world.tree) > 0:
             run_pass(world, scratch, policy, now)
-        else:
-            offer_ready(world, scratch, policy, now)
+        elif offer_ready(world, scratch, policy, now):
+            world.count.instants = max(ONE, world.count.instants)  # it has begun
+            return PAUSED
         rerate(world, scratch, now)
         soonest = next_instant(world)
         if soonest == math.inf:
@@ -329,28 +336,32 @@ def total_energy(world: World) -> float:
 
 @inner
 def _misplaced(world: World, scratch: Scratch) -> int:
-    """Return the first job with a duplicate or unknown node, or an unknown job to wait for; -1 if none."""
+    """Return the first job with a duplicate or unknown node, or an unknown job to wait for; -1 if none. O(slots)."""
+    last = scratch.values  # job that has each node, of those so far
+    last[:] = -1.0
     for job in range(len(world.jobs)):
         j = world.jobs[job]
         if scratch.wait_for[job] >= len(world.jobs):
             return job
+        if j.state == DONE:
+            continue
         for i in range(j.place0, j.place0 + world.classes[j.cls].nodes):
-            if j.state != DONE and not 0 <= scratch.places[i] < len(world.nodes):
+            n = scratch.places[i]
+            if not 0 <= n < len(world.nodes) or last[n] == job:
                 return job
-            for k in range(j.place0, i):
-                if j.state != DONE and scratch.places[k] == scratch.places[i]:
-                    return job
+            last[n] = job
     return -1
 
 
 @inner
-def evaluate(world: World, scratch: Scratch, cutoff: float) -> tuple[float, float, int]:
+def evaluate(world: World, scratch: Scratch, cutoff: float, instants: int) -> tuple[float, float, int]:
     """Run fresh tables with the mapping, order, extra waits and throttles in scratch (for searches).
 
     Returns:
         (makespan, joules, wrong); the first two are inf if cut off or stuck. `wrong`: a job whose places or wait are
-        invalid, or -1.
+        invalid, or -1. The answer's status is that of `simulate`; after PAUSED the run goes on as one under FORCED.
     """
+    scratch.answer.status = CUT
     misplaced = _misplaced(world, scratch)
     if misplaced >= 0:
         return math.inf, math.inf, misplaced
@@ -372,6 +383,7 @@ def evaluate(world: World, scratch: Scratch, cutoff: float) -> tuple[float, floa
         size = queues[q].start
         queues[q].start = at
         at += size
-    if simulate(world, scratch, FORCED, ONE, cutoff, ALL) != FINISHED:
+    scratch.answer.status = simulate(world, scratch, FORCED, ONE, cutoff, instants)
+    if scratch.answer.status != FINISHED:
         return math.inf, math.inf, NO_INDEX
     return world.clock.now, total_energy(world), NO_INDEX

@@ -1,7 +1,8 @@
 """Forecasts: simulate a component ahead with a candidate placed on it and no further arrivals.
 
 Rule: a forecast does not change the tables. It stops once its clock passes `cutoff` (the incumbent), because from then
-on the score can only be worse. Complexity: at most O(P^2) steps of the rate solver for a component of P parts.
+on the score can only be worse. With `count.near` it looks at the start nodes alone, see `component.gather`.
+Complexity: at most O(P^2) steps of the rate solver for a component of P parts.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ def forecast(
     world.count.evaluations += 1
     if world.count.simple == 1 and n_starts == 1:
         return _simple(world, scratch, starts[0], cls_id, policy, now, cutoff)
-    n_domains, n_parts, n_strands, tied = gather(world, scratch, starts, n_starts, cls_id, now)
+    near = world.count.near
+    n_domains, n_parts, n_strands, tied = gather(world, scratch, starts, n_starts, cls_id, now, near)
     _believe(world, scratch, n_domains, n_strands, cls_id, now)
     return run_ahead(world, scratch, n_domains, n_parts, n_strands, tied, policy, cutoff)
 
@@ -86,13 +88,13 @@ def what_if(world: World, scratch: Scratch, starts: Array, n_starts: int, cls_id
         cls_id: class of the candidate.
         now: seconds.
     """
-    without, strands, effect = scratch.keys, scratch.strands, scratch.effect
-    n_domains, n_parts, n_strands, tied = gather(world, scratch, starts, n_starts, NO_INDEX, now)
+    without, strands, effect, near = scratch.keys, scratch.strands, scratch.effect, world.count.near
+    n_domains, n_parts, n_strands, tied = gather(world, scratch, starts, n_starts, NO_INDEX, now, near)
     _believe(world, scratch, n_domains, n_strands, NO_INDEX, now)
     run_ahead(world, scratch, n_domains, n_parts, n_strands, tied, MOM, math.inf)
     for s in range(n_strands):
         without[world.strands[strands[s].id].job] = _job_end(world, strands, n_strands, s)
-    n_domains, n_parts, n_strands, tied = gather(world, scratch, starts, n_starts, cls_id, now)
+    n_domains, n_parts, n_strands, tied = gather(world, scratch, starts, n_starts, cls_id, now, near)
     show_means(world, scratch, n_domains, n_strands, now)
     solve(scratch, world.types, world.inflation, n_domains, n_parts, n_strands, tied)
     effect.alone = 1 if is_alone(scratch, n_strands) else 0
@@ -398,6 +400,6 @@ def isolated(world: World, scratch: Scratch, phases: int) -> None:
         for c in range(len(world.classes)):
             world.isolated[c, t] = forecast(world, scratch, start, ONE, c, LET, 0.0, math.inf)[0]
             if phases:
-                n_domains, n_parts, n_strands, tied = gather(world, scratch, start, ONE, c, 0.0)
+                n_domains, n_parts, n_strands, tied = gather(world, scratch, start, ONE, c, 0.0, ZERO)
                 run_ahead(world, scratch, n_domains, n_parts, n_strands, tied, MEASURE, math.inf)
     world.count.beliefs = beliefs

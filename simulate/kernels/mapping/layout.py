@@ -76,12 +76,13 @@ LATER = row_dtype("cores memory enough", "held changed seen hold rank")
 #: lowest rank of the jobs that no pass has examined; `reserved_for`: rank of the head with a reservation, plus 1;
 #: `capped`: under a power cap the most threads that may run, plus 1; 0: there is no cap;
 #: `passes`: those that examined all jobs; `sweeps`, `holds`: how often a reservation was found, and its nodes chosen;
-#: `postponed`: submissions that are repeated later; the others: entries of the tables of that name.
+#: `postponed`: submissions that are repeated later; `near`: 1 if forecasts look at the start nodes alone;
+#: `most`: forecasts after which a pass pauses, 0: it does not; the others: entries of the tables of that name.
 COUNT = row_dtype(
     "",
     "evaluations stamp running_jobs powered split simple explain bounded arrived instants "
     "beliefs finished ended free_cores reserved_for passes waiting head newest blocks candidates held changed sweeps "
-    "holds unlisted capped postponed",
+    "holds unlisted capped postponed near most",
 )
 #: `share`: the largest factor by which jobs may slow each other down; `first_end`: no running job is expected to end
 #: before.
