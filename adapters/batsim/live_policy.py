@@ -81,7 +81,13 @@ class LivePolicy(QueueMapping):
         """Return a run that starts the component's jobs now, and others as EASY would later. Raises PolicyError."""
         self._cluster = simulation.cluster
         until = self._clock() + PATIENCE_S
-        self._stop = request.should_stop or (lambda: self._clock() > until)
+        is_late = request.should_stop or (lambda: self._clock() > until)
+
+        def stop() -> bool:
+            simulation.breathe()  # a wait is no reason to let clients wait
+            return is_late()
+
+        self._stop = stop
         mapped = super().__call__(simulation, request)
         recheck_s = math.inf if self._session is None else self._session.call_at - (self._clock() - self._began)
         return replace(mapped, recheck_s=max(0.0, recheck_s), forecast_by=text_of(FORECASTS))

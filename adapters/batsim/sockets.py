@@ -121,12 +121,14 @@ class LiveSocket:
 
         Args:
             message: the message.
-            stop: whether it has waited for too long; called a few times a second.
+            stop: whether it has waited for too long; called before the message is sent, and a few times a second.
 
         Raises:
             ConfigError: nothing listens, the connection was closed, or no reply in time.
         """
         began = time.monotonic()
+        if stop():
+            raise _no_reply(self._endpoint, "it has had the time of this plan", message)
         lost = self._was_lost()
         while not (lost or self._connected):
             if time.monotonic() - began > CONNECT_S or stop():

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 from pilotfish.adapters.batsim import live_policy
+from pilotfish.adapters.batsim.sockets import LiveSocket
 from pilotfish.cli.__main__ import main
 from pilotfish.daemon.apply import Recording
 from pilotfish.daemon.config import load_config, load_policy_of
@@ -215,6 +216,51 @@ def test_a_node_that_takes_no_jobs_takes_hosts_until_it_is_back(decided: Any, ki
     found = starts_of(bench)
     assert found == {"j0": (0.0, ("n2",)), "j1": (2.0, ("n1",)), "j2": (4.0, ("n2",))}
     assert bench.value("plans_total", policy=policy_of(bench), outcome="failed") == 0.0
+
+
+def test_clients_are_answered_while_a_component_does_not_answer(
+    decided: Any, kit: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "scripted.py").write_text(SCRIPTED)
+    bench, answers = decided(tmp_path / "scripted.py", json.dumps([[], "hang"])), list[int]()
+    bench.cycle.planner.options = dataclasses.replace(bench.cycle.planner.options, time_limit=1.0)
+    bench.cycle.planner.clock = time.monotonic
+    bench.cycle.planner.breathe = lambda: answers.append(1)
+    asked = LiveSocket.ask
+    before, after = list[int](), list[int]()
+
+    def ask(self: LiveSocket, message: bytes, stop: Callable[[], bool]) -> bytes:
+        before.append(len(answers))
+        try:
+            return asked(self, message, stop)
+        finally:
+            after.append(len(answers))
+
+    monkeypatch.setattr(LiveSocket, "ask", ask)
+    bench.submit(kit.job("j", walltime=9.0))
+    (report,) = bench.run()
+    assert "no reply" in report.failures[0]
+    assert after[-1] - before[-1] >= 3  # in a second
+
+
+def test_a_component_that_answers_at_once_for_ever_has_the_time_of_a_plan(tmp_path: Path) -> None:
+    asked = 0
+
+    def stop() -> bool:
+        nonlocal asked
+        asked += 1
+        return asked > 50
+
+    (tmp_path / "scripted.py").write_text(SCRIPTED)
+    with component(tmp_path / "scripted.py", tmp_path / "edc", json.dumps([[]] * 1000)):
+        socket = LiveSocket(f"ipc://{tmp_path}/edc")
+        try:
+            with pytest.raises(ConfigError, match="it has had the time of this plan"):
+                for _ in range(1000):
+                    socket.ask(b'{"now": 0.0, "events": []}', stop)
+        finally:
+            socket.close()
+    assert asked == 51
 
 
 CALLED = """
