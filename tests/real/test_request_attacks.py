@@ -96,7 +96,8 @@ def repeated(do: str, body: bytes = b"", **arguments: Any) -> Callable[[Attacked
 
     def attack(daemon: Attacked, end: float) -> None:
         while time.monotonic() < end:
-            daemon.request(do, body, **arguments)
+            with suppress(OSError, ValueError):  # the attacker's own request came to its deadline
+                daemon.request(do, body, **arguments)
 
     return over_all_connections(attack)
 
