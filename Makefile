@@ -1,7 +1,7 @@
 # Everything sets itself up in .venv from nothing: `make run` and `make test` are all a newcomer needs.
 #
 #   make run     the tour: profile real programs, simulate, map, run, compare with the forecast
-#   make check   linters, types and pure tests: the quick loop of a developer, under 90 s on two cores
+#   make check   linters, types and pure tests: the quick loop of a developer, under 120 s on two cores
 #   make test    everything: `check`'s linters, all tests with all examples, the installed wheel, a real Slurm
 #   make lint    linters and types alone
 #   make lock    write packaging/requirements.lock and sbom.cdx.json
@@ -36,7 +36,8 @@ test:
 
 # Two jobs at a time: the types are checked while the tests run.
 check: $(READY)
-	@$(MAKE) --no-print-directory --output-sync -j 2 lint pure
+	@begin=$$(date +%s); $(MAKE) --no-print-directory --output-sync -j 2 lint pure; code=$$?; \
+	echo "make check took $$(($$(date +%s) - begin)) s"; exit $$code
 
 packages:
 	@sh tests/real/prepare.sh
@@ -48,7 +49,7 @@ pure: $(READY) kernels
 	@exec $(PYTEST) -n $$(nproc) -m "not real" --quick
 
 all-tests: $(READY)
-	@$(GUARDED) sh tests/run.sh $(PYTEST) -n $(WORKERS) -rs
+	@$(GUARDED) $(PYTEST) -n $(WORKERS) -rs --cov --cov-report=
 
 lint: $(LINTERS)
 

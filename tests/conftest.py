@@ -2,12 +2,14 @@
 
 Rules: numbers that depend on how busy the machine is are reported, not asserted; no example has a deadline. Properties
 try the same examples in each run, at most MOST each, so that a change is judged and not luck;
-`--hypothesis-profile=hunt` looks for new ones, as many as a property asks for and more. What meets real servers, processes and clocks may be tried again, and what needed it is named at the end.
+`--hypothesis-profile=hunt` looks for new ones, as many as a property asks for and more. marks.py says which tests may be
+tried again; those that were are named at the end.
 """
 
 from __future__ import annotations
 
 import gc
+import io
 import os
 import signal
 import sys
@@ -24,6 +26,7 @@ from hypothesis import HealthCheck, settings
 pytest.register_assert_rewrite("tests.support", "tests.reference")
 sys.path.insert(0, str(Path(__file__).parent))
 import guardian
+import marks
 import workers
 
 UNTIMED = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]}
@@ -33,15 +36,6 @@ settings.register_profile("same", derandomize=True, max_examples=MOST, **UNTIMED
 settings.register_profile("hunt", max_examples=1000, **UNTIMED)
 settings.load_profile("same")
 
-#: Directories whose tests meet the real world (servers, processes, signals, clocks) of the machine they run on. They
-#: get the marker `real`, and may try again.
-REAL = ("tests/adapters/", "tests/cli/", "tests/daemon/", "tests/profiles/", "tests/real/", "tests/systemd/")
-#: Tests that compile kernels or build pages in processes of their own: they get that marker, too. All others are pure:
-#: `make check` runs those, with at most QUICK examples of each property.
-BUILDING = (
-    "tests/docs/test_generate.py", "tests/docs/test_recipes.py", "tests/simulate/kernels/test_cached_kernels.py",
-    "tests/simulate/kernels/test_compile.py", "tests/simulate/kernels/test_object_cache.py",
-)  # fmt: skip
 #: Tests in whose process no lines are counted: they start others, or read the sources.
 UNCOUNTED = ("tests/real/", "tests/test_imports.py", "tests/test_packaging.py", "tests/test_privileges.py")
 #: CPU time for which a test's lines are counted. What runs longer repeats itself, and counting takes half its time again.
@@ -55,7 +49,7 @@ LONGEST = (
 NICER, USUAL = 5, os.getpriority(os.PRIO_PROCESS, 0)
 #: New objects between two runs of the garbage collector.
 GARBAGE = 50_000
-AGAIN = 2
+#: Most examples of a property with --quick.
 QUICK = 10
 
 
@@ -84,7 +78,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Let a guardian end what the run leaves behind, however it is interrupted."""
     config.addinivalue_line("markers", "uncounted: no lines are counted for the coverage")
-    config.addinivalue_line("markers", "real: meets servers, processes or clocks (assigned from the directory)")
+    config.pluginmanager.register(marks)
     if config.getoption("--quick"):
         _try_fewer(QUICK)
     elif not config.getoption("hypothesis_profile", None):
@@ -119,7 +113,7 @@ def _try_fewer(most: int) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let tests of the real world try again; those of pure code may not. Count lines in the first row of each table.
+    """Count lines in the first row of each table, and begin with the tests that take longest.
 
     The many examples of a property reach the lines that the other tests reach, as do most other rows of a parametrized
     test, and counting takes half their time again.
@@ -131,10 +125,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if is_property or function in counted or item.nodeid.startswith(UNCOUNTED):
             item.add_marker(pytest.mark.uncounted)
         counted.add(function)
-        if item.nodeid.startswith((*REAL, *BUILDING)):
-            item.add_marker(pytest.mark.real)
-        if item.nodeid.startswith(REAL):
-            item.add_marker(pytest.mark.flaky(reruns=AGAIN, reruns_delay=2))
     items.sort(key=_turn)
 
 
@@ -195,13 +185,9 @@ def _traced(most_s: float) -> Iterator[None]:
         threading.settrace(tracers[1])
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print the lines of all tests, from other processes, too, and why a test was tried again."""
-    again = terminalreporter.getreports("rerun")
-    if again:
-        terminalreporter.section("tried again")
-        for report in again:
-            terminalreporter.write_line(f"{report.nodeid}\n{report.longrepr}")
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Generator[None, object, object]:
+    """Print what tests of all processes measured, and at the very end the tests that were tried again, and why."""
     reports = [report for status in ("passed", "failed") for report in terminalreporter.getreports(status)]
     lines = [
         f"{report.nodeid.partition('::')[2].partition('@')[0]}: {text}"
@@ -215,6 +201,38 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         for line in sorted(lines):
             terminalreporter.write_line(line)
     _show_longest(terminalreporter)
+    _show_coverage(terminalreporter)
+    result = yield
+    again = {report.nodeid: report.longreprtext for report in reversed(terminalreporter.getreports("rerun"))}
+    if again:
+        terminalreporter.section("tried again")
+    for name, text in sorted(again.items()):
+        reasons = [line[1:].strip() for line in text.splitlines() if line.startswith("E ")]
+        terminalreporter.write_line(f"{name}: {' '.join(reasons[:1])} ({text.rstrip().rpartition(chr(10))[2]})")
+    return result
+
+
+def _show_coverage(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print the files of which the tests reach least, if lines are counted, see workers.py.
+
+    What tests run in processes of their own (commands, daemons) and compiled kernels are not counted, nor properties,
+    nor rows of a table but the first, nor what a test reaches late.
+    """
+    options = terminalreporter.config.option
+    if options.collectonly or not getattr(options, "cov_source", None):
+        return
+    from coverage import Coverage
+
+    counts = Coverage()
+    counts.load()
+    counts.combine([name for name in (".coverage-imports",) if os.path.exists(name)])
+    table = io.StringIO()
+    counts.report(file=table, sort="cover")
+    terminalreporter.section("coverage in this process, the ten worst files of ten statements or more")
+    heading, *files, total = (line for line in table.getvalue().splitlines() if line.strip("-"))
+    worst = [line for line in files if int(line.split()[1]) >= 10]
+    for line in (heading, *worst[:10], total):
+        terminalreporter.write_line(line)
 
 
 def _show_longest(terminalreporter: pytest.TerminalReporter) -> None:

@@ -70,6 +70,7 @@ def test_it_imports_no_command_line() -> None:
     assert {module.split(".")[1] for module, _ in api._WHERE.values()} <= ROOMS
 
 
+@pytest.mark.real
 def test_the_import_alone_loads_nothing_heavy() -> None:
     heavy = ("numpy", "numba", "pydantic", "networkx", "yaml")
     code = f"import sys, pilotfish.api; print([name for name in {heavy} if name in sys.modules])"

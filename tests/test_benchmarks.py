@@ -32,6 +32,7 @@ def test_a_benchmark_has_what_the_runner_calls(name: str) -> None:
     assert module.__doc__
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("name", [name for name in runner.BENCHMARKS if name.startswith("slurm")])
 def test_it_finds_the_real_slurm_of_the_tests_by_itself(name: str, tmp_path: Path) -> None:
     argv = [sys.executable, "-c", f"import pilotfish.benchmarks.{name}"]

@@ -58,6 +58,7 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     return {Path(os.path.relpath(name, ROOT)).as_posix() for name in command.get_output_mapping().values()}
 
 
+@pytest.mark.real
 def test_every_tracked_file_of_a_room_is_installed_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
     ours, theirs = meant(), installed(monkeypatch)
     assert not ours - theirs, f"not in the wheel: {sorted(ours - theirs)}"
@@ -95,6 +96,7 @@ def imported_packages() -> dict[str, str]:
     return {module: name for module, name in found.items() if module not in (*sys.stdlib_module_names, "pilotfish")}
 
 
+@pytest.mark.real
 @pytest.mark.xdist_group("sources")
 def test_every_imported_package_is_declared_and_every_declared_one_is_imported() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]

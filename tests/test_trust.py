@@ -327,6 +327,7 @@ except OSError as error:
 """
 
 
+@pytest.mark.real
 def test_a_user_namespace_that_does_not_know_root_still_has_a_home(world: Path) -> None:
     """There root's folders look like a stranger's: they may stand above, and are not trusted themselves."""
     home = world / "namespace"
@@ -348,6 +349,7 @@ def runs(argv: list[str]) -> bool:
     return subprocess.run(argv, capture_output=True, check=False).returncode == 0
 
 
+@pytest.mark.real
 @as_root
 def test_judging_as_another_account_imports_nothing(world: Path) -> None:
     script = f"""

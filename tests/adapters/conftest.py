@@ -16,7 +16,7 @@ from tests.support.local_world import LocalWorld
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> Iterator[LocalWorld]:
+def world(real: None, tmp_path: Path) -> Iterator[LocalWorld]:
     """Yield the local adapter on two nodes; end what still runs."""
     with LocalWorld(tmp_path) as world:
         yield world

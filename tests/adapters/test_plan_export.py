@@ -89,6 +89,7 @@ def test_only_what_a_job_requests_becomes_a_limit():
         assert not [word for word in argv if word.startswith("--time")]
 
 
+@pytest.mark.real
 def test_the_arguments_of_sbatch(tmp_path):
     code, calls = run(export_slurm(PLAN, WORKFLOW), tmp_path, "sbatch", SBATCH)
     common = ["--ntasks-per-node=1", "--cpus-per-task=4"]
@@ -104,6 +105,7 @@ def test_the_arguments_of_sbatch(tmp_path):
     ]  # fmt: skip
 
 
+@pytest.mark.real
 def test_the_arguments_of_oarsub(tmp_path):
     code, calls = run(export_oar(PLAN, WORKFLOW), tmp_path, "oarsub", OARSUB)
     assert code == 0
@@ -124,6 +126,7 @@ def test_no_job_asks_for_more_cores_than_its_nodes_have():
         assert f"{words}2" in early and f"{words}4" in idle
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(("export", "command"), [(export_slurm, "sbatch"), (export_oar, "oarsub")])
 def test_a_refused_submission_stops_the_script(tmp_path, export, command):
     for text in (f"{RECORDER}exit 1\n", f"{RECORDER}echo OAR_JOB_ID=-5; exit 8\n"):
@@ -132,6 +135,7 @@ def test_a_refused_submission_stops_the_script(tmp_path, export, command):
         assert len(calls) == 1
 
 
+@pytest.mark.real
 @settings(max_examples=15, deadline=None)
 @given(st.text(st.sampled_from("a'\"`$(){};&|<>\\ !*?#~-=%\u00e9"), min_size=1, max_size=12))
 def test_names_are_quoted_for_the_shell(tmp_path_factory, evil):

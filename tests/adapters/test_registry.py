@@ -156,6 +156,7 @@ def test_the_package_offers_its_own_adapters() -> None:
 SCONTROL = "#!/bin/sh\necho 'PartitionName=long State=UP Nodes=n1'\necho 'PartitionName=short State=UP Nodes=n1'\n"
 
 
+@pytest.mark.real
 def test_queues_are_handed_over_in_the_options_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "scontrol").write_text(SCONTROL)
     (tmp_path / "scontrol").chmod(0o755)

@@ -10,6 +10,8 @@ import pytest
 from pilotfish.adapters.base import AdapterError
 from pilotfish.adapters.run_command import STOP, BackgroundCommand, run_command
 
+pytestmark = pytest.mark.real
+
 
 def test_a_read_is_given_up_when_the_process_is_to_stop_and_a_change_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(STOP, "wanted", True)

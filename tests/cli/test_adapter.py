@@ -47,6 +47,7 @@ def test_on_the_command_line_it_is_a_usage_error(
     assert said.out == "" and says in " ".join(said.err.split())
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("command", ["doctor", "plan", "reap", "daemon"])
 @pytest.mark.parametrize(
     ("adapter", "says"),

@@ -143,6 +143,7 @@ def refused(argv: list[str], capsys: pytest.CaptureFixture[str]) -> str:
     return printed if code else ""
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("line", KNOWN)
 def test_a_mistake_is_reported_before_anything_is_compiled(
     line: str, loads: list[str], capsys: pytest.CaptureFixture[str]

@@ -32,11 +32,13 @@ def imports(*argv: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
 
 
+@pytest.mark.real
 def test_who_asks_the_daemon_imports_nothing_heavy(tmp_path):
     done = imports("status", "--socket", str(tmp_path / "absent"))
     assert done.returncode == 1 and done.stderr.splitlines()[-1] == "[]", done.stderr
 
 
+@pytest.mark.real
 def test_profiles_are_listed_and_pins_released_without_numpy(tmp_path):
     (tmp_path / "c.yaml").write_text(
         "schema: pilotfish/cluster/v1\nnode_types: {t: {cores: 1, memory: 1GiB, memory_bandwidth: 1GB/s}}\n"
@@ -51,6 +53,7 @@ def test_profiles_are_listed_and_pins_released_without_numpy(tmp_path):
         assert "'numpy'" not in done.stderr.splitlines()[-1], done.stderr
 
 
+@pytest.mark.real
 def test_help_lists_every_command_and_imports_nothing_heavy():
     done = imports("--help")
     assert done.returncode == 0 and done.stderr == "[]\n"
@@ -167,6 +170,7 @@ def test_a_bug_of_ours_asks_for_a_report_and_hides_the_traceback(error, failing,
     assert "Traceback" in capsys.readouterr().err
 
 
+@pytest.mark.real
 def test_a_closed_pipe_is_silent():
     reader, writer = os.pipe()
     os.close(reader)
@@ -180,6 +184,7 @@ def test_a_closed_pipe_is_silent():
     assert done.stderr == b"" and done.returncode == 141
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", ">&- 2>&- <&-"])
 def test_streams_that_were_closed_before_it_began_are_no_error(closed):
     pilotfish = f"{sys.executable} -m pilotfish.cli"
@@ -189,6 +194,7 @@ def test_streams_that_were_closed_before_it_began_are_no_error(closed):
     assert "none.yaml" not in done.stdout
 
 
+@pytest.mark.real
 def test_a_result_for_which_there_is_no_room_is_one_line():
     with open("/dev/full", "w") as full:
         done = subprocess.run(
@@ -198,12 +204,14 @@ def test_a_result_for_which_there_is_no_room_is_one_line():
     assert (done.returncode, done.stderr) == (1, said)
 
 
+@pytest.mark.real
 def test_diagnostics_for_which_there_is_no_room_change_nothing():
     with open("/dev/full", "w") as full:
         command = [sys.executable, "-m", "pilotfish.cli", "plan", "none.yaml", "-c", "none.yaml"]
         assert subprocess.run(command, stderr=full, timeout=60).returncode == 1
 
 
+@pytest.mark.real
 def test_completion_knows_commands_and_options():
     ask = {"_PILOTFISH_COMPLETE": "complete_bash"}
     done = process(COMP_WORDS="pilotfish ", COMP_CWORD="1", **ask)

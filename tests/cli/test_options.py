@@ -135,6 +135,7 @@ def complete(line: str) -> set[str]:
     return set(subprocess.run(command, env=changes, capture_output=True, text=True, timeout=60).stdout.split())
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(
     ("line", "offered"),
     [
@@ -155,6 +156,7 @@ def test_words_are_completed(line: str, offered: set[str]) -> None:
     assert complete(line) == offered
 
 
+@pytest.mark.real
 def test_nothing_is_completed_where_no_service_answers(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
     monkeypatch.setenv("PILOTFISH_SOCKET", str(tmp_path / "none"))
     assert options.completing(options.workflow_ids)("") == [] == options.completing(options.job_names)("x")

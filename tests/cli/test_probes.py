@@ -2,12 +2,15 @@
 
 import json
 
+import pytest
+
 from pilotfish.cli.__main__ import main
 from pilotfish.cli.output.profiles import cost, show_probes
 from pilotfish.profiles.measure.counters import KINDS
 from pilotfish.profiles.probes.catalogue import BOTH, DAEMON, ProbeState, entries, examine
 
 
+@pytest.mark.real
 def test_every_probe_is_there_or_says_why(capsys):
     assert main(["probes", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
@@ -41,6 +44,7 @@ def test_costs():
     assert (cost(None), cost(0.0), cost(9.9e-3), cost(0.5)) == ("unknown", "0 us", "9900 us", "500 ms")
 
 
+@pytest.mark.real
 def test_a_machine_without_anything_under_its_root(tmp_path):
     found = {finding.name: finding for finding in map(examine, entries(tmp_path))}
     assert all(found[name].missing for name in ("cgroup", "pressure", "perf", "resctrl", "powercap", "hwmon"))

@@ -28,6 +28,7 @@ def config(folder: Path, **section: str) -> DaemonConfig:
     return DaemonConfig(cluster="x", state_dir=str(folder), socket={"path": str(folder / "s"), **section})
 
 
+@pytest.mark.real
 def test_a_daemon_that_hangs_is_restarted_and_one_that_is_away_is_started(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -51,6 +52,7 @@ def test_a_daemon_that_hangs_is_restarted_and_one_that_is_away_is_started(
     assert service_state(config(tmp_path))[1][0].mend == ()
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(
     ("shown", "works"),
     [

@@ -42,6 +42,7 @@ def document(capsys: pytest.CaptureFixture[str], *argv: str) -> dict:
     return json.loads(said.out)
 
 
+@pytest.mark.real
 def test_doctor_alone_examines_this_machine(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = document(capsys, "doctor", "--json")["findings"]
     topics = {finding["topic"] for finding in found}
@@ -50,6 +51,7 @@ def test_doctor_alone_examines_this_machine(home: Path, capsys: pytest.CaptureFi
     assert not (home / "state" / "local").exists(), "doctor changes nothing"
 
 
+@pytest.mark.real
 def test_doctor_alone_examines_the_default_configuration(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = home / "config" / "pilotfish"
     folder.mkdir(parents=True)
@@ -66,6 +68,7 @@ def test_doctor_alone_examines_the_default_configuration(home: Path, capsys: pyt
 STRANGER = 61001
 
 
+@pytest.mark.real
 @pytest.mark.skipif(os.geteuid() != 0, reason="not root, so nothing can be given to another user")
 @pytest.mark.parametrize("user", ["root", "games"])
 def test_what_others_control_is_a_problem(home: Path, user: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -104,6 +107,7 @@ def test_what_others_control_is_a_problem(home: Path, user: str, capsys: pytest.
     assert sorted(path.name for path in home.iterdir()) == ["c.yaml", "cluster.yaml", "mine"]
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("config", [[], ["--config", "c.yaml"]])
 def test_an_account_that_does_not_exist_is_a_problem(
     home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, config: list[str]
@@ -119,6 +123,7 @@ def test_an_account_that_does_not_exist_is_a_problem(
     assert "account" not in {each["topic"] for each in json.loads(capsys.readouterr().out)["findings"]}
 
 
+@pytest.mark.real
 def test_a_state_folder_that_cannot_be_written_is_a_problem(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (home / "state").write_text("a file")
     assert main(["doctor"]) == 1

@@ -168,6 +168,7 @@ def test_completion_offers_only_what_can_be_typed(text):
     assert completing([text, "plain"])("") == [text, "plain"] if clean(text) == text else ["plain"]
 
 
+@pytest.mark.real
 def test_an_exported_script_is_readable_and_keeps_every_character(tmp_path, capsys):
     word = EVIL.replace("\0", "").replace("\udc80", "") + "' $(x)"
     workflow = {"schema": "pilotfish/workflow/v1", "jobs": {"a": {"command": ["printf", "%s", word]}}}

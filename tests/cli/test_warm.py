@@ -8,7 +8,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from pilotfish.simulate.kernels import KERNELS
+
+pytestmark = pytest.mark.real
 
 
 def warm(*argv: str, cache: Path, prefix: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:

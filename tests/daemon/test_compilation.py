@@ -30,6 +30,7 @@ def children(pid: int | str = "self") -> set[int]:
     return {int(child) for task in tasks for child in (task / "children").read_text().split()}
 
 
+@pytest.mark.real
 def test_a_kernel_from_another_process_is_kept_and_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, lines = tmp_path / "kernel.o", list[str]()
     monkeypatch.setattr(object_cache, "object_file", lambda kernel: path)
@@ -40,6 +41,7 @@ def test_a_kernel_from_another_process_is_kept_and_loaded(tmp_path: Path, monkey
     assert lines == [] and object_cache._loaded.keys() == {KERNEL} and object_cache._read(path)
 
 
+@pytest.mark.real
 def test_the_work_of_a_kernel_is_reported_line_by_line() -> None:
     """Progress is measured by it; `test_compile` compares the lines of the other kernels, which take minutes."""
     with closing(Reader()) as worker:
@@ -115,6 +117,7 @@ def test_without_a_report_time_goes_on_but_never_to_the_end() -> None:
     assert _seconds_left([Steady("mapping.entry")], [], 1.0) is None
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("ended", ["worker", "fork"])
 def test_a_kernel_whose_process_is_killed_is_obtained_here(ended: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The process that imports the compiler, and the one that it forks for the kernel."""
@@ -130,6 +133,7 @@ def test_a_kernel_whose_process_is_killed_is_obtained_here(ended: str, monkeypat
     assert killed and loaded == ["queue.classed"] and children() == before
 
 
+@pytest.mark.real
 def test_who_stops_waiting_leaves_no_process_behind() -> None:
     before = children()
     with closing(compile_kernels(["mapping.entry", "queue.classed"], print, workers=2)) as steps:
@@ -139,6 +143,7 @@ def test_who_stops_waiting_leaves_no_process_behind() -> None:
     assert children() == before and not any(os.path.exists(f"/proc/{pid}") for pid in during)
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("python", ["/bin/false", "/nowhere/python"])
 def test_a_kernel_whose_process_fails_is_obtained_here(python: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.executable", python)

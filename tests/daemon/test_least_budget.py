@@ -189,6 +189,7 @@ def configure(folder: Path, budget: str, end: str = LATER, adapter: str = "local
     (folder / "pilotfish.yaml").write_text(CONFIG % (adapter, budget, end))
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("part", ["energybud", "reducepc"])
 @pytest.mark.parametrize("command", ["plan", "run"])
 def test_plan_and_run_refuse_it_as_a_wrong_option(
@@ -235,6 +236,7 @@ def test_a_replay_of_the_service_counts_joules_from_the_first_submission(
     assert main(argv) == 0, "the budget was over before the first job came"
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(("budget", "found"), [("60%", True), ("90%", False)])
 def test_the_doctor_finds_it(folder: Path, budget: str, found: bool, capsys: pytest.CaptureFixture[str]) -> None:
     configure(folder, budget)

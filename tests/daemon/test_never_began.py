@@ -15,6 +15,8 @@ from pilotfish.simulate.model.job import Job, Profile, ThreadGroup
 from pilotfish.simulate.model.plan import Submit
 from pilotfish.simulate.model.snapshot import JobState
 
+pytestmark = pytest.mark.real
+
 SITE = Cluster("here", (Node("a", NodeType("t", 1, 1e9, 1e9), cpus=(min(os.sched_getaffinity(0)),)),))
 
 

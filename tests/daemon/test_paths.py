@@ -53,6 +53,7 @@ def test_the_socket(monkeypatch):
         assert paths.runtime_socket() == "/tmp/s"
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(
     ("own", "system", "variable", "used"),
     [

@@ -24,6 +24,7 @@ KILLS_ALL_TRACES = (  # the keeper, which it finds in begin.json, and its own di
 )
 
 
+@pytest.mark.real
 def test_a_job_without_a_trace_fails_after_missing_for_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(queue, "MISSED_S", 0.5)
     monkeypatch.setattr(queue, "MISSED", 2)

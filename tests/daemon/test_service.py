@@ -123,7 +123,7 @@ class Daemon:
 
 
 @pytest.fixture
-def daemon(tmp_path):
+def daemon(real, tmp_path):
     with closing(Daemon(tmp_path)) as made:
         yield made
 
@@ -443,6 +443,7 @@ def test_a_dry_run_does_not_change_the_profile_store(daemon, kit):
     assert sorted(store.parent.glob("profiles.sqlite*")) == sorted(files)
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(("offers", "loops"), [(False, ["mapping.entry"]), (True, LOOPS)])
 def test_what_the_service_needs_is_loaded_before_the_socket_opens(tmp_path, monkeypatch, offers, loops):
     from pilotfish.daemon import service
@@ -461,6 +462,7 @@ def test_what_the_service_needs_is_loaded_before_the_socket_opens(tmp_path, monk
     assert loaded == [(loops, False)]
 
 
+@pytest.mark.real
 def test_an_unforeseen_error_of_a_cycle_is_reported_once_and_the_service_goes_on(tmp_path: Path) -> None:
     daemon, fault = Daemon(tmp_path), tmp_path / "fault"
     fault.touch()

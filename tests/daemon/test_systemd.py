@@ -86,6 +86,7 @@ def test_libraries_log_through_the_same_formatter(monkeypatch):
     assert len(lines) == 3 and all(clean(line) == line for line in lines)
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("abstract", [False, True])
 def test_datagrams_reach_the_named_socket(tmp_path, monkeypatch, abstract):
     name = f"\0pilotfish-test-{tmp_path.name}" if abstract else str(tmp_path / "notify")
@@ -99,6 +100,7 @@ def test_datagrams_reach_the_named_socket(tmp_path, monkeypatch, abstract):
         assert channel.recv(999).startswith(b"RELOADING=1\nMONOTONIC_USEC=")
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("address", ["", "relative", "/nowhere/at/all"])
 def test_without_a_listener_nothing_happens(monkeypatch, address):
     monkeypatch.setenv("NOTIFY_SOCKET", address)
@@ -129,6 +131,7 @@ def journal(folder, monkeypatch):
         yield channel, lambda: (folder / "err").read_text()
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("style", ["plain", "json"])
 @pytest.mark.parametrize(("level", "priority"), [("debug", b"7"), ("info", b"6"), ("warning", b"4"), ("error", b"3")])
 def test_the_journal_gets_priority_and_fields(style, level, priority, tmp_path, monkeypatch):

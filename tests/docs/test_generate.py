@@ -41,6 +41,7 @@ def test_each_command_has_a_page_with_every_option(generate: ModuleType, pages: 
         assert command.summary and command.text and command.options, command.path
 
 
+@pytest.mark.real
 def test_each_command_has_a_manual_page(generate: ModuleType, tmp_path: Path) -> None:
     found = generate.man_pages()
     assert found.keys() == {"pilotfish.1", *(f"pilotfish-{name}.1" for name in Pilotfish.lazy)}
@@ -100,6 +101,7 @@ def test_a_docstring_becomes_lists(generate: ModuleType) -> None:
     )
 
 
+@pytest.mark.real
 def test_the_site_builds_without_a_warning(generate: ModuleType, tmp_path: Path) -> None:
     pytest.importorskip("sphinx", reason="Sphinx is not installed: the site was NOT built")
     site = shutil.copytree(ROOT / "docs", tmp_path / "docs", ignore=shutil.ignore_patterns("generated"))

@@ -22,7 +22,7 @@ LEFT_OUT = shutil.ignore_patterns(".*", "build", "dist", "*.egg-info", "demo-run
 
 
 @pytest.fixture
-def checkout(tmp_path: Path) -> Path:
+def checkout(real: None, tmp_path: Path) -> Path:
     """A copy of the source tree, which `import pilotfish` finds."""
     return Path(shutil.copytree(ROOT, tmp_path / "pilotfish", ignore=LEFT_OUT))
 

@@ -139,6 +139,7 @@ def _scontrol(folder, what: str, text: str) -> list[str] | None:
 needs_slurm = pytest.mark.skipif(not shutil.which("scontrol"), reason="no scontrol: Slurm's own reading was NOT tried")
 
 
+@pytest.mark.real
 @needs_slurm
 @settings(max_examples=8, deadline=None)
 @given(texts=st.lists(st.lists(_PART, min_size=1, max_size=2).map(",".join), min_size=20, max_size=20))
@@ -151,6 +152,7 @@ def test_a_hostlist_means_what_it_means_to_slurm(tmp_path_factory, texts):
     assert _scontrol(tmp_path_factory.mktemp("conf"), "hostnames", ",".join(lists)) == names
 
 
+@pytest.mark.real
 @needs_slurm
 @settings(max_examples=8, deadline=None)
 @given(names=_NAMES)
@@ -158,6 +160,7 @@ def test_slurm_reads_what_is_folded(tmp_path_factory, names):
     assert sorted(_scontrol(tmp_path_factory.mktemp("conf"), "hostnames", fold(names))) == sorted(names)
 
 
+@pytest.mark.real
 @needs_slurm
 @settings(max_examples=8, deadline=None)
 @given(names=_NAMES)

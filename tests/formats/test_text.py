@@ -80,6 +80,7 @@ def test_numbers(shown, expected):
     assert shown == expected
 
 
+@pytest.mark.real
 @given(words=st.lists(st.text(st.characters(codec=None, exclude_characters="\0"), max_size=20), min_size=1, max_size=3))
 @settings(max_examples=100, deadline=None)
 @pytest.mark.parametrize("one_line", [False, True])

@@ -77,6 +77,7 @@ def test_rules_are_in_prometheus_form_about_metrics_that_there_are(exported: dic
     assert len(set(names)) == len(names) >= 5
 
 
+@pytest.mark.real
 def test_prometheus_takes_the_rules() -> None:
     tool = shutil.which("promtool")
     if tool is None:
@@ -85,6 +86,7 @@ def test_prometheus_takes_the_rules() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.real
 def test_the_alert_of_a_disabled_queue_fires_after_a_minute_and_stops_at_once(tmp_path: Path) -> None:
     tool = shutil.which("promtool")
     if tool is None:

@@ -72,6 +72,7 @@ def test_an_unwritable_path_is_an_error(tmp_path):
         write_demo(tmp_path / "file" / "below", machine=TWO)
 
 
+@pytest.mark.real
 def test_calibration_measures_this_machine(tmp_path, monkeypatch):
     monkeypatch.setattr(demo_folder, "CALIBRATION_S", 0.05)
     write_demo(tmp_path, machine=TWO)
@@ -80,6 +81,7 @@ def test_calibration_measures_this_machine(tmp_path, monkeypatch):
     assert found.cpus == demo_folder.choose_cpus()
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("words", [[], ["fly"], ["cpu"], ["cpu", "much"], ["cpu", "1", "2"]])
 def test_programs_reject_invalid_arguments(tmp_path, words):
     write_demo(tmp_path, machine=TWO)

@@ -129,6 +129,7 @@ def _record_many(path, name):
         store.put(Profile((ThreadGroup(1, 1.0),), name=f"{name}-{i}"))
 
 
+@pytest.mark.real
 def test_processes_write_at_once_and_nothing_is_lost(store):
     context = multiprocessing.get_context("fork")
     writers = [context.Process(target=_record_many, args=(store.path, str(i))) for i in range(4)]

@@ -60,11 +60,13 @@ def folder() -> Iterator[Path]:
         yield Path(name)
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("how", ["", "skip"])
 def test_a_read_only_store_is_read(folder: Path, how: str) -> None:
     assert read(folder / "profiles.sqlite", how) == ["['a'] True ['a'] 0"]
 
 
+@pytest.mark.real
 def test_a_read_only_store_is_read_while_its_owner_has_it_open(folder: Path) -> None:
     owner = sqlite3.connect(folder / "profiles.sqlite")
     owner.execute("SELECT * FROM profile").fetchall()
@@ -74,12 +76,14 @@ def test_a_read_only_store_is_read_while_its_owner_has_it_open(folder: Path) -> 
     owner.close()
 
 
+@pytest.mark.real
 def test_a_read_only_store_refuses_to_be_written(folder: Path) -> None:
     first, second = read(folder / "profiles.sqlite", "put")
     assert first.startswith("['a']")
     assert second.startswith(f"error: {folder / 'profiles.sqlite'}: the profile store cannot be used: ")
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("what", ["file", "directory"])
 def test_an_unreadable_store_is_skipped_where_that_is_wanted(folder: Path, what: str) -> None:
     (folder if what == "directory" else folder / "profiles.sqlite").chmod(0o700 if what == "directory" else 0o600)

@@ -54,7 +54,7 @@ def marked(mark: str, first: int | None = None) -> dict[int, str]:
 
 
 @pytest.fixture(autouse=True)
-def nothing_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def nothing_is_left(real: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Give the test its own state, and fail it where a process of it lives on."""
     mark, begun, first = str(tmp_path), time.monotonic(), last_pid()
     monkeypatch.setenv(MARK, mark)

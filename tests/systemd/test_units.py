@@ -103,6 +103,7 @@ DROP_INS = (
 )  # fmt: skip
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(("name", "drop_in"), [*((name, "") for name in UNITS), *DROP_INS])
 def test_the_unit_is_clean(tmp_path, name, drop_in):
     analyze = shutil.which("systemd-analyze")
@@ -126,6 +127,7 @@ def _settings(name: str) -> dict[str, str]:
     return dict(line.split("=", 1) for line in lines if "=" in line and line[0] != "#")
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("name", ["pilotfishd.service", "pilotfish-reap.service"])
 def test_services_beside_slurm_are_shut_in(name):
     analyze = shutil.which("systemd-analyze")
@@ -168,6 +170,7 @@ def test_the_unit_keeps_jobs_alive_and_talks_to_systemd():
     assert re.search(rf"^u {unit['User']} ", user, re.M)
 
 
+@pytest.mark.real
 def test_users_and_directories_are_understood(tmp_path):
     if os.geteuid() != 0:
         pytest.skip("not root, so no directory can be given away: pilotfish.tmpfiles.conf was NOT verified")
@@ -184,6 +187,7 @@ def test_users_and_directories_are_understood(tmp_path):
     assert (tmp_path / "var/lib/pilotfish").is_dir()
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(("drop_in", "guide"), [("local-jobs", "one-machine"), ("oar", "oar")])
 def test_the_guides_say_how_much_the_drop_ins_expose(tmp_path, drop_in, guide):
     analyze = shutil.which("systemd-analyze")

@@ -46,6 +46,7 @@ def serving(folder: Path, policy: str) -> Iterator[str]:
         assert component.wait(60) == 0
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("protocol", FCFS)
 def test_a_component_that_knows_nothing_of_us_schedules_as_strict(folder: Path, protocol: int) -> None:
     endpoint = f"ipc://{folder}/fcfs"
@@ -54,6 +55,7 @@ def test_a_component_that_knows_nothing_of_us_schedules_as_strict(folder: Path, 
     assert found == schedule(folder, "-p", "strict")
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("policy, protocol", [("easy", 4), ("conservative", 4), ("easy", 5), ("conservative", 5)])
 def test_our_policies_schedule_the_same_as_components(folder: Path, policy: str, protocol: int) -> None:
     with serving(folder, policy) as endpoint:
@@ -61,6 +63,7 @@ def test_our_policies_schedule_the_same_as_components(folder: Path, policy: str,
     assert found == schedule(folder, "-p", policy)
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(
     ("reply", "says"),
     [
@@ -87,6 +90,7 @@ def test_an_answer_that_makes_no_sense_is_quoted(
     assert code == 1 and says in said and "Traceback" not in said
 
 
+@pytest.mark.real
 def test_a_component_of_version_4_that_is_asked_in_version_5_is_an_error(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -144,6 +148,7 @@ def test_what_is_no_endpoint_is_a_usage_error(
     assert "tcp://127.0.0.1:28000" in capsys.readouterr().err
 
 
+@pytest.mark.real
 def test_a_component_that_ends_is_an_error(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     argv = ["--edc", f"ipc://{folder}/none", "--edc-command", f"{sys.executable} -c pass", "--edc-timeout", "20"]
     assert main(["simulate", "trace.swf", "--procs", "16", *argv]) == 1
@@ -151,6 +156,7 @@ def test_a_component_that_ends_is_an_error(folder: Path, capsys: pytest.CaptureF
     assert "its reply: its process has ended" in said and "Traceback" not in said
 
 
+@pytest.mark.real
 def test_a_walltime_that_is_0_in_messages_is_warned_of(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

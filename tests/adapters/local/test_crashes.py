@@ -38,6 +38,7 @@ for i in range(int(sys.argv[3])):
 """
 
 
+@pytest.mark.real
 def test_a_killed_adapter_loses_and_doubles_nothing(tmp_path: Path) -> None:
     """The adapter's process group is killed at ten random moments; each time it starts from the first job."""
     count, dice = 10, random.Random(1)

@@ -65,6 +65,7 @@ def test_an_unreadable_value_is_absent(tmp_path: Path, text: str) -> None:
     assert group_use([str(tmp_path / "g")]) == {}
 
 
+@pytest.mark.real
 @pytest.mark.skipif(
     not any(os.path.exists(f"{parent}/memory.failcnt") or os.path.exists(f"{parent}/cpu.pressure")
             for parent in ControlGroups.of_this_process().parents),

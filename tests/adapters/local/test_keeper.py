@@ -16,6 +16,7 @@ from pilotfish.adapters.local.job_process import outcome
 from pilotfish.adapters.local.sampler import Pace, Sampler
 
 
+@pytest.mark.real
 def test_the_keeper_loads_only_what_it_needs() -> None:
     code = "import sys; sys.path.append(sys.argv[1]); import local.keeper; print(*sys.modules)"
     rooms = str(Path(local.__file__).parent.parent)
@@ -39,6 +40,7 @@ def test_a_process_is_identified_by_id_start_and_boot() -> None:
     assert not processes.is_alive(0, 0, boot)
 
 
+@pytest.mark.real
 def test_a_zombie_is_not_alive_and_is_still_a_child() -> None:
     child = subprocess.Popen(["/bin/true"])
     os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
@@ -47,6 +49,7 @@ def test_a_zombie_is_not_alive_and_is_still_a_child() -> None:
     assert processes.start_ticks(child.pid) is None
 
 
+@pytest.mark.real
 def test_descendants_are_found_with_and_without_the_kernels_list() -> None:
     line = "sleep 60 & sleep 60 & echo up; wait"
     with subprocess.Popen(["/bin/sh", "-c", line], stdout=subprocess.PIPE, start_new_session=True) as shell:
@@ -60,6 +63,7 @@ def test_descendants_are_found_with_and_without_the_kernels_list() -> None:
             os.killpg(shell.pid, 9)
 
 
+@pytest.mark.real
 def test_marked_processes_are_those_of_that_directory_alone(tmp_path: Path) -> None:
     env = {processes.MARK: str(tmp_path / "j")}
     with subprocess.Popen(["/bin/sleep", "60"], env=env) as process:
@@ -73,6 +77,7 @@ def test_marked_processes_are_those_of_that_directory_alone(tmp_path: Path) -> N
             process.kill()
 
 
+@pytest.mark.real
 def test_sums_of_tasks_that_ended_between_samples_are_kept(tmp_path: Path) -> None:
     sampler = Sampler(Pace(str(tmp_path / "pace")))
     sampler.start()

@@ -66,6 +66,7 @@ def test_a_job_on_its_way_to_a_server_that_dies_is_pending_and_can_be_started(wo
     assert world.runs("j") == 1
 
 
+@pytest.mark.real
 def test_a_server_that_takes_no_request_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(keeper_server, "END_S", 0.2)
     folder, server = str(tmp_path / "gone"), KeeperServer(tmp_path, {})

@@ -27,6 +27,7 @@ def tree(root: Path) -> dict[str, object]:
     return found
 
 
+@pytest.mark.real
 def test_a_missing_directory_has_no_jobs_and_stays_missing(tmp_path: Path) -> None:
     adapter = create(CLUSTER, tmp_path / "s", read_only=True)
     assert adapter.snapshot().jobs == () and adapter.fileno() is None

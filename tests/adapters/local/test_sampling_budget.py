@@ -75,6 +75,7 @@ def test_the_parts_add_up_to_the_nodes_share() -> None:
     assert pytest.approx(sampling_budget.SHARE) == SHARE + neighbour_counters.SHARE
 
 
+@pytest.mark.real
 def test_a_keeper_does_not_wait_for_a_locked_file(tmp_path: Path) -> None:
     file = tmp_path / "pace"
     due: list[float] = []

@@ -42,6 +42,7 @@ def test_the_oarsub_of_a_users_job(tmp_path: Path) -> None:
     assert argv[-1].startswith(": pilotfish:key=w/b; ")
 
 
+@pytest.mark.real
 def test_a_job_runs_only_after_those_that_must_have_completed(tmp_path: Path) -> None:
     folder = tmp_path / "it's 100 %"
     folder.mkdir()
@@ -56,6 +57,7 @@ def test_a_job_runs_only_after_those_that_must_have_completed(tmp_path: Path) ->
     assert (run(last).stdout, run(last).returncode) == ("1 2\n", 0)
 
 
+@pytest.mark.real
 def test_a_job_of_the_daemon_leaves_a_link_and_misses_one(tmp_path: Path) -> None:
     links = {name: done_link(tmp_path, f"w/{name}") for name in "ab"}
 
@@ -72,6 +74,7 @@ def test_a_job_of_the_daemon_leaves_a_link_and_misses_one(tmp_path: Path) -> Non
     assert plain[-1] == ": pilotfish:key=w/c; exec true"
 
 
+@pytest.mark.real
 def test_of_two_submissions_one_works_and_what_was_cancelled_does_not(tmp_path: Path) -> None:
     asked = request(tmp_path, "a", "echo worked")
     assert [run(asked, number).stdout for number in (7, 8, 7)] == ["worked\n", "", "worked\n"]

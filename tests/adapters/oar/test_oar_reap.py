@@ -16,7 +16,7 @@ from pilotfish.adapters.oar.placement_file import PlacementFile
 
 
 @pytest.fixture
-def server() -> Iterator[socket.socket]:
+def server(real: None) -> Iterator[socket.socket]:
     """OAR's server as far as it listens."""
     with socket.create_server(("127.0.0.1", 0)) as made:
         made.settimeout(5.0)

@@ -57,12 +57,14 @@ def test_without_a_database_oar_is_read_by_its_commands_and_that_is_said() -> No
     assert [registry.create("oar", CLUSTER).notes, registry.create("oar", CLUSTER, **GOOD).notes] == [(LOSES,), ()]
 
 
+@pytest.mark.real
 def test_a_server_that_is_away_is_no_traceback_and_not_waited_for() -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         assert not poke(free.getsockname()[:2])
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(
     ("argv", "kind", "transient"),
     [
@@ -97,6 +99,7 @@ LINE 5:
 FAILED = "DBD::Pg::st execute failed: ERROR:  {} at /usr/share/perl5/OAR/IO.pm line 5759."
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(
     ("script", "kind", "transient"),
     [
@@ -125,6 +128,7 @@ def test_an_answer_about_properties_is_one_about_a_job_or_about_oar(
     assert load.requests == {("properties", kind): 1} and set(load.breakers.values()) == {BreakerState.CLOSED}
 
 
+@pytest.mark.real
 def test_a_question_about_properties_limits_the_statement_and_is_not_sent_to_an_oar_that_is_away() -> None:
     commands = OarCommands(5.0, ("/bin/sh", "-c", 'echo "$PGOPTIONS"'))
     question = commands.ask_for_nodes("x", time.monotonic)
@@ -151,6 +155,7 @@ def adapter(tmp_path: Path) -> OarAdapter:
     )
 
 
+@pytest.mark.real
 def test_a_preview_says_what_would_be_done_and_does_nothing(adapter: OarAdapter, tmp_path: Path) -> None:
     assert adapter.snapshot().jobs.by_key["oar/5"].waits == UNEVALUATED
     adapter.settle(20.0)
@@ -166,6 +171,7 @@ def test_a_preview_says_what_would_be_done_and_does_nothing(adapter: OarAdapter,
     assert not (tmp_path / "placements").exists()
 
 
+@pytest.mark.real
 def test_looking_writes_no_file_and_holding_does(adapter: OarAdapter, tmp_path: Path) -> None:
     adapter.snapshot()
     adapter.refresh(["oar/5"])
@@ -175,6 +181,7 @@ def test_looking_writes_no_file_and_holding_does(adapter: OarAdapter, tmp_path: 
     assert "keep queue pilot 600\n" in (tmp_path / "placements").read_text()
 
 
+@pytest.mark.real
 def test_jobs_that_are_oars_to_place_are_not_kept(tmp_path: Path) -> None:
     special = [job(7, types=["container"]), job(8, forms=[]), job(9, properties=PROPERTIES)]
     reader = Database(lambda argv, environment: answer(*special), "dbname=oar", None, 5.0)
@@ -192,6 +199,7 @@ def test_jobs_that_are_oars_to_place_are_not_kept(tmp_path: Path) -> None:
         made.close()
 
 
+@pytest.mark.real
 def test_a_job_of_ours_leaves_the_clock_as_it_is(tmp_path: Path) -> None:
     reads: list[str] = []
     reader = Database(lambda argv, environment: reads.append("") or answer(job(5)), "dbname=oar", None, 5.0)

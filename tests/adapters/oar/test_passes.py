@@ -19,7 +19,7 @@ WAITING = replace(world(job(5)), now=BEGAN + 0.1)
 
 
 @pytest.fixture
-def server() -> Iterator[socket.socket]:
+def server(real: None) -> Iterator[socket.socket]:
     """Takes requests as Almighty does."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.setblocking(False)

@@ -81,12 +81,14 @@ def file(tmp_path: Path) -> PlacementFile:
     return made
 
 
+@pytest.mark.real
 def test_what_the_adapter_writes_is_understood(file: PlacementFile) -> None:
     assert verdicts(file.path) == ["ok 7=network_address IN ('node1','node-2.site')"]
     again = PlacementFile(file.path, [], 600.0)
     assert (again.placed[7].nodes, set(again.freed)) == (("node1", "node-2.site"), {8})
 
 
+@pytest.mark.real
 def test_a_file_that_is_cut_short_anywhere_is_not_used(file: PlacementFile, tmp_path: Path) -> None:
     whole = file.path.read_bytes()
     cut = [tmp_path / str(length) for length in range(len(whole))]
@@ -133,6 +135,7 @@ def damaged(whole: bytes) -> Iterable[tuple[str, bytes]]:
     yield "is the clock right", b"pilotfish-placements 1\nalive %d\nend\n" % (time.time() + LONGEST_ALIVE_S + 60)
 
 
+@pytest.mark.real
 def test_a_damaged_file_is_not_used(file: PlacementFile, tmp_path: Path) -> None:
     cases = list(damaged(file.path.read_bytes()))
     paths = [tmp_path / f"bad{number}" for number in range(len(cases))]
@@ -145,6 +148,7 @@ def test_a_damaged_file_is_not_used(file: PlacementFile, tmp_path: Path) -> None
         assert line.startswith("no ") and reason in line, (line, content)
 
 
+@pytest.mark.real
 def test_a_file_of_another_kind_owner_or_size_is_not_used(file: PlacementFile, tmp_path: Path) -> None:
     link, pipe, large, shared = (tmp_path / name for name in ("link", "pipe", "large", "shared"))
     link.symlink_to(file.path)
@@ -182,6 +186,7 @@ def chosen(file: PlacementFile, *jobs: dict[str, Any], longest: object = 900) ->
     return {each["job_id"]: each["properties"] for each in said}
 
 
+@pytest.mark.real
 def test_only_kept_jobs_are_left_out(file: PlacementFile) -> None:
     jobs = [
         job(1, 5), job(2, 595), job(3, 605), job(4, 5, queue_name="default"), job(8, 5), job(9, 5, resubmit_job_id=3),
@@ -190,17 +195,20 @@ def test_only_kept_jobs_are_left_out(file: PlacementFile) -> None:
     assert set(chosen(file, *jobs)) == {3, 4, 8, 9, 6, 10}
 
 
+@pytest.mark.real
 def test_a_placed_job_keeps_what_its_user_asked_for(file: PlacementFile) -> None:
     nodes = "network_address IN ('node1','node-2.site')"
     assert chosen(file, job(7, 5, properties="mem > 3 OR cpu = 2")) == {7: f"(mem > 3 OR cpu = 2) AND {nodes}"}
     assert chosen(file, job(7, 5, properties="")) == {7: nodes}
 
 
+@pytest.mark.real
 def test_a_job_that_would_reach_out_of_its_brackets_is_left_as_it_is(file: PlacementFile) -> None:
     out = "(1=1))) OR (((1=1) AND drain='NO'"
     assert chosen(file, job(7, 5, properties=out), job(1, 5, properties=out)) == {7: out, 1: out}
 
 
+@pytest.mark.real
 def test_a_pass_uses_what_is_written_until_it_asks_for_jobs(file: PlacementFile, tmp_path: Path) -> None:
     (tmp_path / "OAR").mkdir()
     (tmp_path / "OAR" / "IO.pm").write_text(OAR_IO)
@@ -208,6 +216,7 @@ def test_a_pass_uses_what_is_written_until_it_asks_for_jobs(file: PlacementFile,
     assert said == ["1= 2= 3=", "7=network_address IN ('node1','node-2.site') 8="]
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(("longest", "kept"), [(900, True), (60, False), (0, False), ("none", False), ("", False)])
 def test_the_longest_hold_is_the_sites(file: PlacementFile, longest: object, kept: bool) -> None:
     assert (1 not in chosen(file, job(1, 100), longest=longest)) is kept
@@ -220,6 +229,7 @@ def started(folder: Path, **environment: str) -> str:
     return done.stdout.strip()
 
 
+@pytest.mark.real
 def test_oars_scheduler_runs_whatever_is_missing(tmp_path: Path) -> None:
     stock = tmp_path / "oar_sched_gantt_with_timesharing_and_fairsharing_and_quotas"
     stock.write_text(f'#!{PERL}\nprint $INC{{"PilotfishShim.pm"}} ? "with" : "alone", " @ARGV\\n";\n')

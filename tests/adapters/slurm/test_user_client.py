@@ -185,6 +185,7 @@ def test_requests_are_split_and_none_is_sent_for_no_jobs() -> None:
     assert ran[2:] == [["scontrol", "update", "JobId=3", "StartTime=now"], ["scancel", "--state=PENDING", "1", "2"]]
 
 
+@pytest.mark.real
 def test_a_users_environment_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {"SBATCH_WAIT": "1", "SBATCH_ACCOUNT": "a", "TZ": "Asia/Tokyo", "SLURM_CLUSTERS": "x"}.items():
         monkeypatch.setenv(name, value)
@@ -193,6 +194,7 @@ def test_a_users_environment_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     assert CommandRunner()(["sh", "-c", line]) == "no no no UTC\n"
 
 
+@pytest.mark.real
 def test_the_services_own_variables_stay_out_of_slurms_commands_and_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("STATE_DIRECTORY", "NOTIFY_SOCKET", "CREDENTIALS_DIRECTORY", "SLURM_JWT"):
         monkeypatch.setenv(name, "secret")
@@ -201,6 +203,7 @@ def test_the_services_own_variables_stay_out_of_slurms_commands_and_jobs(monkeyp
     assert "secret" not in CommandRunner()(["sh", "-c", line])
 
 
+@pytest.mark.real
 def test_the_wrapped_line_is_quoted_for_the_shell() -> None:
     job = replace(JOB, command=("printf", "%s|", "a'b", "$HOME", "x;y"), environment=(("A", "1 2"),))
     line = users_command(job, "", 0, [], FILES, [])[-1].removeprefix("--wrap=")
@@ -208,6 +211,7 @@ def test_the_wrapped_line_is_quoted_for_the_shell() -> None:
     assert printed == "a'b|$HOME|x;y|" and shlex.split(line)
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("name", ["A;echo in", "A$(echo in)", "A`echo in`", "A\necho in", "-n A", "A B", ""])
 def test_the_name_of_a_variable_is_never_run(name: str) -> None:
     """No such name is taken (`job_rules`), and none would do harm."""
@@ -218,6 +222,7 @@ def test_the_name_of_a_variable_is_never_run(name: str) -> None:
     assert "in" not in done.stdout.split() and done.returncode != 0
 
 
+@pytest.mark.real
 def test_a_claim_has_one_winner_and_a_job_that_lost_does_nothing(tmp_path: Path) -> None:
     file = tmp_path / "it's 100 %"
 
@@ -233,6 +238,7 @@ def test_a_claim_has_one_winner_and_a_job_that_lost_does_nothing(tmp_path: Path)
     file.unlink()
 
 
+@pytest.mark.real
 def test_a_job_whose_work_was_cancelled_ends_as_cancelled(tmp_path: Path) -> None:
     file, scancel = tmp_path / "x", tmp_path / "scancel"
     scancel.write_text(f"#!/bin/sh\necho $* > {tmp_path}/asked\n")
@@ -244,6 +250,7 @@ def test_a_job_whose_work_was_cancelled_ends_as_cancelled(tmp_path: Path) -> Non
     assert "was cancelled before Slurm had it" in done.stderr and claim(file, 7) == NO_JOB
 
 
+@pytest.mark.real
 def test_a_job_runs_where_no_claim_can_be_made_or_read(tmp_path: Path) -> None:
     for file in (tmp_path / "gone" / "x", tmp_path / "file"):
         tmp_path.joinpath("file").touch()

@@ -34,6 +34,7 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
 
 
+@pytest.mark.real
 def test_what_it_finds_is_shown_written_drawn_and_compared(capsys: Capture) -> None:
     Path("old.yaml").write_text(OTHER)
     argv = ["calibrate", "--seconds", "0.5", "--name", "fast", "--out", "fast.yaml", "--plot", "fast.svg", "--force"]
@@ -50,6 +51,7 @@ def test_what_it_finds_is_shown_written_drawn_and_compared(capsys: Capture) -> N
     assert {"memory_bandwidth", "loop_speed"} <= {change["key"] for change in document["changes"]}
 
 
+@pytest.mark.real
 def test_a_change_is_told_and_is_no_failure(capsys: Capture) -> None:
     Path("old.yaml").write_text(OTHER)
     assert main(["calibrate", "--seconds", "0.1", "--compare", "old.yaml"]) == 0
@@ -58,6 +60,7 @@ def test_a_change_is_told_and_is_no_failure(capsys: Capture) -> None:
     assert re.search(r"memory_bandwidth: \S+[KMG]?B/s -> \S+[KMG]B/s", out)
 
 
+@pytest.mark.real
 def test_what_is_recorded_is_compared_with_the_last_one(capsys: Capture) -> None:
     Path("kept").mkdir()
     save_record(Path("kept"), replace(BARE, speed=MeasuredNumber(1.0, 0.0, 5)), "n1")
@@ -77,6 +80,7 @@ def test_what_is_recorded_is_compared_with_the_last_one(capsys: Capture) -> None
     assert "it is the first record of n2 there" in capsys.readouterr().err
 
 
+@pytest.mark.real
 def test_a_node_that_is_not_idle_writes_no_file(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(load_generators, "ALONE", 2.0)  # no run has its core for so long
     argv = ["calibrate", "--seconds", "0.1", "--name", "n1", "--out", "n.yaml", "--record", "kept", "--plot", "n.svg"]
@@ -89,6 +93,7 @@ def test_a_node_that_is_not_idle_writes_no_file(capsys: Capture, monkeypatch: py
     assert main([*argv, "--force"]) == 0 and Path("n.yaml").exists()
 
 
+@pytest.mark.real
 def test_the_grid_is_measured_where_a_socket_has_three_cores(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where there are fewer, threads take turns: what they measure is of no use, and must be said to be."""
     monkeypatch.setattr(cpu_sharing, "JOB_MIXES", cpu_sharing.JOB_MIXES[3:6])

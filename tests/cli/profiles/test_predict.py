@@ -63,6 +63,7 @@ def test_a_wrong_option_is_a_usage_error(trace, wrong, said, capfd):
     assert said in " ".join(capfd.readouterr().err.split())
 
 
+@pytest.mark.real
 def test_a_command_that_never_ran(tmp_path, monkeypatch, capfd):
     monkeypatch.setenv("PILOTFISH_STATE", str(tmp_path))
     assert main(["predict", "command", "--", "/bin/echo", "3"]) == 1
@@ -94,6 +95,7 @@ def test_a_trace_that_does_not_tell_is_named_by_its_path(trace, capfd):
     assert f"error: {trace}: used_memory: no job's memory is recorded" in capfd.readouterr().err
 
 
+@pytest.mark.real
 def test_a_command_that_was_measured_under_a_name_is_found(tmp_path, monkeypatch, capfd):
     monkeypatch.setenv("PILOTFISH_STATE", str(tmp_path))
     assert main(["profile", "run", "--name", "say", "/bin/echo", "3"]) == 0

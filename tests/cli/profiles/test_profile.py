@@ -19,6 +19,7 @@ def store(tmp_path, monkeypatch):
     return ProfileStore(tmp_path / "state" / "profiles.sqlite")
 
 
+@pytest.mark.real
 def test_run_prints_a_table_and_keeps_the_profile(store, capfd):
     assert main(["profile", "run", "--name", "nap", "--", "/bin/sleep", "0.05"]) == 0
     out = capfd.readouterr().out
@@ -35,6 +36,7 @@ def test_run_prints_a_table_and_keeps_the_profile(store, capfd):
     assert store.get("nap").provenance.runs == 1
 
 
+@pytest.mark.real
 def test_run_has_the_exit_code_of_the_command(store, capfd):
     assert main(["profile", "run", "--", "/bin/sh", "-c", "exit 5"]) == 5
     assert "exit code 5" in capfd.readouterr().err
@@ -43,6 +45,7 @@ def test_run_has_the_exit_code_of_the_command(store, capfd):
     assert capfd.readouterr().err == "pilotfish: no-such-command-here: command not found\n"
 
 
+@pytest.mark.real
 def test_repeat_and_json(store, capfd):
     assert main(["profile", "run", "--repeat", "3", "--bandwidth", "2GB/s", "--json", "--", "/bin/echo", "hi"]) == 0
     captured = capfd.readouterr()
@@ -75,6 +78,7 @@ def test_a_wrong_command_line_is_64(store, capfd, argv):
     assert "Traceback" not in said and ": :" not in said
 
 
+@pytest.mark.real
 def test_list_and_show(store, capfd):
     main(["profile", "run", "--name", "nap", "true"])
     main(["profile", "run", "--name", "demo-transfer", "sleep", "0.01"])
@@ -98,6 +102,7 @@ def test_list_and_show(store, capfd):
     assert "did you mean 'nap'" in capfd.readouterr().err
 
 
+@pytest.mark.real
 def test_export_then_import(store, tmp_path, capfd):
     main(["profile", "run", "--name", "nap", "true"])
     for file in (tmp_path / "out.yaml", tmp_path / "out.json"):
@@ -110,6 +115,7 @@ def test_export_then_import(store, tmp_path, capfd):
     assert main(["profile", "export", str(tmp_path / "no" / "where.yaml")]) == 1
 
 
+@pytest.mark.real
 def test_a_spoilt_store_is_one_line(store, capfd):
     store.path.parent.mkdir()
     store.path.write_bytes(b"spoilt" * 1000)
@@ -120,6 +126,7 @@ def test_a_spoilt_store_is_one_line(store, capfd):
         assert "profiles.sqlite" in err
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("command", ["plan", "run"])
 def test_a_demo_that_is_not_measured_says_what_to_run_first(store, tmp_path, capfd, command):
     folder = tmp_path / "lab"
@@ -130,6 +137,7 @@ def test_a_demo_that_is_not_measured_says_what_to_run_first(store, tmp_path, cap
     assert capfd.readouterr() == ("", f"pilotfish: error: {folder}/workflow.yaml: {problem}\n")
 
 
+@pytest.mark.real
 def test_demo_prints_what_to_type_next(store, tmp_path, capfd):
     assert main(["demo", str(tmp_path / "try it")]) == 0
     out = capfd.readouterr().out
@@ -182,6 +190,7 @@ def test_a_bad_import_stores_nothing(store, tmp_path, capfd, options, code, said
     assert said in err and "Traceback" not in err and not store.path.exists()
 
 
+@pytest.mark.real
 def test_a_profile_shows_whose_it_is(tmp_path, monkeypatch, capfd):
     monkeypatch.setenv("PILOTFISH_STATE", str(tmp_path))
     monkeypatch.setenv("COLUMNS", "120")

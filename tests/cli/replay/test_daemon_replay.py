@@ -44,6 +44,7 @@ def typed(*argv: str, **environment: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.real
 def test_the_installed_command_gives_the_same_files_each_time(folder: Path) -> None:
     runs = [
         typed("trace.swf", "--daemon", "lookahead.yaml", "--out", f"run{seed}", PYTHONHASHSEED=seed) for seed in "12"
@@ -144,6 +145,7 @@ def install(folder: Path, code: str) -> dict[str, str]:
     return {"PYTHONPATH": str(folder / "site")}
 
 
+@pytest.mark.real
 def test_a_bug_of_production_is_replayed(folder: Path) -> None:
     run = typed("trace.swf", "--daemon", "mine.yaml", **install(folder, BUG))
     said = " ".join(run.stdout.split())
@@ -151,6 +153,7 @@ def test_a_bug_of_production_is_replayed(folder: Path) -> None:
     assert 'mine.py", line 2, in decide' in run.stderr and run.stderr.count("Traceback") <= 3
 
 
+@pytest.mark.real
 def test_an_interrupt_ends_it_cleanly(folder: Path) -> None:
     jobs = (f"{i} {i} -1 900 1 -1 -1 -1 1000 -1 1 1 -1 -1 -1 -1 -1 -1\n" for i in range(5000))
     (folder / "trace.swf").write_text("".join(jobs))

@@ -82,6 +82,7 @@ def test_lookahead_replays_as_the_service_with_its_defaults(folder: Path, capsys
     assert found["makespan"] == service["makespan"] and found["nb_jobs_success"] == service["nb_jobs_success"] > 5
 
 
+@pytest.mark.real
 def test_a_sweep_has_the_numbers_of_simulate(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["sweep", "sweep.yaml", "--json"]) == 0
     rows = {row["policy"]: row for row in json.loads(capsys.readouterr().out)["runs"]}
@@ -93,6 +94,7 @@ def test_a_sweep_has_the_numbers_of_simulate(folder: Path, capsys: pytest.Captur
         ]
 
 
+@pytest.mark.real
 def test_a_sweep_with_contention_has_the_numbers_of_simulate(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "contending.yaml").write_text(CONTENDING)
     assert main(["sweep", "contending.yaml", "--json", "--workers", "1"]) == 0

@@ -418,6 +418,7 @@ def test_a_forgotten_unit_in_a_workflow_is_a_warning(
     assert said.count("warning: ") == 2
 
 
+@pytest.mark.real
 def test_a_machine_that_is_too_large_for_the_memory_is_one_line(trace: Path) -> None:
     limited = "import resource, sys; resource.setrlimit(resource.RLIMIT_AS, (12 * 2**30,) * 2); "
     code = limited + "from pilotfish.cli.__main__ import main; sys.exit(main(sys.argv[1:]))"

@@ -64,6 +64,7 @@ def unmeasured(path: Path) -> list[str]:
     return [line.rpartition(",")[0] for line in lines]
 
 
+@pytest.mark.real
 def test_a_row_for_each_combination(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["sweep", "s.yaml", "--workers", "2"]) == 0
     found, said = rows(folder), capsys.readouterr()
@@ -82,6 +83,7 @@ def test_a_row_for_each_combination(folder: Path, capsys: pytest.CaptureFixture[
     ]  # fmt: skip
 
 
+@pytest.mark.real
 def test_run_times_are_varied_as_simulate_knows_them(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     known = ["walltime", "predicted", "actual"]
     write(folder, workloads=["a.swf"], machines=[8], policies=["easy:order=sjf", "conservative"], runtimes=known)
@@ -96,6 +98,7 @@ def test_run_times_are_varied_as_simulate_knows_them(folder: Path, capsys: pytes
     assert len({row["mean_waiting_time"] for row in found}) > 3
 
 
+@pytest.mark.real
 def test_a_row_holds_what_simulate_says(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["sweep", "s.yaml", "--json"]) == 0
     runs = json.loads(capsys.readouterr().out)["runs"]
@@ -110,6 +113,7 @@ def test_a_row_holds_what_simulate_says(folder: Path, capsys: pytest.CaptureFixt
     assert {name: row[name] for name in numbers} == {name: alone[name] for name in numbers}
 
 
+@pytest.mark.real
 def test_json_says_what_is_best_by_the_numbers_of_runs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["sweep", "s.yaml", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
@@ -121,6 +125,7 @@ def test_json_says_what_is_best_by_the_numbers_of_runs(folder: Path, capsys: pyt
         assert case["pareto"]["of"] == ["utilisation", "mean_waiting_time"] and case["pareto"]["runs"]
 
 
+@pytest.mark.real
 def test_the_number_of_workers_changes_nothing(folder: Path) -> None:
     for workers in ("1", "2", "3"):
         assert main(["sweep", "s.yaml", "--workers", workers, "--out", workers]) == 0
@@ -128,6 +133,7 @@ def test_the_number_of_workers_changes_nothing(folder: Path) -> None:
     assert one == two == three and len(one) == 19
 
 
+@pytest.mark.real
 def test_it_goes_on_with_what_is_missing(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write(folder, policies=["easy"])
     assert main(["sweep", "s.yaml"]) == 0
@@ -142,6 +148,7 @@ def test_it_goes_on_with_what_is_missing(folder: Path, capsys: pytest.CaptureFix
     assert {row["nb_jobs"] for row in rows(folder) if row["workload"] == "a.swf"} == {"41"}
 
 
+@pytest.mark.real
 def test_two_names_of_one_trace_are_replayed_once(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "twin.swf").write_text(trace(40))
     write(folder, workloads=["a.swf", "twin.swf"])
@@ -160,6 +167,7 @@ clusters: {left: "n[1-2]", right: "%s"}
 """
 
 
+@pytest.mark.real
 def test_a_run_that_fails_is_a_row_and_is_tried_again(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -183,6 +191,7 @@ def test_a_run_that_fails_is_a_row_and_is_tried_again(
     assert {row["status"] for row in rows(folder)} == {"done"}
 
 
+@pytest.mark.real
 def test_a_cluster_file_is_a_machine(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "lab.yaml").write_text(CLUSTER % "n[3-4]")
     write(folder, workloads=["a.swf"], machines=["lab.yaml"], policies=["conservative:allocation=local"])
@@ -194,6 +203,7 @@ def test_a_cluster_file_is_a_machine(folder: Path, capsys: pytest.CaptureFixture
     assert "lab.yaml: clusters.right: its nodes are not adjacent" in capsys.readouterr().err
 
 
+@pytest.mark.real
 def test_a_dry_run_says_what_would_be_run_and_leaves_nothing(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["sweep", "s.yaml", "--dry-run"]) == 0
     said = capsys.readouterr()
@@ -204,6 +214,7 @@ def test_a_dry_run_says_what_would_be_run_and_leaves_nothing(folder: Path, capsy
     assert not (folder / "s.results").exists()
 
 
+@pytest.mark.real
 def test_parquet_holds_what_the_csv_holds(folder: Path) -> None:
     from pyarrow import parquet
 
@@ -222,6 +233,7 @@ def test_parquet_without_pyarrow_is_one_line(
     assert not (folder / "s.results").exists()
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(
     ("keys", "why"),
     [
@@ -248,6 +260,7 @@ def test_all_is_checked_before_anything_runs(
     assert why in said and "Traceback" not in said and (folder / "s.results").exists() is not bool(why)
 
 
+@pytest.mark.real
 def test_a_missing_machine_is_an_error(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "b.swf").write_text(trace(9).removeprefix(HEADER))
     (folder / "s.yaml").write_text(json.dumps({name: part for name, part in SWEEP.items() if name != "machines"}))
@@ -261,6 +274,7 @@ def test_a_wrong_command_line(folder: Path, argv: list[str], capsys: pytest.Capt
     assert "Error" in capsys.readouterr().err
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("out", ["a.swf", "a.swf/below"])
 def test_a_folder_that_cannot_be(folder: Path, out: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["sweep", "s.yaml", "--out", out]) == 1
@@ -287,6 +301,7 @@ def ended(folder: Path) -> int:
     return journal.read_bytes().count(b"\n") - 1 if journal.exists() else 0
 
 
+@pytest.mark.real
 def test_a_sweep_that_is_stopped_twice_goes_on(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Ctrl-C says how; kill -9 loses no result and leaves no process; in the end it is as if nothing had happened."""
     with started(folder, 8) as process:
@@ -353,6 +368,7 @@ class Strict:
 """
 
 
+@pytest.mark.real
 def test_a_policy_of_ones_own_is_known_by_its_content(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "mine.py").write_text(OWN)
     write(folder, policies=["strict", "./mine.py:Strict", {"policy": "./mine.py:Strict", "least": [1, 2]}])
@@ -377,6 +393,7 @@ def test_a_policy_of_ones_own_is_known_by_its_content(folder: Path, capsys: pyte
     assert tasks.carry_out(other.tasks[1])["nb_jobs"] == 40
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_a_dry_run_executes_nothing_that_the_study_names(
     folder: Path, workers: str, capsys: pytest.CaptureFixture[str]

@@ -112,6 +112,7 @@ def alone(capsys: pytest.CaptureFixture[str], row: dict[str, str]) -> dict[str, 
     return dict(json.loads(capsys.readouterr().out))
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(
     ("workloads", "machines", "policies"),
     [
@@ -135,6 +136,7 @@ def test_a_row_is_what_simulate_says(
         assert row["status"] == "done" and (row["machine"] == "p.xml") is (row["consumed_joules"] == "")
 
 
+@pytest.mark.real
 def test_all_kernels_are_made_before_processes_need_them(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     loaded = list[str]()
     for module in (sweep, kernel_loading):
@@ -146,6 +148,7 @@ def test_all_kernels_are_made_before_processes_need_them(folder: Path, monkeypat
     assert set(loaded) >= {"queue.easy_networked", "queue.conservative_networked"}
 
 
+@pytest.mark.real
 def test_options_of_all_policies_are_columns(folder: Path) -> None:
     policies = ["easy:order=sjf", {"policy": "pairs", "resource": ["random", "high_core"]}, "nodes:rule=biggest"]
     found = swept(folder, workloads=["a.swf"], machines=["lab.yaml"], policies=policies)
@@ -203,6 +206,7 @@ def test_files_elsewhere_cannot_be_handed_over(name: str) -> None:
     assert TraceFile("u.json", "", named=(("usage/r0", ""), ("r..0", ""))).kept_together
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(
     ("keys", "why"),
     [
@@ -254,6 +258,7 @@ def test_all_is_checked_before_anything_runs(
     assert why in said and "Traceback" not in said and not (folder / "s.results").exists()
 
 
+@pytest.mark.real
 def test_what_cannot_be_replayed_is_left_out_where_that_is_wanted(folder: Path) -> None:
     (folder / "lost.json").write_text(json.dumps(jobs_of("wait", "trace")))
     (folder / "usage" / "sub" / "r1").unlink()
@@ -263,6 +268,7 @@ def test_what_cannot_be_replayed_is_left_out_where_that_is_wanted(folder: Path) 
     assert [row["nb_jobs"] for row in swept(folder, **keys)] == ["13"], "a file that is there now makes another run"
 
 
+@pytest.mark.real
 def test_energy_is_weighed_where_all_know_it(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = swept(folder, workloads=["a.swf"], machines=["lab.yaml"], policies=["pairs", "easy"])
     assert all(math.isfinite(float(row["consumed_joules"])) for row in found)
@@ -273,6 +279,7 @@ def test_energy_is_weighed_where_all_know_it(folder: Path, capsys: pytest.Captur
     assert max(map(len, said.splitlines())) <= 80
 
 
+@pytest.mark.real
 def test_what_a_platform_says_in_vain_is_said_once(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "p.xml").write_text(XML.replace(' <zone id="AS0"', ' <config id="c"/>\n <zone id="AS0"'))
     swept(folder, workloads=["a.swf"], machines=["p.xml"], policies=["easy", "strict"])

@@ -42,6 +42,7 @@ def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 POWER = ["--power-command", "sh node.sh . watts"]
 
 
+@pytest.mark.real
 def test_a_node_is_switched_timed_written_and_drawn(commands: list[str], capsys: Capture) -> None:
     assert main([*commands, *POWER, "--yes", "--out", "power.yaml", "--plot", "n1.svg"]) == 0
     said = capsys.readouterr()
@@ -55,6 +56,7 @@ def test_a_node_is_switched_timed_written_and_drawn(commands: list[str], capsys:
     assert "power (W)" in Path("n1.svg").read_text()
 
 
+@pytest.mark.real
 def test_it_is_told_for_programs_and_compared(commands: list[str], capsys: Capture) -> None:
     Path("old.yaml").write_text(
         "schema: pilotfish/cluster/v1\nnodes: [{names: n, type: t}]\nnode_types: {t: {cores: 1, memory: 1GB, "
@@ -67,6 +69,7 @@ def test_it_is_told_for_programs_and_compared(commands: list[str], capsys: Captu
     assert "power.switch_on.seconds" in changed and "power.off" not in changed
 
 
+@pytest.mark.real
 def test_a_node_that_does_not_come_back_is_told(commands: list[str], capsys: Capture) -> None:
     Path("dead").write_text("")
     commands[commands.index("60")] = "5"

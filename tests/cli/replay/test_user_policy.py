@@ -224,6 +224,7 @@ def test_a_changed_file_is_read_again_by_the_next_plan(room: Path, capsys: pytes
     assert "at 0.0 s: TypeError: 'int' object is not iterable" in capsys.readouterr().err
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(
     ("policy", "code", "why"),
     [
@@ -249,6 +250,7 @@ def test_what_is_wrong_in_a_plan_is_said(
     assert why in " ".join(said.split()) and "policy_calls.py" not in said and "queue_mapping.py" not in said
 
 
+@pytest.mark.real
 def test_a_workflow_is_run_in_the_order_of_a_queue_policy(room: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", "dag.yaml", "-p", "./mine.py:Strict", "--no-live", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["plan"]["policy"] == "./mine.py:Strict"

@@ -32,6 +32,7 @@ def test_oneself_root_and_the_services_account_are_expected(tmp_path: Path, monk
     assert expected_server(other.pw_uid)
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("reads", [0, 2**16])
 def test_a_daemon_that_dies_before_it_answers_is_asked_again(tmp_path: Path, reads: int) -> None:
     def take_one_and_close() -> None:
@@ -64,6 +65,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(
     ("uid", "rights", "asks"),
     [
@@ -94,6 +96,7 @@ def test_administrators_ask_the_systems_daemon_and_others_what_the_settings_say(
     assert isinstance(service_commands._asking(None, None), UserClient)
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("command", ["nodes", "accuracy"])
 def test_what_only_the_service_knows_says_where_to_ask_for_it(site, capsys, command):
     (site / "s").unlink()

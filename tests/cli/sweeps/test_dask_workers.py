@@ -39,7 +39,7 @@ def _distributed() -> None:
 
 
 @pytest.fixture(scope="module")
-def cluster(_distributed: None) -> Iterator[Any]:
+def cluster(real: None, _distributed: None) -> Iterator[Any]:
     made = LocalCluster(n_workers=2, threads_per_worker=2, processes=True, **QUIET)
     yield made
     made.close()
@@ -132,6 +132,7 @@ def test_a_cluster_with_another_pilotfish_is_refused(
     assert "scheduler has pilotfish 0.1.0: install 9.9 there" in capsys.readouterr().err
 
 
+@pytest.mark.real
 def test_a_cluster_without_workers_is_an_error(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -141,6 +142,7 @@ def test_a_cluster_without_workers_is_an_error(
         assert "no worker connected within" in " ".join(capsys.readouterr().err.split())
 
 
+@pytest.mark.real
 def test_a_lost_cluster_keeps_finished_runs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     made = LocalCluster(n_workers=1, threads_per_worker=1, processes=False, protocol="tcp://", **QUIET)
     closer, done = once_begun(folder / "s.results" / "journal.jsonl", made.close)
@@ -150,6 +152,7 @@ def test_a_lost_cluster_keeps_finished_runs(folder: Path, capsys: pytest.Capture
     assert 5 <= done[0] < 60 and len(unmeasured(folder / "s.results" / "results.csv")) > 5
 
 
+@pytest.mark.real
 def test_a_silent_scheduler_is_an_error(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

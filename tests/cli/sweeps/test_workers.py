@@ -13,6 +13,8 @@ from pilotfish.cli.sweeps.tasks import Failure, SweepTask, TraceFile
 from pilotfish.cli.sweeps.workers import Processes, _Unassigned
 from pilotfish.simulate.replay.select import Select
 
+pytestmark = pytest.mark.real
+
 #: What the processes are asked; they find it as a module, as they find our own.
 DEEDS = '''
 import os, signal

@@ -92,6 +92,7 @@ def test_every_job_is_there_once_or_none_is(
 LATE = st.integers(1, 300).map("late:{}".format)
 
 
+@pytest.mark.real
 @settings(max_examples=60, deadline=None)
 @example({1: "late:11", 3: "refused"}, Random(0))  # the first job comes when its submission has been taken back
 @given(st.dictionaries(st.integers(1, 10), FAULTS | LATE, max_size=6), st.randoms(use_true_random=False))

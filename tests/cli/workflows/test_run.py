@@ -33,6 +33,7 @@ def write(path: Path, *jobs: str) -> str:
 SHORT = "profile: {service_demand: 0.02}"
 
 
+@pytest.mark.real
 def test_a_workflow_runs_and_is_compared_with_its_forecast(tmp_path, capsys):
     flow = write(
         tmp_path / "dag.yaml",
@@ -54,6 +55,7 @@ def test_a_workflow_runs_and_is_compared_with_its_forecast(tmp_path, capsys):
     assert said.err.count("  start  ") == said.err.count("  end    ") == 3
 
 
+@pytest.mark.real
 def test_a_failed_job_fails_the_run_and_its_dependants_never_start(tmp_path, capsys):
     flow = write(
         tmp_path / "dag.yaml",
@@ -77,6 +79,7 @@ def test_a_picture_of_an_unknown_form_is_refused_before_anything_runs(tmp_path, 
     assert "--plot" in (said := capsys.readouterr().err) and ".html" in said and not (tmp_path / "ran").exists()
 
 
+@pytest.mark.real
 def test_a_job_without_a_profile_has_one_afterwards(tmp_path, capsys):
     busy = "one: {command: \"exec python3 -c 'sum(range(4000000))'\"}"
     flow = write(tmp_path / "dag.yaml", busy)
@@ -89,6 +92,7 @@ def test_a_job_without_a_profile_has_one_afterwards(tmp_path, capsys):
     assert json.loads(second.out)["plan"]["makespan"] < json.loads(first.out)["plan"]["makespan"] / 2
 
 
+@pytest.mark.real
 def test_a_sequence_of_programs_is_learned_as_one_thread(tmp_path, capsys):
     busy = f"{sys.executable} -ISc 'sum(range(4000000))'"
     flow = write(tmp_path / "dag.yaml", f'one: {{command: "{busy}; {busy}; {busy}"}}')
@@ -100,6 +104,7 @@ def test_a_sequence_of_programs_is_learned_as_one_thread(tmp_path, capsys):
     assert mine.get("threads", 1) == 1 and mine["service_demand"] <= 1.05 * job["run_time"]
 
 
+@pytest.mark.real
 def test_only_the_latest_runs_are_kept(tmp_path, capsys, monkeypatch):
     from pilotfish.cli.workflows import run as command
 
@@ -145,6 +150,7 @@ def test_a_bad_node_list_is_one_line(tmp_path, capsys):
     assert "cpus" in capsys.readouterr().err
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_ends_the_running_jobs_and_reports(number, code, tmp_path):
     flow = write(
@@ -163,6 +169,7 @@ def test_a_signal_ends_the_running_jobs_and_reports(number, code, tmp_path):
     assert "0 of 2 completed, 2 cancelled" in out and not (tmp_path / "ran").exists()
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(("command", "code"), [("touch ran", 0), ("touch ran; exit 3", 1)])
 def test_a_reader_who_goes_away_stops_nothing(command, code, tmp_path):
     flow = write(tmp_path / "dag.yaml", f"one: {{command: '{command}', {SHORT}}}")
@@ -180,6 +187,7 @@ def test_the_help_says_what_a_signal_does_to_the_exit_code(capsys):
     assert "130 after Ctrl-C, 143 after TERM" in " ".join(capsys.readouterr().out.split())
 
 
+@pytest.mark.real
 def test_metrics_are_served_while_it_runs(tmp_path, capsys):
     probe = (
         "import urllib.request, pathlib; "

@@ -113,7 +113,7 @@ class World:
 
 
 @pytest.fixture
-def world(tmp_path):
+def world(real, tmp_path):
     made = []
 
     def make(line):

@@ -74,7 +74,7 @@ def component(program: str | Path, socket: Path, *more: str | Path) -> Iterator[
 
 
 @pytest.fixture
-def decided(bench: Any, tmp_path: Path) -> Iterator[Callable[..., Any]]:
+def decided(real: None, bench: Any, tmp_path: Path) -> Iterator[Callable[..., Any]]:
     """A function that lets a component decide in the bench."""
     with ExitStack() as stack:
 

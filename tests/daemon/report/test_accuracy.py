@@ -309,6 +309,7 @@ def test_a_journal_without_forecasts_is_reported(bench, capsys, tmp_path):
     ElementTree.parse(tmp_path / "a.svg")
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(
     ("argv", "code", "said"),
     [

@@ -59,6 +59,7 @@ def test_calibrations_of_a_busy_node_do_not_count(tmp_path: Path, watched: Calib
     assert shown(watched)[:2] == ['age_seconds{node="n1"} 3600.0', 'changed_constants{node="n1"} 0.0']
 
 
+@pytest.mark.real
 def test_a_thread_reads_until_it_is_closed(tmp_path: Path, watched: Calibrations) -> None:
     save_record(tmp_path, BARE, "n1")
     watched.watch()

@@ -51,7 +51,7 @@ NAMES = [
 
 
 @pytest.fixture
-def served(bench, monkeypatch):
+def served(real, bench, monkeypatch):
     monkeypatch.setattr(exporter, "MADE_EVERY_S", 0.0)
     clock = Clock(100.0)
     health = Health(10.0, clock)
@@ -245,6 +245,7 @@ def test_a_run_time_that_was_assumed_is_compared_with_nothing(bench, kit):
         assert bench.value(name, **labels) == 0, name
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("address", ["127.0.0.1", "203.0.113.77", "not an address"])
 def test_a_port_that_cannot_be_used_is_one_clear_error(address):
     with socket.socket() as taken:
@@ -264,6 +265,7 @@ def small(monkeypatch):
     made.close()
 
 
+@pytest.mark.real
 def test_the_oldest_connection_gives_way(small, capfd):
     made, url = small
     with ExitStack() as silent:
@@ -275,6 +277,7 @@ def test_the_oldest_connection_gives_way(small, capfd):
     assert capfd.readouterr() == ("", "")
 
 
+@pytest.mark.real
 def test_clients_that_drip_shut_nobody_out(small):
     made, url = small
     stop, sent = threading.Event(), Counter()
@@ -302,6 +305,7 @@ def test_clients_that_drip_shut_nobody_out(small):
             thread.join()
 
 
+@pytest.mark.real
 def test_a_request_has_a_deadline_however_slowly_it_comes(small, monkeypatch):
     monkeypatch.setattr(exporter, "REQUEST_S", 0.2)
     with socket.create_connection(("127.0.0.1", small[0].port)) as client, pytest.raises(OSError):
@@ -311,6 +315,7 @@ def test_a_request_has_a_deadline_however_slowly_it_comes(small, monkeypatch):
     eventually_answers(small[1])
 
 
+@pytest.mark.real
 def test_nobody_has_to_take_an_answer(small, monkeypatch):
     """A client that asks and never reads is closed as well."""
     monkeypatch.setattr(exporter, "REQUEST_S", 0.2)
@@ -342,6 +347,7 @@ def test_every_request_is_counted_under_the_name_of_its_method(name):
     assert metrics.registry.get_sample_value("pilotfish_adapter_requests_total", labels) == 1.0
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(
     "head", [b"GET /healthz HTTP/1.1\r\n" + b"A: b\r\n" * 90 + b"B: " + b"x" * 60_000, b"x" * 10**6]
 )

@@ -27,7 +27,7 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def open_path() -> Iterator[Path]:
+def open_path(real: None) -> Iterator[Path]:
     """A path in a folder that everyone may enter; each run of pytest closes those of pytest to others."""
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o755)
@@ -40,7 +40,7 @@ def clock() -> list[float]:
 
 
 @pytest.fixture
-def events(path: Path, clock: list[float]) -> Iterator[EventSocket]:
+def events(real: None, path: Path, clock: list[float]) -> Iterator[EventSocket]:
     with closing(EventSocket(path, [], lambda: clock[0])) as found:
         yield found
 

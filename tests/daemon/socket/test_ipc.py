@@ -53,7 +53,7 @@ def serving(path, handler=lambda request, peer: {"ok": True, "echo": request, "u
 
 
 @pytest.fixture(scope="module")
-def endpoint(tmp_path_factory):
+def endpoint(real, tmp_path_factory):
     with serving(tmp_path_factory.mktemp("wire") / "s.sock") as found:
         yield found
 
@@ -106,6 +106,7 @@ def test_curl_and_python_talk_to_it(endpoint):
     assert answer.status == 200 and json.load(answer)["echo"] == {"do": "explain", "job": "a/b"}
 
 
+@pytest.mark.real
 def test_a_refusal_is_an_error_with_the_daemons_text(tmp_path):
     with (
         serving(tmp_path / "s", lambda request, peer: ipc.refusal("not today", 403)) as endpoint,
@@ -160,6 +161,7 @@ def test_a_client_that_leaves_before_its_answer_does_no_harm(endpoint):
     assert ask(endpoint, "status")["ok"]
 
 
+@pytest.mark.real
 def test_two_thousand_connections_leave_the_daemon_as_it_was(tmp_path):
     """More than a process may have file descriptors; the rest of the users are served, and all others afterwards."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -209,6 +211,7 @@ def test_large_bodies_of_one_user_are_bounded_together(endpoint):
         assert ask(endpoint, "status")["ok"]
 
 
+@pytest.mark.real
 def test_a_client_that_drips_has_a_deadline(tmp_path, monkeypatch):
     monkeypatch.setattr(socket_server, "DEADLINE_S", 0.3)
     with serving(tmp_path / "s") as endpoint, connected(endpoint) as slow:
@@ -222,6 +225,7 @@ def test_a_client_that_drips_has_a_deadline(tmp_path, monkeypatch):
         assert ask(endpoint, "status")["ok"]
 
 
+@pytest.mark.real
 def test_a_client_that_reads_no_answer_has_a_deadline(tmp_path, monkeypatch):
     monkeypatch.setattr(socket_server, "DEADLINE_S", 0.3)
     long = {"ok": True, "text": "x" * 2**22}
@@ -230,6 +234,7 @@ def test_a_client_that_reads_no_answer_has_a_deadline(tmp_path, monkeypatch):
         assert len(ask(endpoint, "status", timeout_s=60.0)["text"]) == 2**22  # once the only place is free
 
 
+@pytest.mark.real
 def test_a_busy_daemon_does_not_blame_its_clients(tmp_path, monkeypatch):
     monkeypatch.setattr(socket_server, "DEADLINE_S", 1.0)
     server = Server(f"{tmp_path}/s", lambda *_: {"ok": True})
@@ -249,6 +254,7 @@ def test_too_large_a_request_is_not_sent(endpoint, monkeypatch):
         ask(endpoint, "submit", workflow="x" * 2000)
 
 
+@pytest.mark.real
 def test_only_the_owner_may_connect_and_the_file_is_removed_at_the_end(tmp_path):
     path = tmp_path / "folder" / "s.sock"
     with serving(path):
@@ -258,6 +264,7 @@ def test_only_the_owner_may_connect_and_the_file_is_removed_at_the_end(tmp_path)
         assert stat.S_IMODE(path.stat().st_mode) == 0o660
 
 
+@pytest.mark.real
 def test_what_is_at_the_path_at_the_end_stays_if_it_is_not_the_socket(tmp_path):
     server = Server(f"{tmp_path}/s", lambda *_: {})
     (tmp_path / "s").unlink()
@@ -266,12 +273,14 @@ def test_what_is_at_the_path_at_the_end_stays_if_it_is_not_the_socket(tmp_path):
     assert (tmp_path / "s").read_text() == "precious"
 
 
+@pytest.mark.real
 def test_no_daemon_is_one_clear_line(tmp_path):
     with pytest.raises(NoDaemonError, match=r"no pilotfish daemon listens at .*nothing\.sock") as caught:
         ask(f"{tmp_path}/nothing.sock", "status")
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.real
 def test_a_stale_socket_file_is_replaced(tmp_path):
     path = tmp_path / "s.sock"
     stale = socket.socket(socket.AF_UNIX)
@@ -283,6 +292,7 @@ def test_a_stale_socket_file_is_replaced(tmp_path):
         assert ask(endpoint, "status")["ok"]
 
 
+@pytest.mark.real
 def test_a_daemon_that_does_not_answer_is_an_error_after_the_timeout(tmp_path):
     server = Server(f"{tmp_path}/s", lambda *_: {"ok": True})
     with pytest.raises(NoDaemonError, match=r"did not answer within 0\.1 s"):
@@ -290,6 +300,7 @@ def test_a_daemon_that_does_not_answer_is_an_error_after_the_timeout(tmp_path):
     server.close()
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("answer", [b"", b"HTTP/1.1 200 OK\r\n\r\n[]", b"SSH-2.0\r\n\r\nx"])
 def test_a_stranger_that_listens_is_one_error(tmp_path, answer):
     with socket.socket(socket.AF_UNIX) as stranger:
@@ -316,6 +327,7 @@ def test_nothing_is_sent_to_a_daemon_of_a_stranger(endpoint):
     assert heard == [os.getuid()]
 
 
+@pytest.mark.real
 def test_a_full_backlog_blocks_no_client_for_ever(tmp_path):
     path = tmp_path / "s"
     with socket.socket(socket.AF_UNIX) as stopped, ExitStack() as clients:
@@ -332,6 +344,7 @@ def test_a_full_backlog_blocks_no_client_for_ever(tmp_path):
             Server(str(path), lambda *_: {})
 
 
+@pytest.mark.real
 def test_slow_answers_to_a_flood_leave_time_for_other_work(tmp_path):
     def slow(request, peer):
         time.sleep(0.06)
@@ -346,6 +359,7 @@ def test_slow_answers_to_a_flood_leave_time_for_other_work(tmp_path):
     server.close()
 
 
+@pytest.mark.real
 def test_a_flood_is_answered_in_portions(tmp_path):
     server = Server(f"{tmp_path}/s", lambda *_: {"ok": True}, connections=128)
     with ExitStack() as clients:
@@ -378,6 +392,7 @@ def test_a_request_that_arrives_passes_those_of_a_user_who_has_needed_more_time(
     assert order == [1, 1, 1, 2] + [1] * 7
 
 
+@pytest.mark.real
 def test_a_question_about_the_cluster_can_wait_for_a_cycle_and_no_other_request_asks_for_one(tmp_path):
     server = Server(f"{tmp_path}/s", lambda *_: {"ok": True})
     with ExitStack() as clients:
@@ -401,6 +416,7 @@ AS_ANOTHER = (
 )
 
 
+@pytest.mark.real
 def test_another_user_is_known_and_has_connections_of_their_own():
     if os.geteuid() != 0:
         pytest.skip("another user was NOT tried: only root can become one")
@@ -414,6 +430,7 @@ def test_another_user_is_known_and_has_connections_of_their_own():
                 assert '"uid":54321' in done.stdout, done.stderr
 
 
+@pytest.mark.real
 def test_a_second_server_is_refused_and_the_first_goes_on(tmp_path):
     with serving(tmp_path / "s") as endpoint:
         with pytest.raises(ConfigError, match="another daemon listens"):
@@ -430,6 +447,7 @@ def test_invalid_endpoints(endpoint, says):
         socket_path(endpoint)
 
 
+@pytest.mark.real
 def test_an_unknown_group_or_folder_is_a_config_error(tmp_path):
     with pytest.raises(ConfigError, match="no group 'no-such-group'"):
         Server(f"{tmp_path}/s", lambda *_: {}, group="no-such-group")
@@ -438,6 +456,7 @@ def test_an_unknown_group_or_folder_is_a_config_error(tmp_path):
         Server(f"{tmp_path}/file/s", lambda *_: {})
 
 
+@pytest.mark.real
 def test_a_barred_user_is_refused_before_the_request_is_read(tmp_path):
     answered = []
     with serving(tmp_path / "s", lambda request, peer: answered.append(request), bars=lambda peer: "no name") as path:
@@ -447,6 +466,7 @@ def test_a_barred_user_is_refused_before_the_request_is_read(tmp_path):
     assert not answered
 
 
+@pytest.mark.real
 def test_a_request_that_has_to_wait_holds_up_no_other(tmp_path):
     server = Server(f"{tmp_path}/s", lambda request, peer: {"ok": True, "did": request["do"]})
     with ExitStack() as clients:

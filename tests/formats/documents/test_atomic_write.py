@@ -31,6 +31,7 @@ def test_gz_names_are_compressed_to_the_same_bytes_each_time(tmp_path: Path) -> 
     assert first == second and gzip.decompress(first) == b"text\n" * 99
 
 
+@pytest.mark.real
 def test_a_link_stays_a_link_and_a_pipe_a_pipe(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("target")
     write_whole(tmp_path / "link", "here")

@@ -66,6 +66,7 @@ except ConfigError as error:
 """
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("name", ["a.swf.gz", "a.json.gz", "w.yaml.gz", "w.xml.gz"])
 def test_one_mebibyte_needs_little_memory_in_every_format(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
@@ -76,6 +77,7 @@ def test_one_mebibyte_needs_little_memory_in_every_format(tmp_path: Path, name: 
     assert str(path) in error and int(grown) < 400 * 1024, ran.stdout
 
 
+@pytest.mark.real
 def test_a_json_of_many_values_is_refused_before_it_is_read(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     path.write_text("[" + "{}," * 20_000_000 + "{}]")

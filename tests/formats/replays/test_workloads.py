@@ -56,6 +56,7 @@ def test_damaged_and_missing_files(tmp_path: Path) -> None:
         read_workload(tmp_path / "nowhere")
 
 
+@pytest.mark.real
 def test_a_pipe_is_read_once(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     writer = threading.Thread(target=lambda: (tmp_path / "pipe").write_text(SWF))

@@ -29,6 +29,7 @@ def started(words, variables):
         return False
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("letter", ["x", "é"])
 @pytest.mark.parametrize("over", [0, 1])
 def test_a_word_and_a_variable_are_refused_where_execve_refuses_them(letter, over):
@@ -47,6 +48,7 @@ def test_the_error_names_sizes_and_no_value():
     assert "'TOKEN' has 180,006 bytes" in says and "s3cret" not in says
 
 
+@pytest.mark.real
 def test_a_whole_command_is_refused_where_execve_refuses_it_under_the_usual_limit():
     half = tuple("x" * 100_000 for _ in range(LARGEST_COMMAND // 100_009 // 2))
     assert not problem(command=half)

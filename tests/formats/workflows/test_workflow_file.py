@@ -168,6 +168,7 @@ def test_an_impossible_graph_is_refused_on_reading(after, words):
         parse_workflow({"schema": "pilotfish/workflow/v1", "jobs": jobs}, "f")
 
 
+@pytest.mark.real
 def test_a_sound_graph_is_read_without_a_graph_library(tmp_path):
     path = tmp_path / "w.yaml"
     path.write_text("schema: pilotfish/workflow/v1\njobs: {a: {command: x}, b: {command: y, after: a}}")

@@ -59,6 +59,7 @@ def test_a_failed_thread_does_not_block_the_others() -> None:
         load_generators.side_by_side([CPUS[0], CPUS[-1]], prepare, 0.001, 1)
 
 
+@pytest.mark.real
 def test_an_interrupt_does_not_wait_for_the_end() -> None:
     threads = threading.active_count()
     timer = threading.Timer(0.2, signal.pthread_kill, (threading.main_thread().ident, signal.SIGINT))
@@ -83,6 +84,7 @@ def test_a_curve_has_few_points_with_one_thread_and_all(cpus: int) -> None:
     assert points[0] == 1 and points[-1] == cpus and points == sorted(set(points)) and len(points) <= MOST_POINTS
 
 
+@pytest.mark.real
 def test_jobs_on_one_core_share_it_and_are_killed_afterwards() -> None:
     found = shares(CPUS[-1], 0.05, 2)
     assert len(found) == 2 and all(0.0 < share < 1.0 for share in found)
@@ -118,6 +120,7 @@ def test_every_fourth_unbound_thread_streams_remote_memory(monkeypatch: pytest.M
     assert measuring._unbound(replace(bench, node=alone), fit_curve([1, 2], [1e9, 1e9]), bound) is None
 
 
+@pytest.mark.real
 def test_waits_of_sleeping_jobs_are_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cpu_sharing, "JOB_MIXES", cpu_sharing.JOB_MIXES[3:6])
     monkeypatch.setattr(cpu_sharing, "ALONE", 1e9)

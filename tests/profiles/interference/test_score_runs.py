@@ -35,6 +35,7 @@ def on_core(pid):
         return int(file.read().split()[0]) * 1e-9
 
 
+@pytest.mark.real
 def test_a_streamer_moves_and_keeps_its_pressure():
     with Streamer(CPUS[-1], 0.25, SIZE) as streamer:
         assert streamer.rate_over(0.1) > 1e6
@@ -46,6 +47,7 @@ def test_a_streamer_moves_and_keeps_its_pressure():
     assert pid not in children(os.getpid())
 
 
+@pytest.mark.real
 def test_a_streamer_ends_with_its_parent():
     code = (
         "import os\nfrom pilotfish.profiles.interference.score_runs import Streamer\n"
@@ -58,6 +60,7 @@ def test_a_streamer_ends_with_its_parent():
     assert not os.path.exists(f"/proc/{int(said.stdout)}")
 
 
+@pytest.mark.real
 def test_an_ended_streamer_is_one_error():
     with Streamer(CPUS[-1], 1.0, SIZE) as streamer:
         streamer._process.kill()
@@ -71,6 +74,7 @@ def test_buffers_are_larger_than_a_cache_and_much_smaller_than_memory(monkeypatc
     assert 1 << 20 <= buffer_size() <= score_runs.LARGEST
 
 
+@pytest.mark.real
 def test_scores_of_a_program_that_only_computes():
     scores = co_run("burn", BURN, rounds=2)
     assert [level.pressure for level in scores.levels] == list(score_runs.PRESSURES)
@@ -79,6 +83,7 @@ def test_scores_of_a_program_that_only_computes():
     assert all(level.rate > 0 and level.slowed > 0 for level in scores.levels)
 
 
+@pytest.mark.real
 def test_a_program_that_fails_or_is_too_short_has_no_scores():
     with pytest.raises(CoRunError, match="exit code 3") as caught:
         co_run("x", ["/bin/sh", "-c", "exit 3"], rounds=1)
@@ -87,6 +92,7 @@ def test_a_program_that_fails_or_is_too_short_has_no_scores():
         co_run("x", ["/bin/true"], rounds=1)
 
 
+@pytest.mark.real
 def test_the_command_prints_node_type_keys_and_stores_the_scores(capfd, tmp_path):
     assert main(["profile", "corun", "--name", "burn", "--rounds", "1", "--node-type", "here", "--", *BURN]) == 0
     said = capfd.readouterr()
@@ -98,6 +104,7 @@ def test_the_command_prints_node_type_keys_and_stores_the_scores(capfd, tmp_path
     assert (kept.rounds, kept.node_type) == (1, "here") and kept.date.startswith("20")
 
 
+@pytest.mark.real
 def test_the_command_in_json_leaves_stdout_alone(capfd):
     loud = ["/bin/sh", "-c", f"echo loud; exec {sys.executable} -IS -c 'sum(range(20000000))'"]
     assert main(["profile", "corun", "--rounds", "1", "--json", "--", *loud]) == 0
@@ -107,6 +114,7 @@ def test_the_command_in_json_leaves_stdout_alone(capfd):
     assert "loud" in said.err
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(
     ("argv", "code", "word"),
     [

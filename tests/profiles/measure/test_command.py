@@ -24,6 +24,7 @@ def python(code):
     return [*PYTHON, BURN + code]
 
 
+@pytest.mark.real
 def test_service_demand_of_a_known_program():
     code, found = measure(python("burn(0.8)"))
     assert code == found.exit_code == 0
@@ -34,6 +35,7 @@ def test_service_demand_of_a_known_program():
     assert found.method == "schedstat"
 
 
+@pytest.mark.real
 def test_utilisation_of_a_duty_cycle():
     """Seldom more than the 0.4 that it is; less where a busy machine lets it sleep longer."""
     cycle = "for i in range(1, 41):\n    burn(i * 0.012)\n    time.sleep(0.018)"
@@ -42,6 +44,7 @@ def test_utilisation_of_a_duty_cycle():
     assert 0.1 < found.groups[0].utilisation < 0.5
 
 
+@pytest.mark.real
 def test_isolated_time_is_recovered_next_to_other_load():
     cpu = min(os.sched_getaffinity(0))
     pin = f"import os; os.sched_setaffinity(0, {{{cpu}}})\n"
@@ -57,6 +60,7 @@ def test_isolated_time_is_recovered_next_to_other_load():
     assert "next to other load" in found.to_profile("x").provenance.note
 
 
+@pytest.mark.real
 def test_threads_are_counted_and_none_of_their_time_is_lost():
     code = (
         HASH + "import threading\ntogether = threading.Barrier(3)\n"
@@ -68,6 +72,7 @@ def test_threads_are_counted_and_none_of_their_time_is_lost():
     assert sum(g.count * g.demand for g in found.groups) == pytest.approx(found.cpu_s, rel=0.01)
 
 
+@pytest.mark.real
 def test_forked_children_are_threads_of_the_job():
     _, found = measure(python("import os\nif os.fork():\n    os.wait()\nelse:\n    burn(0.6)\n    os._exit(0)"))
     assert found.threads == 1
@@ -75,6 +80,7 @@ def test_forked_children_are_threads_of_the_job():
     assert sum(g.count * g.demand for g in found.groups) == pytest.approx(found.cpu_s, rel=0.01)
 
 
+@pytest.mark.real
 def test_successive_processes_are_one_thread():
     line = f"for i in 1 2 3 4 5; do {sys.executable} -IS -c 'sum(range(2000000))'; done"
     _, found = measure(["/bin/sh", "-c", line])
@@ -82,6 +88,7 @@ def test_successive_processes_are_one_thread():
     assert found.groups[0].demand == pytest.approx(found.cpu_s, rel=0.01)
 
 
+@pytest.mark.real
 def test_orphans_are_counted_and_do_not_outlive_the_job(tmp_path):
     pid_file = tmp_path / "pid"
     note = f'import os\nwhile os.times().user < 0.1: pass\nopen("{pid_file}", "w").write(str(os.getpid()))'
@@ -94,6 +101,7 @@ def test_orphans_are_counted_and_do_not_outlive_the_job(tmp_path):
         os.kill(int(pid_file.read_text()), 0)
 
 
+@pytest.mark.real
 def test_early_orphans_belong_to_the_job(monkeypatch, tmp_path):
     """Children that we had before the job began are not the job's."""
     real, pid_file = observer.JobObserver.__init__, tmp_path / "pid"
@@ -113,6 +121,7 @@ def test_early_orphans_belong_to_the_job(monkeypatch, tmp_path):
         os.kill(int(pid_file.read_text()), 0)
 
 
+@pytest.mark.real
 def test_a_program_shorter_than_an_interval():
     code, found = measure(["/bin/true"])
     assert code == 0
@@ -121,17 +130,20 @@ def test_a_program_shorter_than_an_interval():
     assert 0 < found.isolated_s <= found.wall_s * 1.001
 
 
+@pytest.mark.real
 def test_a_sleeping_program_keeps_its_length():
     _, found = measure(["/bin/sleep", "0.3"])
     assert 0.15 < found.isolated_s <= found.wall_s * 1.001  # 0.3 less what a busy machine lets it wait
     assert found.groups[0].utilisation < 0.2
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(("command", "code"), [("exit 7", 7), ("kill -9 $$", 137)])
 def test_exit_codes_are_the_shells(command, code):
     assert measure(["/bin/sh", "-c", command])[0] == code
 
 
+@pytest.mark.real
 def test_memory_and_storage(tmp_path):
     path = tmp_path / "file"
     write = f"f = open('{path}', 'wb')\nf.write(data[:4_000_000])\nf.flush()\n"
@@ -141,12 +153,14 @@ def test_memory_and_storage(tmp_path):
     assert found.to_profile("x").memory == found.memory_bytes
 
 
+@pytest.mark.real
 def test_environment_and_directory(tmp_path):
     line = 'test "$WORD" = fish && test "$PWD" = "$PLACE"'
     code, _ = measure(["/bin/sh", "-c", line], env={"WORD": "fish", "PLACE": str(tmp_path)}, cwd=tmp_path)
     assert code == 0
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(
     ("argv", "code"), [(["no-such-command-here"], 127), ([""], 127), ([], 127), (["/etc/passwd"], 126), (["/"], 126)]
 )
@@ -156,6 +170,7 @@ def test_commands_that_cannot_be_started(argv, code):
     assert caught.value.exit_code == code
 
 
+@pytest.mark.real
 def test_a_directory_that_is_not_there(tmp_path):
     with pytest.raises(CommandError, match="not a directory"):
         measure(["/bin/true"], cwd=tmp_path / "nowhere")
@@ -166,12 +181,14 @@ def test_cpus_that_are_not_ours():
         measure(["/bin/true"], cpus=[99_999])
 
 
+@pytest.mark.real
 def test_the_affinity_of_the_caller_stays():
     before = os.sched_getaffinity(0)
     measure(["/bin/true"], cpus=[min(before)])
     assert os.sched_getaffinity(0) == before
 
 
+@pytest.mark.real
 def test_signals_are_forwarded():
     code = "from pilotfish.profiles.measure.command import measure; print(measure(['/bin/sleep', '20'])[0])"
     process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
@@ -187,6 +204,7 @@ def _children(pid):
     return "sleep" in found.stdout
 
 
+@pytest.mark.real
 def test_psutil_where_there_is_no_schedstat(monkeypatch):
     monkeypatch.setattr(observer, "thread_times", PsutilTimes)
     _, found = measure(python("burn(0.4)"))

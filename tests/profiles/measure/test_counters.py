@@ -144,6 +144,7 @@ def perf(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.real
 def test_a_counted_command_keeps_its_exit_code(perf, monkeypatch):
     monkeypatch.setattr("pilotfish.profiles.measure.command.Counters", lambda: Counters(perf))
     code, run = measure(["/bin/sh", "-c", "sleep 0.2; exit 3"], counters=True)
@@ -151,6 +152,7 @@ def test_a_counted_command_keeps_its_exit_code(perf, monkeypatch):
     assert measure(["/bin/true"])[1].ipc is None
 
 
+@pytest.mark.real
 def test_counting_ends_if_observing_fails(perf, monkeypatch):
     def fail(*_, **__):
         raise RuntimeError("we were wrong")

@@ -36,7 +36,7 @@ def machine(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def job():
+def job(real: None):
     process = subprocess.Popen(["/bin/sleep", "1000"], start_new_session=True)
     yield process.pid
     process.kill()
@@ -49,7 +49,7 @@ def clock():
 
 
 @pytest.fixture
-def alongside(machine, clock):
+def alongside(real, machine, clock):
     made = NeighbourCounters(root=machine, clock=clock)
     yield made
     made.close()
@@ -112,6 +112,7 @@ def test_an_unavailable_counter_says_why(machine):
     assert "powercap" not in alongside.missing
 
 
+@pytest.mark.real
 def test_perf_and_likwid_are_not_used_at_once(machine):
     tool = machine / "likwid-perfctr"
     tool.write_text("#!/bin/sh\necho MEM\n")
@@ -121,6 +122,7 @@ def test_perf_and_likwid_are_not_used_at_once(machine):
     assert available_counters(machine, ["likwid"])[0] == ["likwid"]
 
 
+@pytest.mark.real
 def test_our_own_counting_commands_are_ignored(tmp_path):
     """A command that we started is ignored; one of another process is not."""
     tool = shutil.copy("/bin/sleep", tmp_path / "perf")

@@ -30,6 +30,7 @@ def test_expensive_samples_are_taken_less_often(monkeypatch):
     assert first > 300.0 and watched.pause_s > first + 300.0
 
 
+@pytest.mark.real
 def test_a_job_started_by_another_process():
     job = subprocess.Popen(["/bin/sh", "-c", "while :; do :; done"], start_new_session=True)
     try:
@@ -50,6 +51,7 @@ def test_a_job_started_by_another_process():
     assert again == found
 
 
+@pytest.mark.real
 def test_memory_of_a_job_without_samples_is_unknown():
     job = subprocess.Popen(["/bin/sleep", "1000"], start_new_session=True)
     try:
@@ -64,6 +66,7 @@ def test_memory_of_a_job_without_samples_is_unknown():
         job.wait()
 
 
+@pytest.mark.real
 def test_the_tree_is_the_job_and_nothing_else():
     job = subprocess.Popen(["/bin/sh", "-c", "sleep 60 & sleep 60 & wait"], start_new_session=True)
     other = subprocess.Popen(["/bin/sleep", "60"])
@@ -85,6 +88,7 @@ def test_the_tree_is_the_job_and_nothing_else():
         other.wait()
 
 
+@pytest.mark.real
 def test_an_ended_process_is_no_error():
     job = subprocess.Popen(["/bin/true"], start_new_session=True)
     job.wait()
@@ -93,6 +97,7 @@ def test_an_ended_process_is_no_error():
     assert watched.finish(wall_s=0.5).threads == 1
 
 
+@pytest.mark.real
 def test_a_process_listed_late_is_found_at_the_next_refresh(monkeypatch):
     """The pid is assigned before the process appears in /proc, on a busy machine more than one refresh before."""
     listing, hidden = tree._listing, set()
@@ -113,6 +118,7 @@ def test_a_process_listed_late_is_found_at_the_next_refresh(monkeypatch):
             os.killpg(job.pid, 9)
 
 
+@pytest.mark.real
 def test_time_of_unreaped_children_is_counted():
     """Their parent ignores SIGCHLD: wait4(2) knows nothing of them, their threads have been seen."""
     code = (

@@ -91,6 +91,7 @@ def test_garbage_never_raises(cut, rubbish):
     assert (found.moved_bytes is None) == bool(found.problem)
 
 
+@pytest.mark.real
 def test_the_command_counts_until_stop(tmp_path, monkeypatch):
     """A substitute for likwid-perfctr: it has group MEM, runs its command, and then prints."""
     (tmp_path / "out.csv").write_text(FIVE)
@@ -113,6 +114,7 @@ def test_the_command_counts_until_stop(tmp_path, monkeypatch):
     assert (tmp_path / "asked").read_text() == "-O -g MEM -c 0-3,8 cat\n"
 
 
+@pytest.mark.real
 def test_an_unavailable_probe_says_why(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     assert "no likwid-perfctr command" in Likwid().available()

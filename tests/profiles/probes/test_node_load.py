@@ -13,6 +13,7 @@ from pilotfish.profiles.probes.node_load import OtherLoad, cpu_times
 BURN = "import time\nwhile time.process_time() < 1: pass"
 
 
+@pytest.mark.real
 @pytest.mark.skipif(not cpu_times(), reason="there is no /proc/stat here: nothing was tested")
 def test_our_jobs_are_not_other_load():
     others = OtherLoad(os.sched_getaffinity(0))

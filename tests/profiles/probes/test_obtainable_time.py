@@ -39,6 +39,7 @@ def others(number: int, *prefix: str) -> Iterator[None]:
 pytestmark = pytest.mark.xdist_group("machine")
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("number", [1, 3])
 def test_a_busy_cpu_is_shared_with_those_that_compute(number: int) -> None:
     with others(number):
@@ -47,6 +48,7 @@ def test_a_busy_cpu_is_shared_with_those_that_compute(number: int) -> None:
         assert obtainable({CPU: 1.0})[CPU] < 1.2 / (number + 1) + 0.1
 
 
+@pytest.mark.real
 def test_nice_processes_leave_more_than_others() -> None:
     left = dict[tuple[str, ...], list[float]]()
     for prefix in 5 * [("nice", "-n", "15"), ()]:  # in turns, as the machine may do other things meanwhile

@@ -47,6 +47,7 @@ def process(root, pid, name, target=""):
         (root / f"proc/{pid}/fd/3").symlink_to(target)
 
 
+@pytest.mark.real
 def test_it_counts_the_tree(machine):
     probe, tree = Perf(machine), ProcessTree(77)
     assert probe.available() is None
@@ -57,6 +58,7 @@ def test_it_counts_the_tree(machine):
     assert "-p 77 -- cat" in (machine / "asked").read_text()
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(
     ("ours", "theirs", "asked"),
     [
@@ -79,6 +81,7 @@ def test_a_job_with_its_own_control_group_is_counted_by_it(machine, ours, theirs
     assert asked in (machine / "asked").read_text()
 
 
+@pytest.mark.real
 def test_without_node_permission_processes_are_counted(machine):
     for pid, text in (("self", "0::/us\n"), ("77", "0::/us/job-1\n")):
         (machine / f"proc/{pid}").mkdir()
@@ -89,6 +92,7 @@ def test_without_node_permission_processes_are_counted(machine):
     assert "-p 77 --" in (machine / "asked").read_text()
 
 
+@pytest.mark.real
 def test_perf_steps_back_when_the_job_uses_counters(machine):
     probe, tree = Perf(machine), ProcessTree(77)
     probe.start(tree, 0.0)
@@ -99,6 +103,7 @@ def test_perf_steps_back_when_the_job_uses_counters(machine):
     assert probe.stop().problem == "stepped back: python3 (process 78) uses the counters"
 
 
+@pytest.mark.real
 def test_other_users_of_the_counters_are_found(machine):
     process(machine, 50, "sleep", "/dev/null")
     assert counter_user(root=machine) is None
@@ -125,6 +130,7 @@ def test_permission_to_count(machine):
         assert (Perf(machine).available() is None) == allowed
 
 
+@pytest.mark.real
 def test_the_cost_includes_the_command(machine):
     found = examine(ProbeEntry("perf", "job", "counts", lambda: Perf(machine)))
     assert found.missing is None and found.begin_s > 0
@@ -143,11 +149,13 @@ def test_an_unavailable_probe_says_why(machine, monkeypatch):
     assert "no perf command" in MemoryControllers(machine).available()
 
 
+@pytest.mark.real
 def test_a_hanging_command_is_killed(monkeypatch, tmp_path):
     monkeypatch.setattr("pilotfish.profiles.probes.external_counter.PATIENCE_S", 0.1)
     assert ExternalCounter(["/bin/sh", "-c", "echo counts; exec sleep 30"], ProcessTree(1)).finish() == "counts\n"
 
 
+@pytest.mark.real
 def test_the_command_ends_when_we_are_killed(tmp_path):
     """The kernel closes the pipe of a killed process."""
     program = (
@@ -163,6 +171,7 @@ def test_the_command_ends_when_we_are_killed(tmp_path):
     assert (tmp_path / "ended").exists()
 
 
+@pytest.mark.real
 def test_the_command_is_not_part_of_the_job(tmp_path):
     tree = ProcessTree(os.getpid() + 10**6, reaper=os.getpid())
     attached = ExternalCounter(["/usr/bin/env"], tree)

@@ -78,6 +78,7 @@ def test_oar_accounting_is_listed_but_not_read(commands) -> None:
     assert rjms_accounting.oar().available() == "pilotfish does not read OAR's accounting"
 
 
+@pytest.mark.real
 def test_a_missing_failing_or_hanging_command_is_a_reason(monkeypatch) -> None:
     assert rjms_accounting.ask(["sh", "-c", "echo done"]) == ("done\n", "")
     complaining = "echo sacct: error: looking >&2; echo sacct: fatal: No such place. >&2; exit 3"

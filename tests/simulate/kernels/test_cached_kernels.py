@@ -12,6 +12,8 @@ from pilotfish.simulate.queue_policies.policy_specs import parse
 from pilotfish.simulate.replay.replay import kernel_of
 from pilotfish.simulate.replay.worlds.contended import KERNEL
 
+pytestmark = pytest.mark.real
+
 RUN = """
 import sys
 import numpy as np

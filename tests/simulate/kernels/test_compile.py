@@ -64,6 +64,7 @@ def test_the_tested_range_is_that_of_the_package() -> None:
     assert f"numba>={oldest},<{beyond}" in listed
 
 
+@pytest.mark.real
 def test_numba_is_as_it_was_after_a_kernel() -> None:
     """Other functions are compiled and run in the same process, with the same functions of numba in them."""
     code = """

@@ -13,6 +13,7 @@ from pilotfish.simulate.kernels.interpreted import compare_64, leading_zeros, tr
 from tests.simulate.kernels.tiny_replays import results
 
 
+@pytest.mark.real
 def test_each_kernel_gives_the_same_without_being_compiled() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "tests.simulate.kernels.tiny_replays"], capture_output=True, text=True,

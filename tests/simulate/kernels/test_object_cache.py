@@ -116,6 +116,7 @@ def usual(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     return folder / "cache", words[2]
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(
     ("before", "why"), [(OUTSIDE, "outside the tested range"), (WITHOUT, "cannot import name 'JITCodeLibrary'")]
 )
@@ -132,6 +133,7 @@ def test_without_the_private_parts_numba_compiles_and_keeps_a_kernel(
     assert second[:3] == ["False", "True", usual[1]] and said == [""]
 
 
+@pytest.mark.real
 def test_a_cache_that_cannot_be_written_costs_time_only(tmp_path: Path) -> None:
     """Also where numba itself compiles; tests/real/test_first_use.py has commands whose home is a file."""
     (tmp_path / "file").write_text("")
@@ -163,6 +165,7 @@ def test_one_function_serves_every_question() -> None:
     assert load() is kernel
 
 
+@pytest.mark.real
 def test_planning_needs_no_compiler_once_the_kernel_is_there() -> None:
     load()
     code = (
@@ -177,6 +180,7 @@ def test_planning_needs_no_compiler_once_the_kernel_is_there() -> None:
     assert said.stdout.split() == ["False", "False"]
 
 
+@pytest.mark.real
 @pytest.mark.skipif(os.geteuid() != 0, reason="not root, so nothing can be given to another user")
 @pytest.mark.parametrize("what", ["their file", "their folder", "open folder", "open file", "link"])
 def test_code_of_another_user_is_never_loaded_nor_the_cache_written(

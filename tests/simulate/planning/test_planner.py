@@ -122,6 +122,7 @@ def sample() -> tuple[Workflow, Cluster]:
     return flow(*jobs, *late), Cluster("lab", tuple(Node(f"n{i}", kind) for i in range(3)), 2.0)
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("policy", ["mom", "lookahead"])
 def test_same_plan_in_another_process(policy: str) -> None:
     here = json.loads(json.dumps(asdict(plan(*sample(), policy=policy, seed=7, budget=300))))

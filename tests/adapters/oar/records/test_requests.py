@@ -42,6 +42,7 @@ def test_what_is_contained_never_closes_more_than_it_opened(sql: str) -> None:
         assert naively_contained(sql)
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(
     ("sql", "stays"),
     [
@@ -65,6 +66,7 @@ def test_properties_that_users_write(sql: str, stays: bool) -> None:
     assert not PERL.exists() or json.loads(perl(CONTAINED, stdin=json.dumps([sql]))) == [int(stays)]
 
 
+@pytest.mark.real
 @pytest.mark.skipif(not PERL.exists(), reason="no Perl here: the shim for OAR is not tested")
 @settings(max_examples=10)
 @given(st.lists(TEXTS, min_size=50, max_size=200))

@@ -21,6 +21,7 @@ def token(**claims: object) -> str:
     return f"SLURM_JWT=aaa.{part}.bbb\n"
 
 
+@pytest.mark.real
 def test_slurmrestd_and_its_token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, listener = tmp_path / "token", socket.create_server(("127.0.0.1", 0))
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"

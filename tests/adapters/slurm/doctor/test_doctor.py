@@ -177,6 +177,7 @@ def test_an_account_that_was_added_before_its_unix_user_has_no_rights() -> None:
     assert [each.level for each in every if each.topic == "rights"] == [PROBLEM]
 
 
+@pytest.mark.real
 def test_the_setup_can_be_typed_line_by_line(tmp_path: Path) -> None:
     lines = [line for line in SETUP.format(user="pilotfish").splitlines() if not line.startswith("#")]
     verbs = [line.split()[0] for line in lines]

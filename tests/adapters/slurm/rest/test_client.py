@@ -59,7 +59,7 @@ def wrong(number: int, status: int = 500) -> tuple[int, bytes]:
 
 
 @pytest.fixture(params=["tcp", "unix"])
-def fake(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[FakeRest]:
+def fake(real: None, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[FakeRest]:
     made = FakeRest(tmp_path / "s" if request.param == "unix" else None)
     made.answers |= {
         "/openapi/v3": (200, json.dumps(DOCUMENT).encode()),
@@ -226,6 +226,7 @@ def test_nothing_is_submitted_over_rest() -> None:
 # The connection
 
 
+@pytest.mark.real
 def test_a_refused_connection_is_certain_and_a_closed_one_is_not(tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -433,6 +434,7 @@ def test_invalid_options_are_one_line(options: dict[str, Any], said: str) -> Non
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.real
 def test_without_a_source_scontrol_creates_the_tokens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     script = tmp_path / "scontrol"
     script.write_text(f'#!/bin/sh\necho "$@" >> {tmp_path}/runs\necho SLURM_JWT={token()}\n')

@@ -38,6 +38,7 @@ def test_no_start_is_sent_from_a_clock_that_is_ahead(ahead_s: float, done: bool)
     assert len(ran) == 2 + done
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(
     ("stderr", "said"),
     [
@@ -139,7 +140,7 @@ class Printing:
 
 
 @pytest.fixture
-def printing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Printing:
+def printing(real: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Printing:
     return Printing(tmp_path, monkeypatch)
 
 
