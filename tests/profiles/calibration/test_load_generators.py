@@ -27,6 +27,7 @@ def test_the_triad_is_computed() -> None:
     assert moved == 24 * 1000 and (arrays[0] == 2.0 + 3.0 * 3.0).all()
 
 
+@pytest.mark.real
 def test_computing_between_blocks_lowers_bandwidth() -> None:
     def rate(extra: int) -> float:
         (run,) = load_generators.side_by_side(CPUS[:1], lambda _: load_generators.streaming(1 << 16, extra), 0.01, 1)
@@ -36,6 +37,7 @@ def test_computing_between_blocks_lowers_bandwidth() -> None:
     assert rate(20_000) < 0.5 * rate(0)
 
 
+@pytest.mark.real
 def test_each_thread_is_pinned_and_ours_is_not() -> None:
     seen: dict[int, set[int]] = {}
 
@@ -49,6 +51,7 @@ def test_each_thread_is_pinned_and_ours_is_not() -> None:
     assert len(runs) == 2 and all(len(run.rates) == len(CPUS) and min(run.rates) > 0 for run in runs)
 
 
+@pytest.mark.real
 def test_a_failed_thread_does_not_block_the_others() -> None:
     def prepare(number: int) -> load_generators.Chunk:
         if number == 0:
@@ -98,6 +101,7 @@ def test_mixes_are_of_few_tasks_all_cores_and_twice_the_cores(cpus: int, count: 
     assert all(len(tasks) in {2, 3, 4, cpus, 2 * cpus} and set(tasks) <= set(EXTRAS) for tasks in plans)
 
 
+@pytest.mark.real
 def test_measured_mixes_have_rates_and_speeds() -> None:
     found = measure_mixes(CPUS[:2], 0.0, lambda tasks: 4096) if len(CPUS) > 1 else []
     assert len(found) == (len(EXTRAS) * len(RATES_OF_OTHERS) + 1 if len(CPUS) > 1 else 0)
@@ -105,6 +109,7 @@ def test_measured_mixes_have_rates_and_speeds() -> None:
     assert all(mix.share == (0.5 if len(mix.rates) == 4 else 1.0) for mix in found)
 
 
+@pytest.mark.real
 def test_every_fourth_unbound_thread_streams_remote_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     homes: list[int] = []
     touched_from = load_generators.touched_from

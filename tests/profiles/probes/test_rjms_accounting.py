@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from pilotfish.profiles.probes import rjms_accounting
+from pilotfish.profiles.probes import catalogue, rjms_accounting
 from pilotfish.profiles.probes.catalogue import FEW_SAMPLES, ProbeEntry, examine
 
 #: as Slurm 22.05 prints it
@@ -22,7 +22,8 @@ JobAcctGatherParams     = (null)
 
 @pytest.fixture
 def commands(tmp_path, monkeypatch):
-    """sacct and oarstat are on the PATH; the test defines what they do."""
+    """sacct and oarstat are on the PATH; the test defines what they do, which takes no time."""
+    monkeypatch.setattr(catalogue, "PERIOD_S", 0.0)
     for name in ("sacct", "oarstat"):
         (tmp_path / name).write_text("#!/bin/sh\n")
         (tmp_path / name).chmod(0o755)
