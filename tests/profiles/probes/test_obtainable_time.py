@@ -57,6 +57,7 @@ def test_nice_processes_leave_more_than_others() -> None:
     assert median(left[()]) < median(left["nice", "-n", "15"])
 
 
+@pytest.mark.real
 def test_busy_cpus_have_the_same_share_and_free_ones_all_of_their_time() -> None:
     """The kernel moves processes: what one CPU gave in a moment must not draw all jobs to it."""
     second = max(os.sched_getaffinity(0))
@@ -67,6 +68,7 @@ def test_busy_cpus_have_the_same_share_and_free_ones_all_of_their_time() -> None
     assert left[CPU] == left[second] < 0.9 and left[10**6] == 1.0
 
 
+@pytest.mark.real
 def test_a_free_cpu_is_not_tried_and_an_absent_one_is_not_there() -> None:
     assert obtainable({CPU: BUSY / 2}, seconds=1e9) == {CPU: 1.0}
     assert busy_shares({10**6}) == {}
