@@ -153,7 +153,7 @@ def test_a_mistake_is_reported_before_anything_is_compiled(
 
 
 @pytest.fixture
-def busy(loads: list[str], tmp_path: Path) -> Iterator[dict[str, Any]]:
+def busy(real: None, loads: list[str], tmp_path: Path) -> Iterator[dict[str, Any]]:
     """What another process uses: a port, sockets, and folders of state; and what is no socket."""
     with ExitStack() as stack:
         port = stack.enter_context(socket.create_server(("127.0.0.1", 0))).getsockname()[1]
@@ -224,6 +224,7 @@ def test_a_service_that_cannot_start_compiles_nothing(
     assert loads == []
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("seed", range(6))
 def test_nothing_is_refused_after_kernels_are_loaded(
     seed: int, loads: list[str], capsys: pytest.CaptureFixture[str]

@@ -88,7 +88,7 @@ class Manager:
 
 
 @pytest.fixture
-def manager(tmp_path: Path) -> Iterator[Manager]:
+def manager(real: None, tmp_path: Path) -> Iterator[Manager]:
     one = Manager(tmp_path)
     yield one
     one.close()
