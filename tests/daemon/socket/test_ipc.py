@@ -370,6 +370,7 @@ def test_a_flood_is_answered_in_portions(tmp_path):
     server.close()
 
 
+@pytest.mark.real
 def test_a_request_that_arrives_passes_those_of_a_user_who_has_needed_more_time(tmp_path, monkeypatch):
     uids, order = iter([1] * 10 + [2]), []
     monkeypatch.setattr(socket_server, "peer_of", lambda channel: Peer(next(uids), 1, 1))
