@@ -243,6 +243,7 @@ def test_clients_are_answered_while_a_component_does_not_answer(
     assert after[-1] - before[-1] >= 3  # in a second
 
 
+@pytest.mark.real
 def test_a_component_that_answers_at_once_for_ever_has_the_time_of_a_plan(tmp_path: Path) -> None:
     asked = 0
 
