@@ -57,7 +57,7 @@ lint-ruff: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check --quiet .
 
-# Words, file names, file sizes, import circles, dead code.
+# Words, file names, file sizes, import circles, dead code, names of local variables.
 lint-tree: $(READY)
 	@$(BIN)/python -m tests.lint
 

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.lint import dead_code, layout, words
+from tests.lint import dead_code, layout, local_names, words
 
 
 def main() -> int:
@@ -17,7 +17,7 @@ def main() -> int:
         cwd=root, stdout=subprocess.PIPE, text=True, check=False,
     )  # fmt: skip
     files = [name for name in listing.stdout.splitlines() if (root / name).is_file()]
-    findings = [*layout.check(root, files), *dead_code.check(root, files), *words.check(root, files)]
+    findings = [finding for part in (layout, dead_code, words, local_names) for finding in part.check(root, files)]
     print("\n".join(findings) or f"tests.lint: {len(files)} files, nothing found")
     return 1 if findings or not files else 0
 

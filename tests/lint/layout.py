@@ -1,14 +1,15 @@
 """File names, file sizes and import circles of the product's rooms, and long lines of prose.
 
 Rule: a file name is unique in the product unless it is the same thing in another world; a file has at most LONGEST
-lines, and the control loop fewer than 100; no file imports itself through others; a line of Markdown has at most WIDEST columns.
+lines, and the control loop fewer than 100; no file imports itself through others; the number of sibling folders that
+import each other only falls; a line of Markdown has at most WIDEST columns.
 """
 
 from __future__ import annotations
 
 import ast
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 ROOMS = ("adapters", "cli", "daemon", "formats", "profiles", "simulate")
@@ -22,6 +23,9 @@ SHARED_NAMES = {
     "metrics.py", "network.py", "plan.py", "plan_export.py", "policies.py", "profile.py", "profiles.py", "replay.py", "sacct.py", "submission.py", "sweep.py", "tables.py", "text.py",
     "whole_queue.py", "workload.py", "write.py",
 }  # fmt: skip
+
+#: Pairs of folders with the same parent that import each other both ways. Lower it, never raise it.
+MUTUAL_FOLDERS = 19
 
 #: A decision of a queue policy, and the action that carries it out.
 SHARED_CLASSES = {"Submit"}
@@ -108,16 +112,47 @@ def imported(name: str, text: str, known: set[str]) -> set[str]:
     return (found & known) - {name}
 
 
-def circles(root: Path, files: Iterable[str]) -> Iterator[str]:
+def import_graph(root: Path, files: Iterable[str]) -> dict[str, set[str]]:
+    """Return file -> the files that it imports, of the rooms."""
+    names = set(product_files(files))
+    return {name: imported(name, (root / name).read_text(encoding="utf-8"), names) for name in names}
+
+
+def mutual_folders(graph: Mapping[str, set[str]], ceiling: int = MUTUAL_FOLDERS) -> Iterator[str]:
+    """Yield messages unless `ceiling` is the number of pairs of sibling folders that import each other both ways.
+
+    Args:
+        graph: file -> the files that it imports; the folders are those below the rooms, with all that they contain.
+        ceiling: the number of pairs.
+    """
+    importers = defaultdict(set)
+    for name, others in graph.items():
+        for other in others:
+            folders, other_folders = name.split("/")[:-1], other.split("/")[:-1]
+            for depth in range(1, min(len(folders), len(other_folders))):
+                if folders[:depth] == other_folders[:depth] and folders[depth] != other_folders[depth]:
+                    importers["/".join(folders[: depth + 1]), "/".join(other_folders[: depth + 1])].add(name)
+    pairs = sorted((folder, other) for folder, other in importers if folder < other and (other, folder) in importers)
+    if len(pairs) < ceiling:
+        yield f"tests/lint/layout.py, MUTUAL_FOLDERS: lower the number from {ceiling} to {len(pairs)}"
+    elif len(pairs) > ceiling:
+        for folder, other in pairs:
+            forth, back = len(importers[folder, other]), len(importers[other, folder])
+            yield f"{folder} <-> {other}: files of each import the other ({forth} forth, {back} back)"
+        yield (
+            f"tests/lint/layout.py, MUTUAL_FOLDERS: {len(pairs)} pairs of folders, listed above, import each other, more than "
+            f"{ceiling}: move what both need into a third folder, or turn the new import round"
+        )
+
+
+def circles(graph: Mapping[str, set[str]]) -> Iterator[str]:
     """Yield one message for each group of files that import each other in a circle. O(files + imports)."""
-    known = set(product_files(files))
-    graph = {name: imported(name, (root / name).read_text(encoding="utf-8"), known) for name in known}
     for group in _components(graph):
         if len(group) > 1:
             yield f"{', '.join(sorted(group))}: they import each other in a circle"
 
 
-def _components(graph: dict[str, set[str]]) -> Iterator[list[str]]:
+def _components(graph: Mapping[str, set[str]]) -> Iterator[list[str]]:
     """Strongly connected components (Tarjan 1972)."""
     index: dict[str, int] = {}
     low: dict[str, int] = {}
@@ -151,4 +186,6 @@ def check(root: Path, files: Iterable[str]) -> Iterator[str]:
     yield from shared_classes(root, files)
     yield from long_files(root, files)
     yield from long_prose(root, files)
-    yield from circles(root, files)
+    graph = import_graph(root, files)
+    yield from circles(graph)
+    yield from mutual_folders(graph)

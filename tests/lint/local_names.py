@@ -1,0 +1,91 @@
+"""Local variables that do not say what they hold, counted by room.
+
+Rule: a local variable is a noun that says what it holds. The functions that bind one of WORDS are counted, and FUNCTIONS
+holds the number of each room exactly, so that it only falls.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+#: Bare participles, verbs, pronouns, quantifiers and adverbs: each could be the name of any value.
+WORDS = frozenset((
+    "asked", "done", "each", "few", "found", "given", "gone", "here", "kept", "known", "left", "made", "many", "own", "said",
+    "says", "seen", "some", "taken", "there", "told", "took", "wanted", "what", "whole",
+))  # fmt: skip
+#: Room -> functions that bind one of WORDS; "root" has the files in no folder. Lower it, never raise it.
+#: Comments stand between the rooms so that git merges edits of two rooms.
+FUNCTIONS = {
+    "root": 4,
+    # Slurm, OAR, local, simulated
+    "adapters": 296,
+    # commands, charts
+    "cli": 179,
+    # the service
+    "daemon": 162,
+    # readers, writers
+    "formats": 125,
+    # job and node profiles
+    "profiles": 122,
+    # the engine
+    "simulate": 301,
+    # all tests
+    "tests": 1705,
+}
+
+
+def locals_of(function: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
+    """Return the names that a function binds, without its parameters and without the names of functions inside it."""
+    arguments = function.args
+    parameters = {*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg}
+    names: set[str | None] = set()
+    nodes: list[ast.AST] = [*function.body]
+    while nodes:
+        node = nodes.pop()
+        match node:
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+                continue
+            case ast.Name(id=name, ctx=ast.Store()):
+                names.add(name)
+            case ast.ExceptHandler(name=name) | ast.MatchAs(name=name) | ast.MatchStar(name=name):
+                names.add(name)
+        nodes += ast.iter_child_nodes(node)
+    return {name for name in names if name} - {parameter.arg for parameter in parameters if parameter}
+
+
+def vague_functions(tree: ast.AST) -> Iterator[tuple[str, list[str]]]:
+    """Yield the name of each function of a file that binds one of WORDS, with these words."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and (words := locals_of(node) & WORDS):
+            yield node.name, sorted(words)
+
+
+def check(root: Path, files: Iterable[str], ceilings: Mapping[str, int] = FUNCTIONS) -> Iterator[str]:
+    """Yield one message for each room whose number is not that of the table.
+
+    Args:
+        root: the root of the checkout.
+        files: paths relative to it; Python files of the rooms of `ceilings` are read.
+        ceilings: room -> functions that may bind one of WORDS.
+    """
+    counts = dict.fromkeys(ceilings, 0)
+    functions = defaultdict(list)
+    for name in sorted(name for name in files if name.endswith(".py")):
+        room = name.split("/")[0] if "/" in name else "root"
+        if room in counts:
+            vague = [*vague_functions(ast.parse((root / name).read_text(encoding="utf-8")))]
+            counts[room] += len(vague)
+            functions[room] += [f"{name}: {function} binds {', '.join(words)}" for function, words in vague]
+    for room, count in counts.items():
+        place = f'tests/lint/local_names.py, FUNCTIONS["{room}"]'
+        if count < ceilings[room]:
+            yield f"{place}: lower the number from {ceilings[room]} to {count} (after a merge too: the count decides)"
+        elif count > ceilings[room]:
+            yield from functions[room]
+            yield (
+                f"{place}: {count} functions, listed above, bind a word of WORDS, more than {ceilings[room]}: "
+                "name what your local variables hold (nodes, error, record); `git diff` shows which are yours"
+            )
