@@ -109,15 +109,15 @@ def _groups(root: Path) -> Iterator[Path]:
     """Yield the directories of this process's groups and of all groups above, as far as they are mounted."""
     paths: dict[str, str] = {}
     for line in _text(root / "proc/self/cgroup").splitlines():
-        number, _, rest = line.partition(":")
-        controllers, colon, path = rest.partition(":")
+        number, _, group_text = line.partition(":")
+        controllers, colon, path = group_text.partition(":")
         if number.isdecimal() and colon and path.startswith("/"):
             paths |= dict.fromkeys(controllers.split(","), path)  # version 2 has no controllers here: ""
     for line in _text(root / "proc/self/mountinfo").splitlines():
         before, _, after = line.partition(" - ")
         fields, kind, options = before.split(), after.partition(" ")[0], after.rpartition(" ")[2].split(",")
-        wanted = [""] if kind == "cgroup2" else [name for name in _CONTROLLERS if kind == "cgroup" and name in options]
-        for path in {paths[name] for name in wanted if name in paths} if len(fields) > 4 else ():
+        names = [""] if kind == "cgroup2" else [name for name in _CONTROLLERS if kind == "cgroup" and name in options]
+        for path in {paths[name] for name in names if name in paths} if len(fields) > 4 else ():
             mount = root / fields[4].replace("\\040", " ").lstrip("/")
             with suppress(ValueError):  # else the group is not below what is mounted: that of the host, in a container
                 steps = PurePosixPath(path).relative_to(fields[3]).parts

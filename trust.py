@@ -411,11 +411,11 @@ def _unknown_owners() -> frozenset[int]:
     """
     try:
         with open("/proc/self/uid_map") as file:
-            known = [tuple(map(int, line.split())) for line in file]
+            id_ranges = [tuple(map(int, line.split())) for line in file]
         with open("/proc/sys/kernel/overflowuid") as file:
             overflow = int(file.read())
     except (OSError, ValueError):
         return frozenset()
-    root_known = any(outside <= 0 < outside + count for _, outside, count in known)
-    used = any(inside <= overflow < inside + count for inside, _, count in known)
+    root_known = any(outside <= 0 < outside + count for _, outside, count in id_ranges)
+    used = any(inside <= overflow < inside + count for inside, _, count in id_ranges)
     return frozenset() if root_known or used else frozenset({overflow})

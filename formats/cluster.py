@@ -118,7 +118,7 @@ def _co_run(value: Any) -> tuple[CoRun, ...]:
     def pairs(job: str, neighbours: Any) -> dict[str, CoRun]:
         return entries(neighbours, lambda key, part: CoRun(name(job), name(key), _FACTOR(part)))
 
-    return tuple(pair for each in entries(value, pairs).values() for pair in each.values())
+    return tuple(pair for factors in entries(value, pairs).values() for pair in factors.values())
 
 
 _NODE_TYPE: dict[str, Convert[Any]] = {
@@ -202,12 +202,12 @@ def _oversubscription(value: Any) -> float:
     return number(above=True)(value)
 
 
-def _groups(value: Any, known: set[str]) -> dict[str, tuple[str, ...]]:
+def _groups(value: Any, node_names: set[str]) -> dict[str, tuple[str, ...]]:
     def group(key: str, part: Any) -> tuple[str, ...]:
         name(key)
         names = expand(part)
-        if unknown := next((node for node in names if node not in known), None):
-            raise bad(f"{unknown!r} is not a node of this cluster{did_you_mean(unknown, known)}", "its nodes")
+        if unknown := next((node for node in names if node not in node_names), None):
+            raise bad(f"{unknown!r} is not a node of this cluster{did_you_mean(unknown, node_names)}", "its nodes")
         return names
 
     return entries(value, group)
@@ -240,8 +240,10 @@ def _cluster(data: dict[str, Any], source: str) -> Cluster:
     if wrong.errors:  # stand-ins, to find what is wrong with the nodes, too
         types = {str(key): NodeType(str(key), 1, 1.0, 1.0) for key in types} if isinstance(types, dict) else None
     nodes = wrong.read("nodes", _nodes, parts["nodes"], types) if types and "nodes" in parts else None
-    nodes, known = nodes or (), {node.name for node in nodes or ()}
-    groups = wrong.read("clusters", _groups, parts["clusters"], known) if known and "clusters" in parts else None
+    nodes, node_names = nodes or (), {node.name for node in nodes or ()}
+    groups = (
+        wrong.read("clusters", _groups, parts["clusters"], node_names) if node_names and "clusters" in parts else None
+    )
     wrong.check()
     tree = _with_nodes(parts["network"], nodes, groups or {}) if "network" in parts else None
     oversubscription = parts.get("oversubscription", 1.0)
@@ -263,22 +265,22 @@ def read_cluster(path: str | Path) -> Cluster:
 
 
 def _dump_type(kind: NodeType) -> dict[str, Any]:
-    given = dump(kind, ("name", "variant_of", "pace"))
-    given |= {"memory": _readable(kind.memory), "memory_bandwidth": _readable(kind.memory_bandwidth, rate=True)}
+    data = dump(kind, ("name", "variant_of", "pace"))
+    data |= {"memory": _readable(kind.memory), "memory_bandwidth": _readable(kind.memory_bandwidth, rate=True)}
     if kind.frequency is not None:
-        given["frequency"] = _frequency(kind.frequency)
+        data["frequency"] = _frequency(kind.frequency)
     if kind.co_run_inflation:
-        given["co_run_inflation"] = pairs = dict[str, dict[str, float]]()
+        data["co_run_inflation"] = pairs = dict[str, dict[str, float]]()
         for pair in kind.co_run_inflation:
             pairs.setdefault(pair.job, {})[pair.neighbour] = pair.factor
     if kind.power and kind.power.states:
-        given["power"]["states"] = {state.name: _dump_state(state) for state in kind.power.states}
-    return given
+        data["power"]["states"] = {state.name: _dump_state(state) for state in kind.power.states}
+    return data
 
 
 def _dump_state(state: PowerState) -> dict[str, Any]:
-    known = {} if state.frequency is None else {"frequency": _frequency(state.frequency)}
-    return dump(state, ("name",)) | known
+    frequency = {} if state.frequency is None else {"frequency": _frequency(state.frequency)}
+    return dump(state, ("name",)) | frequency
 
 
 def _dump_entry(alike: Node, names: list[str]) -> dict[str, Any]:
@@ -300,8 +302,8 @@ def dump_cluster(cluster: Cluster) -> dict[str, Any]:
     if cluster.groups:
         data["clusters"] = {key: _in_order(list(names)) for key, names in cluster.groups.items()}
     if isinstance(cluster.wiring, Tree):
-        given = dump(cluster.wiring, ("speeds", "cores", "group_of"))
-        data["network"] = {key: part if key == "latency" else _readable(part, rate=True) for key, part in given.items()}
+        tree = dump(cluster.wiring, ("speeds", "cores", "group_of"))
+        data["network"] = {key: part if key == "latency" else _readable(part, rate=True) for key, part in tree.items()}
     return data
 
 

@@ -83,13 +83,13 @@ def program_words(command: Sequence[str]) -> tuple[list[str], list[tuple[str, st
 
 def beginning(command: Sequence[str]) -> Sequence[str]:
     """Return the words of a command that are looked at, the last of them cut; the command itself if it has no more."""
-    words, left = list[str](), MOST_LETTERS
+    words, budget = list[str](), MOST_LETTERS
     for word in command[:MOST_WORDS]:
-        if left <= 0:
+        if budget <= 0:
             break
-        words.append(word[:left])
-        left -= len(word) + 1
-    return words if left < 0 or len(command) > MOST_WORDS else command
+        words.append(word[:budget])
+        budget -= len(word) + 1
+    return words if budget < 0 or len(command) > MOST_WORDS else command
 
 
 def _after_options(words: Sequence[str], text: str) -> tuple[int, bool]:
@@ -126,13 +126,13 @@ def named_files(command: Sequence[str]) -> dict[str, str]:
     Files that it writes by a redirection (`> out.txt`) are left out. What a shell would make of a word (`*.txt`,
     `$HOME`) is not known.
     """
-    found, writes = dict[str, str](), False
+    files, writes = dict[str, str](), False
     for place, word in enumerate(program_words(command)[0][:MOST_FILES]):
         name = word.partition("=")[2] if word.startswith("-") else word
         skipped, writes = writes, _WRITES.fullmatch(word) is not None
         if place and not skipped and not _WRITES.match(word) and (name := name.lstrip("<").rstrip(";")):
-            found[str(place)] = name
-    return found
+            files[str(place)] = name
+    return files
 
 
 def _split(script: str) -> list[list[str]]:
@@ -166,13 +166,13 @@ def _unquoted(part: re.Match[str]) -> str:
 
 def _parted(words: Sequence[str]) -> tuple[list[str], list[tuple[str, str]]]:
     """Return the words without the variables that are set in front of a program, and these variables."""
-    kept, variables, begins, takes = list[str](), list[tuple[str, str]](), True, False
+    program, variables, begins, takes = list[str](), list[tuple[str, str]](), True, False
     for word in words:
-        found = _ASSIGNMENT.fullmatch(word) if begins else None
-        if found:
-            variables.append((found[1], found[2].rstrip(";")))
+        assignment = _ASSIGNMENT.fullmatch(word) if begins else None
+        if assignment:
+            variables.append((assignment[1], assignment[2].rstrip(";")))
             continue
-        kept.append(word)
+        program.append(word)
         begins = takes or word in _BEFORE_PROGRAM or word.endswith((";", "&", "|")) or (begins and word[:1] == "-")
         takes = begins and word in _ENV_WITH_ARGUMENT
-    return kept, variables
+    return program, variables

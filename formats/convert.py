@@ -84,7 +84,7 @@ def _has_epsilon(host: Host) -> bool:
     """Return whether a state has a middle number that differs from the first."""
     text = next((host.properties[key] for key in PROPERTIES[:2] if key in host.properties), "")
     watts = [part.split(":") for part in text.split(",")]
-    return any(len(each) == 3 and float(each[1]) != float(each[0]) for each in watts)
+    return any(len(numbers) == 3 and float(numbers[1]) != float(numbers[0]) for numbers in watts)
 
 
 def cluster_to_simgrid(cluster: Cluster) -> Converted:
@@ -133,8 +133,8 @@ def to_workflow(given: Tasks, workflow: Workflow, note: str) -> Converted:
         "run times of 0: now the shortest possible": sum(task.time == 0 for task in given.tasks),
         "unknown run times: now the default": sum(task.time is None for task in given.tasks),
     }
-    kept = _lost(given, "CPU use", "memory")
-    return Converted(dump_workflow(workflow, (note,)), _tasks(given), kept | some(none))
+    losses = _lost(given, "CPU use", "memory")
+    return Converted(dump_workflow(workflow, (note,)), _tasks(given), losses | some(none))
 
 
 def to_swf(given: Tasks, machine: int | None, note: str, *, skip_invalid: bool) -> Converted:
@@ -166,9 +166,9 @@ def to_swf(given: Tasks, machine: int | None, note: str, *, skip_invalid: bool) 
 
 def _submitted(jobs: Workload, given: Tasks) -> Workload:
     """Replace dependencies by submit times and preceding jobs; jobs are numbered from 1 in that order."""
-    kept = set(jobs.more["name"].tolist())
-    tasks = [replace(task, after=tuple(before for before in task.after if before in kept))
-             for task in given.tasks if task.id in kept]  # fmt: skip
+    ids = set(jobs.more["name"].tolist())
+    tasks = [replace(task, after=tuple(before for before in task.after if before in ids))
+             for task in given.tasks if task.id in ids]  # fmt: skip
     times = earliest(tasks)
     submit = np.array([start for start, _ in times], np.float64)
     row = {task.id: i for i, task in enumerate(tasks)}
@@ -182,18 +182,18 @@ def _submitted(jobs: Workload, given: Tasks) -> Workload:
     return written.take(np.argsort(place))
 
 
-def _tasks(given: Tasks) -> str:
-    return f"{count(len(given.tasks), 'task')}, {sum(len(set(task.after)) for task in given.tasks):,} dependencies"
+def _tasks(tasks: Tasks) -> str:
+    return f"{count(len(tasks.tasks), 'task')}, {sum(len(set(task.after)) for task in tasks.tasks):,} dependencies"
 
 
-def _lost(given: Tasks, *kept: str) -> dict[str, int]:
+def _lost(tasks: Tasks, *exceptions: str) -> dict[str, int]:
     counts = {
-        **given.extras,
-        "CPU use": sum(task.busy is not None for task in given.tasks),
-        "memory": sum(task.memory > 0 for task in given.tasks),
-        "walltimes": sum(task.walltime is not None for task in given.tasks),
+        **tasks.extras,
+        "CPU use": sum(task.busy is not None for task in tasks.tasks),
+        "memory": sum(task.memory > 0 for task in tasks.tasks),
+        "walltimes": sum(task.walltime is not None for task in tasks.tasks),
     }
-    return some({what: count for what, count in counts.items() if what not in kept})
+    return some({loss: count for loss, count in counts.items() if loss not in exceptions})
 
 
 def swf_to_batsim(jobs: Workload, description: str) -> Converted:

@@ -18,7 +18,7 @@ MAPPING_POLICIES, QUEUE_POLICIES, FORMATS = "pilotfish.mapping_policies", "pilot
 @cache
 def plug_ins(group: str) -> dict[str, EntryPoint]:
     """Return name -> entry point of a group, in order of name. Nothing is imported."""
-    return {each.name: each for each in sorted(entry_points(group=group), key=lambda each: each.name)}
+    return {entry.name: entry for entry in sorted(entry_points(group=group), key=lambda entry: entry.name)}
 
 
 def load_plug_in(group: str, name: str) -> Any:

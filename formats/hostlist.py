@@ -92,9 +92,9 @@ def _spans(text: str, allowed: str) -> list[range]:
 
 
 def _expand_part(part: str) -> Iterable[str]:
-    plain, *rest = re.split(r"[\[\]]", part)  # text and brackets in turn
+    plain, *segments = re.split(r"[\[\]]", part)  # text and brackets in turn
     choices = [[plain]]
-    for bracket, text in zip(rest[::2], rest[1::2], strict=True):
+    for bracket, text in zip(segments[::2], segments[1::2], strict=True):
         choices += [_numbers(bracket), [text]]
     names = tuple("".join(words) for words in product(*choices))
     if wrong := next((name for name in names if not is_node_name(name)), None):
@@ -180,7 +180,7 @@ def with_cores(nodes: Sequence[str], cores: Sequence[Iterable[int]]) -> str:
     """Return nodes as text such as `a (cores 0-3), b (cores 2)`; without the cores if `cores` is empty."""
     if not cores:
         return ", ".join(nodes)
-    return ", ".join(f"{node} (cores {fold_cpus(own)})" for node, own in zip(nodes, cores, strict=True))
+    return ", ".join(f"{node} (cores {fold_cpus(node_cores)})" for node, node_cores in zip(nodes, cores, strict=True))
 
 
 def fold_cpus(cpus: Iterable[int]) -> str:

@@ -34,8 +34,8 @@ def cores_of(planned: PlannedJob, job: Job, cluster: Cluster | None) -> int:
         job: what runs.
         cluster: of the nodes; None = not known.
     """
-    here = [] if cluster is None else [cluster.nodes[cluster.index[name]].type.cores for name in planned.nodes]
-    return min([job.profile.threads, *here])
+    node_cores = [] if cluster is None else [cluster.nodes[cluster.index[name]].type.cores for name in planned.nodes]
+    return min([job.profile.threads, *node_cores])
 
 
 def plan_script(plan: Plan, workflow: Workflow, steps: Iterable[str]) -> str:

@@ -125,8 +125,8 @@ def parse_profile(value: Any, profile_name: str = "") -> Profile:
 
 def dump_profile(profile: Profile) -> dict[str, Any]:
     """Return the mapping that `parse_profile` reads back as this profile, without its name and provenance."""
-    given = {key: getattr(profile, key) for key in _WHOLE_JOB}
-    data = {key: part for key, part in given.items() if part is not None and part != 0}
+    values = {key: getattr(profile, key) for key in _WHOLE_JOB}
+    data = {key: part for key, part in values.items() if part is not None and part != 0}
     if len(profile.groups) > 1:
         return {"groups": [_dump(group) for group in profile.groups], **data}
     group = _dump(profile.groups[0])
@@ -134,10 +134,10 @@ def dump_profile(profile: Profile) -> dict[str, Any]:
 
 
 def _dump(group: ThreadGroup) -> dict[str, Any]:
-    given, demand = dump(group), group.service_demand
-    for part in (given, *given.get("phases", ())):
+    data, demand = dump(group), group.service_demand
+    for part in (data, *data.get("phases", ())):
         if 0 < part.get("bandwidth", 0) < LEAST_RATE:  # a bare number as small as this is taken for a forgotten unit
             part["bandwidth"] = f"{part['bandwidth']!r}B/s"
     if isinstance(demand, Distribution):
-        given["service_demand"] = {key: getattr(demand, key) for key in ("dist", *DISTRIBUTIONS[demand.dist])}
-    return given
+        data["service_demand"] = {key: getattr(demand, key) for key in ("dist", *DISTRIBUTIONS[demand.dist])}
+    return data

@@ -63,8 +63,8 @@ def _shell_word(word: str, end: int) -> str:
             return True
         return word[i] != "\n" and clean(word[i]) != word[i]
 
-    runs = ((made, "".join(word[i] for i in run)) for made, run in groupby(range(len(word)), is_made))
-    return "".join(_printf(text) if made else shlex.quote(text) for made, text in runs) or "''"
+    runs = ((is_escaped, "".join(word[i] for i in run)) for is_escaped, run in groupby(range(len(word)), is_made))
+    return "".join(_printf(text) if is_escaped else shlex.quote(text) for is_escaped, text in runs) or "''"
 
 
 def _printf(text: str) -> str:
@@ -151,8 +151,8 @@ def short_time(value: float) -> str:
     """Format a time for a table: `12.5 s`, from an hour on `2:05:00`."""
     if not 3600 <= value < math.inf:
         return seconds(value)
-    hours, rest = divmod(round(value), 3600)
-    return f"{hours:,}:{rest // 60:02d}:{rest % 60:02d}"
+    hours, remainder = divmod(round(value), 3600)
+    return f"{hours:,}:{remainder // 60:02d}:{remainder % 60:02d}"
 
 
 def duration(value: float) -> str:

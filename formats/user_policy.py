@@ -109,27 +109,27 @@ def queue_mapping(text: str, *, service: bool = False) -> MappingPolicy:
     return QueueMapping(text, make)
 
 
-def _load(own: Own, source: bytes | None, *, service: bool) -> tuple[Callable[[int], QueuePolicy], ModuleType]:
+def _load(reference: Own, source: bytes | None, *, service: bool) -> tuple[Callable[[int], QueuePolicy], ModuleType]:
     """Return what makes a policy from a seed, and its module."""
-    module = _read(own, source, service=service) if own.is_file else _imported(own, service=service)
-    kind = getattr(module, own.name, None)
+    module = _read(reference, source, service=service) if reference.is_file else _imported(reference, service=service)
+    kind = getattr(module, reference.name, None)
     if not isinstance(kind, type) or not callable(getattr(kind, "decide", None)):
-        why = "it has no method decide(self, snapshot)" if isinstance(kind, type) else "there is no such class"
-        others = [key for key, one in vars(module).items() if isinstance(one, type) and hasattr(one, "decide")]
-        raise ConfigError(own.where, own.name, why, ", ".join(others) or "a class with such a method")
+        problem = "it has no method decide(self, snapshot)" if isinstance(kind, type) else "there is no such class"
+        policies = [key for key, one in vars(module).items() if isinstance(one, type) and hasattr(one, "decide")]
+        raise ConfigError(reference.where, reference.name, problem, ", ".join(policies) or "a class with such a method")
 
     def make(seed: int) -> QueuePolicy:
-        chosen = _options(kind, own, seed)
-        with _user_code(own, "as it was made"):
+        chosen = _options(kind, reference, seed)
+        with _user_code(reference, "as it was made"):
             policy: QueuePolicy = kind(**chosen)
         return policy
 
     return make, module
 
 
-def _read(own: Own, source: bytes | None, *, service: bool) -> ModuleType:
+def _read(reference: Own, source: bytes | None, *, service: bool) -> ModuleType:
     """Execute the file of a module; it may import modules in its folder, but not as a service."""
-    where, module = own.where, ModuleType(own.where)
+    where, module = reference.where, ModuleType(reference.where)
     if service:
         with open(open_file(where), "rb") as file:
             source = file.read()
@@ -138,65 +138,67 @@ def _read(own: Own, source: bytes | None, *, service: bool) -> ModuleType:
         sys.path.append(str(Path(where).resolve().parent))
     module.__file__ = where
     sys.modules[where] = module  # no other module has such a name
-    with _user_code(own, "as it was loaded"):
+    with _user_code(reference, "as it was loaded"):
         exec(compile(source, where, "exec"), vars(module))
     return module
 
 
-def _imported(own: Own, *, service: bool) -> ModuleType:
+def _imported(reference: Own, *, service: bool) -> ModuleType:
     """Import a module; the current directory is searched last, but not by a service."""
     if not service:
         sys.path.append(os.getcwd())
     try:
-        with _user_code(own, "as it was loaded"):
-            return importlib.import_module(own.where)
+        with _user_code(reference, "as it was loaded"):
+            return importlib.import_module(reference.where)
     except PolicyError as error:
         missing = error.__cause__.name if isinstance(error.__cause__, ModuleNotFoundError) else None
-        if missing is None or not f"{own.where}.".startswith(f"{missing}."):
+        if missing is None or not f"{reference.where}.".startswith(f"{missing}."):
             raise
     raise ConfigError("policy", "", f"there is no module {missing!r}", FORMS)
 
 
 @contextmanager
-def _user_code(own: Own, when: str) -> Iterator[None]:
+def _user_code(reference: Own, when: str) -> Iterator[None]:
     try:
         yield
     except (Exception, SystemExit) as error:
-        raise PolicyError(str(own), when, f"{type(error).__name__}: {error}") from error
+        raise PolicyError(str(reference), when, f"{type(error).__name__}: {error}") from error
 
 
-def _options(kind: type[Any], own: Own, seed: int) -> dict[str, Any]:
+def _options(kind: type[Any], reference: Own, seed: int) -> dict[str, Any]:
     """Return the arguments of a class. Raises ConfigError."""
-    known = _parameters(kind)
-    for key, value in own.options:
-        if key not in known:
-            allowed = ", ".join(f"{key}=..." for key in known) or "it has no options"
-            raise ConfigError("policy", own.name, f"'{key}={value}'", allowed)
-    chosen = {key: _value(f"{own.name}:{key}", value, known[key]) for key, value in own.options}
-    if "seed" in known:
-        chosen.setdefault("seed", seed)
-    missing = [key for key, one in known.items() if one.default is one.empty and key not in chosen]
+    parameters = _parameters(kind)
+    for key, value in reference.options:
+        if key not in parameters:
+            allowed = ", ".join(f"{key}=..." for key in parameters) or "it has no options"
+            raise ConfigError("policy", reference.name, f"'{key}={value}'", allowed)
+    arguments = {key: _value(f"{reference.name}:{key}", value, parameters[key]) for key, value in reference.options}
+    if "seed" in parameters:
+        arguments.setdefault("seed", seed)
+    missing = [
+        key for key, parameter in parameters.items() if parameter.default is parameter.empty and key not in arguments
+    ]
     if missing:
-        raise ConfigError("policy", own.name, f"missing: {', '.join(missing)}", f":{missing[0]}=...")
-    return chosen
+        raise ConfigError("policy", reference.name, f"missing: {', '.join(missing)}", f":{missing[0]}=...")
+    return arguments
 
 
 def _parameters(kind: type[Any]) -> dict[str, inspect.Parameter]:
     """Return the parameters of a class that can be given by name."""
     try:
-        found = inspect.signature(kind, eval_str=True)
+        signature = inspect.signature(kind, eval_str=True)
     except Exception:  # annotations that cannot be evaluated here
         try:
-            found = inspect.signature(kind)
+            signature = inspect.signature(kind)
         except ValueError:
             return {}
     named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-    return {key: one for key, one in found.parameters.items() if one.kind in named}
+    return {key: parameter for key, parameter in signature.parameters.items() if parameter.kind in named}
 
 
-def _value(where: str, text: str, wanted: inspect.Parameter) -> Any:
+def _value(where: str, text: str, parameter: inspect.Parameter) -> Any:
     """Return the value of an option; without a known type: bool, int, float, else text. Raises ConfigError."""
-    kind = wanted.annotation if wanted.annotation in _READERS else type(wanted.default)
+    kind = parameter.annotation if parameter.annotation in _READERS else type(parameter.default)
     for read, _ in [_READERS[kind]] if kind in _READERS else _READERS.values():
         with suppress(ValueError, KeyError):
             return read(text)

@@ -48,17 +48,17 @@ def describe(workload: Workload, files: Sequence[Path]) -> Descriptions:
     Raises:
         ConfigError: two files or two jobs have one name.
     """
-    given = [_as_written(path) for path in files]
-    raws = [raw for raw in given if raw is not None]
+    contents = [_as_written(path) for path in files]
+    raws = [raw for raw in contents if raw is not None]
     as_written = len(raws) == len(files)
     if not as_written:
-        made = batsim_of(workload, {})
-        profiles = {name: profile.written for name, profile in made.profiles.items()}
-        raws = [{"jobs": [described(job) for job in made.jobs], "profiles": profiles}]
+        written = batsim_of(workload, {})
+        profiles = {name: profile.written for name, profile in written.profiles.items()}
+        raws = [{"jobs": [described(job) for job in written.jobs], "profiles": profiles}]
     names = {_stem(path): f"w{i}" for i, path in enumerate(files)} if as_written else {"": "w0"}
     if len(names) < len(raws):
         raise ConfigError(str(files[0]), "", "two workloads have the same file name", "different names")
-    known = {f"w{i}!{job['id']}": job for i, raw in enumerate(raws) for job in raw["jobs"]}
+    job_of = {f"w{i}!{job['id']}": job for i, raw in enumerate(raws) for job in raw["jobs"]}
     origins = workload.more["workload"].tolist() if as_written and len(files) > 1 else [""] * len(workload)
     ids = [
         f"{names[origin] if len(names) > 1 else 'w0'}!{job_id}"
@@ -66,23 +66,23 @@ def describe(workload: Workload, files: Sequence[Path]) -> Descriptions:
     ]
     if len(set(ids)) < len(ids):
         raise ConfigError(workload.name, "", "two jobs have the same id", "each id once")
-    jobs = [known[job_id] for job_id in ids]
+    jobs = [job_of[job_id] for job_id in ids]
     _change_to_replayed(jobs, ids, workload.submit_time.tolist())
-    used = {
+    used_profiles = {
         f"w{i}": _with_parts(raw["profiles"], {job["profile"] for job in jobs if job["id"].startswith(f"w{i}!")})
         for i, raw in enumerate(raws)
     }
-    return Descriptions(ids, jobs, used, {f"w{i}": str(path) for i, path in enumerate(files[: len(raws)])})
+    return Descriptions(ids, jobs, used_profiles, {f"w{i}": str(path) for i, path in enumerate(files[: len(raws)])})
 
 
 def _with_parts(profiles: Mapping[str, Data], used: set[str]) -> dict[str, Data]:
     """Return the profiles in use, and the parts of their sequences, in the order of the file."""
-    found, left = set[str](), [*used]
-    while left:
-        if (name := left.pop()) not in found:
-            found.add(name)
-            left += profiles[name].get("seq", ())
-    return {name: one for name, one in profiles.items() if name in found}
+    names, pending = set[str](), [*used]
+    while pending:
+        if (name := pending.pop()) not in names:
+            names.add(name)
+            pending += profiles[name].get("seq", ())
+    return {name: profile for name, profile in profiles.items() if name in names}
 
 
 def _as_written(path: Path) -> Data | None:
@@ -90,8 +90,8 @@ def _as_written(path: Path) -> Data | None:
     data = unpacked(read_bytes(path), str(path))
     if not data.lstrip().startswith(b"{"):
         return None
-    found = parse_trace(decode(data, str(path)), str(path))
-    return found if {"jobs", "profiles"} <= found.keys() and "schema" not in found else None
+    document = parse_trace(decode(data, str(path)), str(path))
+    return document if {"jobs", "profiles"} <= document.keys() and "schema" not in document else None
 
 
 def _change_to_replayed(jobs: Sequence[Data], ids: Sequence[str], submits: Sequence[float]) -> None:

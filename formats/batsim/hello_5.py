@@ -52,11 +52,11 @@ def is_init_message(raw: bytes) -> bool:
 
 def hello_message(name: str, version: str) -> bytes:
     """Return the first reply of a component: JSON, and nothing special asked for."""
-    said = {
+    hello = {
         "batprotocol_version": VERSION, "decision_component_name": name, "decision_component_version": version,
         "decision_component_commit": "", "requested_simulation_features": dict.fromkeys(FEATURES, False),
     }  # fmt: skip
-    message = {"now": 0.0, "events": [{"timestamp": 0.0, "event_type": "EDCHelloEvent", "event": said}]}
+    message = {"now": 0.0, "events": [{"timestamp": 0.0, "event_type": "EDCHelloEvent", "event": hello}]}
     return _NUMBER.pack(JSON_FLAG) + json.dumps(message).encode()
 
 
@@ -71,16 +71,20 @@ def read_hello(raw: bytes, sender: str) -> Mapping[str, bool]:
         ConfigError: it is not a hello in JSON, or asks for what is not done.
     """
     flags = _NUMBER.unpack_from(raw)[0] if len(raw) >= _NUMBER.size else None
-    rest = raw[_NUMBER.size :]
+    text_bytes = raw[_NUMBER.size :]
     if flags != JSON_FLAG:
-        given = "is too short for its flags" if flags is None else f"has the flags {flags:#x}"
-        also = ", which are binary flatbuffers" if flags == 1 else ""
+        problem = "is too short for its flags" if flags is None else f"has the flags {flags:#x}"
+        hint = ", which are binary flatbuffers" if flags == 1 else ""
         allowed = "the flags 0x2, for JSON, and a hello; without --edc-protocol 5 a component of version 4"
-        raise refusal(sender, "", f"its hello {given}{also}", allowed, raw.decode("utf-8", "replace"))
-    message = read_5(rest, {"EDCHelloEvent": _hello}, sender)
+        raise refusal(sender, "", f"its hello {problem}{hint}", allowed, raw.decode("utf-8", "replace"))
+    message = read_5(text_bytes, {"EDCHelloEvent": _hello}, sender)
     if len(message.events) != 1 or not isinstance(hello := message.events[0][1], Hello):
         raise refusal(
-            sender, "events", f"{count(len(message.events), 'event')}", "one hello", rest.decode("utf-8", "replace")
+            sender,
+            "events",
+            f"{count(len(message.events), 'event')}",
+            "one hello",
+            text_bytes.decode("utf-8", "replace"),
         )
     return hello.features
 
@@ -88,8 +92,8 @@ def read_hello(raw: bytes, sender: str) -> Mapping[str, bool]:
 def _hello(data: dict[str, Any]) -> Event:
     for key in ("batprotocol_version", "decision_component_name", "decision_component_version"):
         take(data, key, text)
-    asked = take(data, "requested_simulation_features", mapping, {})
-    features = {key: inside(f"requested_simulation_features.{key}", flag, one) for key, one in asked.items()}
+    requests = take(data, "requested_simulation_features", mapping, {})
+    features = {key: inside(f"requested_simulation_features.{key}", flag, value) for key, value in requests.items()}
     constraints = take(data, "scheduling_constraints", mapping, {})
     if constraints.get("compute_sharing"):
         raise bad("jobs cannot share hosts", "false", key="scheduling_constraints.compute_sharing")

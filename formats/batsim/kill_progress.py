@@ -51,12 +51,12 @@ def progress_of(
     amounts = [amount_of(part) for part in parts]
     once = sum(amounts)
     repetition = int(min(done, amount_of(profile) * (1 - 1e-12)) // once) if once > 0 else 0
-    rest, index = done - repetition * once, 0
-    while index < len(parts) - 1 and rest >= amounts[index]:
-        rest -= amounts[index]
+    remainder, index = done - repetition * once, 0
+    while index < len(parts) - 1 and remainder >= amounts[index]:
+        remainder -= amounts[index]
         index += 1
     return JobProgress(
-        profile, 0.0, repetition, index, len(parts), progress_of(parts[index], rest, parts_of, amount_of)
+        profile, 0.0, repetition, index, len(parts), progress_of(parts[index], remainder, parts_of, amount_of)
     )
 
 
@@ -72,9 +72,12 @@ def progress_4(progress: JobProgress) -> dict[str, Any]:
 
 def progress_5(workload: str, progress: JobProgress) -> dict[str, Any]:
     """Return the progress as version 5 writes it, of a job of a workload."""
-    said: dict[str, Any] = {"profile_id": full_id(workload, progress.profile)}
+    fields: dict[str, Any] = {"profile_id": full_id(workload, progress.profile)}
     if progress.inner is None:
-        return {"kill_progress_type": "KillProgressAtomicProfile", "kill_progress": said | {"progress": progress.share}}
-    said |= {"current_repetition": progress.repetition, "current_task_index": progress.index}
-    said["current_task_progress"] = progress_5(workload, progress.inner)
-    return {"kill_progress_type": "KillProgressSequentialProfile", "kill_progress": said}
+        return {
+            "kill_progress_type": "KillProgressAtomicProfile",
+            "kill_progress": fields | {"progress": progress.share},
+        }
+    fields |= {"current_repetition": progress.repetition, "current_task_index": progress.index}
+    fields["current_task_progress"] = progress_5(workload, progress.inner)
+    return {"kill_progress_type": "KillProgressSequentialProfile", "kill_progress": fields}

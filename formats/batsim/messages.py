@@ -95,10 +95,10 @@ def _job_id(value: Any) -> str:
 
 
 def _state(value: Any) -> str:
-    given = str(value) if type(value) is int else text(value)
-    if not given.isascii() or not given.isdigit():
+    digits = str(value) if type(value) is int else text(value)
+    if not digits.isascii() or not digits.isdigit():
         raise bad(found(value), "the number of a state, as text")
-    return given
+    return digits
 
 
 # --- events and decisions ---
@@ -247,8 +247,8 @@ class ExecuteJob(Event):
 
     def data(self) -> Data:
         """Return the `data` of the message."""
-        given = {name: value for name in self.fields if (value := getattr(self, name)) is not None}
-        return {**given, "alloc": interval_text(self.alloc)}
+        values = {name: value for name in self.fields if (value := getattr(self, name)) is not None}
+        return {**values, "alloc": interval_text(self.alloc)}
 
 
 @dataclass(slots=True)
@@ -404,34 +404,34 @@ def refusal(sender: str, key: str, problem: str, allowed: str, message: str) -> 
 def _message(value: Any, event_of: Callable[[dict[str, Any]], Event]) -> Message:
     if type(value) is not dict or "now" not in value or "events" not in value:
         require(mapping(value), ("now", "events"))
-    now, given = value["now"], value["events"]
-    if not isinstance(given, list):
-        raise bad(found(given), "a list of events", key="events")
+    now, items = value["now"], value["events"]
+    if not isinstance(items, list):
+        raise bad(found(items), "a list of events", key="events")
     if type(now) is not float or not -LONGEST <= now <= LONGEST:
         now = inside("now", _seconds, now)
     events, before = list[tuple[float, Event]](), -LONGEST
     try:
-        for one in given:
-            timed = before, _ = _timed(one, event_of, before, now)
+        for item in items:
+            timed = before, _ = _timed(item, event_of, before, now)
             events.append(timed)
     except ConfigError:  # again, to name the place
-        inside(f"events[{len(events)}]", _timed, given[len(events)], event_of, before, now)
+        inside(f"events[{len(events)}]", _timed, items[len(events)], event_of, before, now)
         raise
     return Message(now, events)
 
 
-def _timed(given: Any, event_of: Callable[[dict[str, Any]], Event], before: float, now: float) -> tuple[float, Event]:
-    if type(given) is dict and type(time := given.get("timestamp")) is float and before <= time <= now:
-        return time, event_of(given)
-    require(mapping(given), ("timestamp",))
+def _timed(item: Any, event_of: Callable[[dict[str, Any]], Event], before: float, now: float) -> tuple[float, Event]:
+    if type(item) is dict and type(time := item.get("timestamp")) is float and before <= time <= now:
+        return time, event_of(item)
+    require(mapping(item), ("timestamp",))
     allowed = "times that ascend, up to now"
-    time = inside("timestamp", lambda it: checked_number(it, allowed, before, now), given["timestamp"])
-    return time, event_of(given)
+    time = inside("timestamp", lambda it: checked_number(it, allowed, before, now), item["timestamp"])
+    return time, event_of(item)
 
 
-def _event(kinds: Mapping[str, type[Event]], given: dict[str, Any]) -> Event:
+def _event(kinds: Mapping[str, type[Event]], message: dict[str, Any]) -> Event:
     try:
-        kind, data = kinds[given["type"]], given["data"]
+        kind, data = kinds[message["type"]], message["data"]
         if kind is ExecuteJob and len(data) == 2:  # almost all decisions
             return ExecuteJob(_job_id(data["job_id"]), intervals_of(data["alloc"]))
         if type(data) is dict and kind not in _WHOLE:
@@ -439,9 +439,9 @@ def _event(kinds: Mapping[str, type[Event]], given: dict[str, Any]) -> Event:
             return kind(**{name: fields[name](part) for name, part in data.items() if name in fields})
     except (ConfigError, KeyError, TypeError):
         pass  # below, the error says where it is wrong; or it is odd, but right
-    require(given, ("type",))
-    kind = kinds[inside("type", one_of, given["type"], kinds)]
-    data = inside("data", mapping, given.get("data", {}))
+    require(message, ("type",))
+    kind = kinds[inside("type", one_of, message["type"], kinds)]
+    data = inside("data", mapping, message.get("data", {}))
     if kind in _WHOLE:
         return kind(data)
     inside("data", require, data, kind.required)

@@ -78,10 +78,10 @@ def read_5(raw: bytes, kinds: Mapping[str, Reader], sender: str) -> Message:
     return read_events(raw.removesuffix(b"\0"), partial(_read, kinds), sender)
 
 
-def _read(kinds: Mapping[str, Reader], given: Data) -> Event:
-    require(given, ("event_type",))
-    kind = inside("event_type", one_of, given["event_type"], kinds)
-    data = {} if given.get("event") is None else inside("event", mapping, given["event"])
+def _read(kinds: Mapping[str, Reader], message: Data) -> Event:
+    require(message, ("event_type",))
+    kind = inside("event_type", one_of, message["event_type"], kinds)
+    data = {} if message.get("event") is None else inside("event", mapping, message["event"])
     return inside("event", kinds[kind], data)
 
 
@@ -96,13 +96,13 @@ def _submitted(data: Data) -> Event:
 
 def _job(job: Data) -> Data:
     """Return a job as a workload describes it; a walltime below 0 is none."""
-    made = {"res": take(job, "resource_request", _count), "profile": take(job, "profile_id", text, "")}
+    description = {"res": take(job, "resource_request", _count), "profile": take(job, "profile_id", text, "")}
     walltime = take(job, "walltime", _seconds, -1.0)
     if walltime >= 0.0:
-        made["walltime"] = walltime
+        description["walltime"] = walltime
     if (extra := take(job, "extra_data", text, "")) != "":
-        made["extra_data"] = extra
-    return made
+        description["extra_data"] = extra
+    return description
 
 
 def _seconds(value: Any) -> float:

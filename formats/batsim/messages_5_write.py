@@ -71,22 +71,26 @@ def simulation_begins_5(about: Mapping[str, Any], speeds: Sequence[float], *, pr
     Raises:
         ConfigError: protocol 5 has no such profile.
     """
-    said = {
+    event = {
         "host_number": about["nb_resources"], "computation_host_number": about["nb_compute_resources"],
-        "computation_hosts": [_host(one, speeds) for one in about["compute_resources"]],
+        "computation_hosts": [_host(host, speeds) for host in about["compute_resources"]],
         "storage_host_number": about["nb_storage_resources"],
-        "storage_hosts": [_host(one, ()) for one in about["storage_resources"]],
+        "storage_hosts": [_host(host, ()) for host in about["storage_resources"]],
         "batsim_arguments": ["pilotfish", "simulate"], "batsim_execution_context_json": "{}",
         "workloads": [{"name": name, "filename": file} for name, file in about["workloads"].items()],
     }  # fmt: skip
     if profiles:
-        said["profiles"] = profile_messages(about["profiles"])
-    return said
+        event["profiles"] = profile_messages(about["profiles"])
+    return event
 
 
 def profile_messages(profiles: Mapping[str, Mapping[str, Data]]) -> list[Data]:
     """Return all profiles as protocol 5 writes them. Raises ConfigError: it has no such profile."""
-    return [profile_message(home, name, one) for home, known in profiles.items() for name, one in known.items()]
+    return [
+        profile_message(home, name, profile)
+        for home, of_workload in profiles.items()
+        for name, profile in of_workload.items()
+    ]
 
 
 def _host(one: Data, speeds: Sequence[float]) -> Data:
@@ -104,7 +108,7 @@ def _pairs(properties: Mapping[str, Any]) -> list[Data]:
 def _submitted(event: JobSubmitted) -> tuple[str, Data]:
     job, extra = event.job, event.job.get("extra_data", "")
     profile = full_id(event.job_id.partition("!")[0], job["profile"])
-    said: Data = {
+    data: Data = {
         "job_id": event.job_id,
         "job": {
             "resource_request": job["res"], "walltime": float(job.get("walltime", -1.0)),
@@ -114,8 +118,8 @@ def _submitted(event: JobSubmitted) -> tuple[str, Data]:
     }  # fmt: skip
     if event.profile is not None:
         home, _, name = profile.partition("!")
-        said["profile"] = profile_message(home, name, event.profile)
-    return "JobSubmittedEvent", said
+        data["profile"] = profile_message(home, name, event.profile)
+    return "JobSubmittedEvent", data
 
 
 def _completed(event: JobCompleted) -> tuple[str, Data]:
@@ -157,8 +161,8 @@ def _execute(event: ExecuteJob) -> tuple[str, Data]:
         "executor_placement_type": "PredefinedExecutorPlacementStrategyWrapper",
         "executor_placement": {"strategy": "SpreadOverHostsFirst"},
     }
-    said = {"job_id": event.job_id, "allocation": placement, "profile_allocation_override": [], "storage_placement": []}
-    return "ExecuteJobEvent", said
+    data = {"job_id": event.job_id, "allocation": placement, "profile_allocation_override": [], "storage_placement": []}
+    return "ExecuteJobEvent", data
 
 
 def _call_later(event: CallMeLater) -> tuple[str, Data]:

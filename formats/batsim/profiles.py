@@ -146,10 +146,10 @@ def _spread(data: dict[str, Any]) -> bool:
 
 def _moved(data: dict[str, Any], flops: float) -> float:
     """Return the bytes of memory that a resource moves while it computes."""
-    found: float = _field(data, "memory_volume", _amount, 0.0)
-    if found > 0 and not flops > 0:
+    volume: float = _field(data, "memory_volume", _amount, 0.0)
+    if volume > 0 and not flops > 0:
         raise bad("no resource computes, and memory is moved while computing", "0, or with cpu", key="memory_volume")
-    return found
+    return volume
 
 
 def _always(part: Part) -> Parsed:
@@ -167,14 +167,14 @@ def _delay(data: dict[str, Any]) -> Parsed:
 
 def _parallel(data: dict[str, Any]) -> Parsed:
     cpu, com = _field(data, "cpu", _amounts, ()), _field(data, "com", _amounts, ())
-    wanted, moved = len(cpu) or math.isqrt(len(com)), _moved(data, max(cpu, default=0.0))
-    if com and len(com) != wanted**2:
-        allowed = f"a square matrix of bytes, here {wanted} x {wanted}"
+    hosts, moved = len(cpu) or math.isqrt(len(com)), _moved(data, max(cpu, default=0.0))
+    if com and len(com) != hosts**2:
+        allowed = f"a square matrix of bytes, here {hosts} x {hosts}"
         raise bad(f"found {len(com)} amounts", allowed, key="com")
 
     def work(size: int, site: ProfileOrigin) -> Done:
-        if wanted not in (0, size):
-            raise bad(f"it needs {count(wanted, 'resource')}, but the job requests {size}", "the same number")
+        if hosts not in (0, size):
+            raise bad(f"it needs {count(hosts, 'resource')}, but the job requests {size}", "the same number")
         return Done(Matrix(cpu, com if size > 1 else (), moved))  # SimGrid ignores the bytes of a task on one host
 
     return work, {}
@@ -261,9 +261,9 @@ def _message(data: dict[str, Any]) -> Parsed:
     return _refused("messages between a job and its scheduler are not simulated")
 
 
-def _refused(why: str) -> Parsed:
+def _refused(problem: str) -> Parsed:
     def work(size: int, site: ProfileOrigin) -> Done:
-        raise bad(why, ALLOWED)
+        raise bad(problem, ALLOWED)
 
     return work, {}
 

@@ -69,30 +69,30 @@ def profile_message(workload: str, name: str, profile: Mapping[str, Any]) -> Dat
     Raises:
         ConfigError: protocol 5 has no such profile.
     """
-    given = profile.get("type")
-    kind = _TYPES.get(given) if isinstance(given, str) else None
+    type_name = profile.get("type")
+    kind = _TYPES.get(type_name) if isinstance(type_name, str) else None
     if kind is None:
         raise bad(
-            f"profile {name!r:.60} has the type {given!r:.60}, which protocol 5 does not have", ", ".join(_FIELDS)
+            f"profile {name!r:.60} has the type {type_name!r:.60}, which protocol 5 does not have", ", ".join(_FIELDS)
         )
-    if given in _TOTALS and profile.get("com"):
-        raise bad(f"profile {name!r:.60}: protocol 5 cannot say how it divides its bytes", f"{given} without com")
+    if type_name in _TOTALS and profile.get("com"):
+        raise bad(f"profile {name!r:.60}: protocol 5 cannot say how it divides its bytes", f"{type_name} without com")
     repeat = {"repeat": profile["nb"]} if "nb" in profile else {}  # its older name
     values = {**_DEFAULTS.get(kind, {}), **repeat, **profile}
-    values.update(_as_written(str(given), values, workload))
-    fields = {field: values[known] for field, known in _FIELDS[kind].items() if known in values}
+    values.update(_as_written(str(type_name), values, workload))
+    fields = {field: values[batsim_key] for field, batsim_key in _FIELDS[kind].items() if batsim_key in values}
     return {"id": full_id(workload, name), "profile_type": kind, "profile": fields}
 
 
-def _as_written(given: str, values: Data, workload: str) -> Data:
+def _as_written(type_name: str, values: Data, workload: str) -> Data:
     """Return the values that are written in another way in protocol 5."""
     changed: Data = {}
-    if given in _TOTALS or "generation_strategy" in values:
-        spread = given in _TOTALS or values["generation_strategy"] in _SPREADS
+    if type_name in _TOTALS or "generation_strategy" in values:
+        spread = type_name in _TOTALS or values["generation_strategy"] in _SPREADS
         changed["generation_strategy"] = _SPREAD if spread else _EACH
     if "seq" in values:
         changed["seq"] = [full_id(workload, name) for name in values["seq"]]
-    trace = values.get("trace_type", given)
+    trace = values.get("trace_type", type_name)
     if trace in _TRACES:
         changed["trace_type"] = _TRACES[trace]
     for key in ("trace", "trace_file"):
@@ -109,21 +109,25 @@ def read_profile(value: Any) -> tuple[str, str, Data]:
     if not (workload and mark and name):
         raise bad(f"found {data['id']!r:.60}", "WORKLOAD!NAME", key="id")
     kind = inside("profile_type", one_of, data["profile_type"], _FIELDS)
-    given = inside("profile", mapping, data["profile"])
+    fields = inside("profile", mapping, data["profile"])
     optional = _DEFAULTS.get(kind, {})
-    inside("profile", require, given, [field for field, known in _FIELDS[kind].items() if known not in optional])
-    made = {known: given[field] for field, known in _FIELDS[kind].items() if given.get(field) is not None}
-    if "seq" in made:
-        made["seq"] = inside("profile.profile_ids", listed(_own(workload), least=1), made["seq"])
-    made = {**{key: one for key, one in optional.items() if one != []}, **made}
-    return workload, name, {"type": kind, **{key: one for key, one in made.items() if one != []}}
+    inside(
+        "profile", require, fields, [field for field, batsim_key in _FIELDS[kind].items() if batsim_key not in optional]
+    )
+    profile = {
+        batsim_key: fields[field] for field, batsim_key in _FIELDS[kind].items() if fields.get(field) is not None
+    }
+    if "seq" in profile:
+        profile["seq"] = inside("profile.profile_ids", listed(_own(workload), least=1), profile["seq"])
+    profile = {**{key: part for key, part in optional.items() if part != []}, **profile}
+    return workload, name, {"type": kind, **{key: part for key, part in profile.items() if part != []}}
 
 
 def _own(workload: str) -> Callable[[Any], str]:
     def name(value: Any) -> str:
-        home, mark, own = text(value).rpartition("!")
+        home, mark, local_name = text(value).rpartition("!")
         if mark and home != workload:
             raise bad(f"profile {value!r:.60} is of another workload", f"profiles of {workload}")
-        return own
+        return local_name
 
     return name

@@ -82,11 +82,11 @@ class Runs:
 
     def run(self, profile: str, size: int) -> BatsimRun:
         """Return the run of a profile on `size` resources. Raises ConfigError."""
-        if (found := self._waits.get(profile)) is not None:
-            return found
-        given = self._profiles.get(profile)
-        if given is not None and given.waits is not None:
-            self._waits[profile] = BatsimRun(given.waits, False, given.returns, waits=given.waits > 0)
+        if (waiting_run := self._waits.get(profile)) is not None:
+            return waiting_run
+        parsed = self._profiles.get(profile)
+        if parsed is not None and parsed.waits is not None:
+            self._waits[profile] = BatsimRun(parsed.waits, False, parsed.returns, waits=parsed.waits > 0)
             return self._waits[profile]
         if (profile, size) not in self._runs:
             self._runs[profile, size] = self._run(*self.done(profile, size), size)
@@ -111,19 +111,19 @@ class Runs:
 
     def _unknown_parts(self, profile: str, size: int) -> Iterator[str]:
         """Yield the parts of a sequence to look up before it, up to the first that fails."""
-        given = self._profiles.get(profile)
-        for part in given.sequence if given else ():
+        parsed = self._profiles.get(profile)
+        for part in parsed.sequence if parsed else ():
             if (part, size) not in self._done:
                 yield part
             if self._done[part, size].status:
                 return
 
     def _look_up(self, profile: str, size: int) -> Done:
-        given = self._profiles.get(profile)
-        if given is None:
+        parsed = self._profiles.get(profile)
+        if parsed is None:
             raise bad(f"its part {shown(profile)!r} is not a profile of this file", "its profiles")
-        part, status = given.work(size, self)
-        return Done(part, status or given.returns)
+        part, status = parsed.work(size, self)
+        return Done(part, status or parsed.returns)
 
     def _run(self, part: Part, status: int, size: int) -> BatsimRun:
         phases = programs.phases_of(part)
@@ -131,8 +131,8 @@ class Runs:
         computes = flops > 0 or all(isinstance(phase, programs.Even | programs.Matrix) for phase in phases)
         if flops > 0 and not self._speeds:
             raise bad("it computes, but the speed of the machine is unknown", "--cluster with a speed, in flop/s")
-        known = self._storages is not None
-        sending = [phase for phase in phases if programs.sends(phase, size, to_itself=known)]
+        has_network = self._storages is not None
+        sending = [phase for phase in phases if programs.sends(phase, size, to_itself=has_network)]
         self._check(sending)
         if sending or (flops > 0 and len(self._speeds) > 1):
             number = self.builder.add(part, size)
@@ -155,9 +155,9 @@ class Runs:
         if sending and self._storages is None:
             raise bad("it sends bytes, but the network of the machine is unknown", NETWORK_NEEDED)
         for name in (name for phase in sending for name in programs.storages_of(phase)):
-            known = self._storages or ()
-            if name not in known and len(known) != 1:
-                allowed = ", ".join(sorted(known)) or "hosts with the role storage"
+            storages = self._storages or ()
+            if name not in storages and len(storages) != 1:
+                allowed = ", ".join(sorted(storages)) or "hosts with the role storage"
                 raise bad(f"the platform has no storage {shown(name)!r}", allowed)
 
     def _seconds(self, part: Part) -> float:

@@ -104,13 +104,13 @@ def _times(replayed: Replayed, track: Track | None) -> dict[str, float | None]:
     if track is None or not len(track.time):
         return dict.fromkeys((f"time_{name}" for name in names), None if track is None else 0.0)
     spent = (track.counts[:-1] * np.diff(track.time)[:, None]).sum(axis=0)
-    found = dict(zip(STATES, spent.tolist(), strict=True))
+    seconds = dict(zip(STATES, spent.tolist(), strict=True))
     times, asleep, weights = _last_changes(replayed)
     begin, end = float(track.time[0]), float(track.time[-1])
-    after = (end - np.clip(times, begin, end)) * weights
-    found["sleeping"] -= float(after[asleep].sum())
-    found["idle"] -= float(after[~asleep].sum())
-    return {f"time_{name}": max(0.0, found[name]) for name in names}
+    remainder = (end - np.clip(times, begin, end)) * weights
+    seconds["sleeping"] -= float(remainder[asleep].sum())
+    seconds["idle"] -= float(remainder[~asleep].sum())
+    return {f"time_{name}": max(0.0, seconds[name]) for name in names}
 
 
 def _last_changes(replayed: Replayed) -> tuple[Array, Array, Array]:
@@ -153,5 +153,5 @@ def _last_cover(first: Array, after: Array, cells: int) -> Array:
         half = 1 << (k - 1)
         np.maximum(table[k - 1], table[k], out=table[k - 1])
         np.maximum(table[k - 1, half:], table[k, :-half], out=table[k - 1, half:])
-    found: Array = table[0]
-    return found
+    cover: Array = table[0]
+    return cover

@@ -98,15 +98,15 @@ def parse_batsim(data: Any, source: str, *, skip_invalid: bool = False) -> Batsi
 
 
 def _workload(data: Any, skip_invalid: bool) -> BatsimWorkload:
-    given = mapping(data)
-    require(given, ("jobs", "profiles"), f"a Batsim workload: {', '.join(_KNOWN)}")
-    profiles = inside("profiles", entries, given["profiles"], lambda key, value: parse_profile(value))
-    if not isinstance(given["jobs"], list):
-        raise bad(found(given["jobs"]), "a list of jobs", key="jobs")
-    jobs = tuple(_jobs(given["jobs"], profiles, skip_invalid=skip_invalid))
-    nb_res = None if given.get("nb_res") is None else inside("nb_res", whole(1, 2**31 - 64), given["nb_res"])
-    more = {key: value for key, value in given.items() if key not in _KNOWN}
-    return BatsimWorkload(jobs, profiles, nb_res, more, len(given["jobs"]) - len(jobs))
+    document = mapping(data)
+    require(document, ("jobs", "profiles"), f"a Batsim workload: {', '.join(_KNOWN)}")
+    profiles = inside("profiles", entries, document["profiles"], lambda key, value: parse_profile(value))
+    if not isinstance(document["jobs"], list):
+        raise bad(found(document["jobs"]), "a list of jobs", key="jobs")
+    jobs = tuple(_jobs(document["jobs"], profiles, skip_invalid=skip_invalid))
+    nb_res = None if document.get("nb_res") is None else inside("nb_res", whole(1, 2**31 - 64), document["nb_res"])
+    more = {key: value for key, value in document.items() if key not in _KNOWN}
+    return BatsimWorkload(jobs, profiles, nb_res, more, len(document["jobs"]) - len(jobs))
 
 
 def _jobs(values: list[Any], profiles: Mapping[str, BatsimProfile], *, skip_invalid: bool) -> list[BatsimJob]:
@@ -232,9 +232,9 @@ def workload_of(
             refused.append(i)
             runs.append(BatsimRun(0.0))
     workload = _rigid_workload(path, given, runs, site.builder)
-    kept = np.ones(len(runs), bool)
-    kept[refused] = False
-    workload = workload.take(kept, UNREADABLE)
+    readable = np.ones(len(runs), bool)
+    readable[refused] = False
+    workload = workload.take(readable, UNREADABLE)
     return in_order(workload.take(workload.size > 0, "jobs that request no resources"))
 
 
@@ -255,15 +255,15 @@ def as_submitted(ordered: Workload, *, natural: bool = False) -> Workload:
 
 def _refusal(source: str, i: int, job: BatsimJob, type_: str, error: ConfigError) -> ConfigError:
     """Return the error of a job's profile, naming the job."""
-    what = ": ".join(filter(None, (error.source, error.key, error.problem)))
+    problem = ": ".join(filter(None, (error.source, error.key, error.problem)))
     return ConfigError(
-        source, f"jobs[{i}]", f"job {job.id}, profile {shown(job.profile)!r} ({type_}): {what}", error.allowed
+        source, f"jobs[{i}]", f"job {job.id}, profile {shown(job.profile)!r} ({type_}): {problem}", error.allowed
     )
 
 
-def _rigid_workload(path: Path, given: BatsimWorkload, runs: list[BatsimRun], builder: ProgramBuilder) -> Workload:
+def _rigid_workload(path: Path, batsim: BatsimWorkload, runs: list[BatsimRun], builder: ProgramBuilder) -> Workload:
     """Return all jobs in file order."""
-    jobs = given.jobs
+    jobs = batsim.jobs
     more = {
         **_kept(jobs),
         "profile": np.array([job.profile for job in jobs], object),
@@ -274,7 +274,7 @@ def _rigid_workload(path: Path, given: BatsimWorkload, runs: list[BatsimRun], bu
     numbered = all(isinstance(job.id, int) for job in jobs)
     if not numbered:
         more["name"] = np.array([str(job.id) for job in jobs], object)
-    volume, memory = [run.moved for run in runs], [given.profiles[job.profile].memory for job in jobs]
+    volume, memory = [run.moved for run in runs], [batsim.profiles[job.profile].memory for job in jobs]
     if any(volume) or any(memory):
         more["volume"], more["memory"] = np.array(volume, np.float64), np.array(memory, np.float64)
     if any(run.status for run in runs):
@@ -290,15 +290,15 @@ def _rigid_workload(path: Path, given: BatsimWorkload, runs: list[BatsimRun], bu
         np.array([math.inf if job.walltime is None else job.walltime for job in jobs], np.float64),
         np.array([job.res for job in jobs], np.int64),
         more=more,
-        machine=given.nb_res,
+        machine=batsim.nb_res,
         programs=builder.programs() if placed else None,
-        left_out={UNREADABLE: given.left_out} if given.left_out else {},
+        left_out={UNREADABLE: batsim.left_out} if batsim.left_out else {},
     )
 
 
 def _kept(jobs: Sequence[BatsimJob]) -> dict[str, Array]:
-    given = set[str]().union(*(job.more for job in jobs if job.more))
-    columns = {name: [job.more.get(name, -1) for job in jobs] for name in KEPT if name in given}
+    names = set[str]().union(*(job.more for job in jobs if job.more))
+    columns = {name: [job.more.get(name, -1) for job in jobs] for name in KEPT if name in names}
     return {name: np.array(column, np.float64) for name, column in columns.items() if all(map(_counts, column))}
 
 

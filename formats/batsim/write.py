@@ -43,10 +43,10 @@ def _lines(parts: Iterable[str]) -> str:
 
 def described(job: BatsimJob) -> dict[str, Any]:
     """Return a job as the file has it."""
-    found: dict[str, Any] = {"id": job.id, "subtime": plain(job.subtime), "res": job.res, "profile": job.profile}
+    description: dict[str, Any] = {"id": job.id, "subtime": plain(job.subtime), "res": job.res, "profile": job.profile}
     if job.walltime is not None:
-        found["walltime"] = plain(job.walltime)
-    return {**found, **job.more}
+        description["walltime"] = plain(job.walltime)
+    return {**description, **job.more}
 
 
 def batsim_of(workload: Workload, about: Mapping[str, str]) -> BatsimWorkload:

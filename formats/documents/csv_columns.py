@@ -92,40 +92,40 @@ def _rows(path: Path) -> Iterator[tuple[list[str], Iterator[list[str]], Callable
         csv.field_size_limit(before)
 
 
-def _positions(path: Path, header: Sequence[str], wanted: Mapping[str, CsvColumn]) -> dict[str, int]:
+def _positions(path: Path, header: Sequence[str], columns: Mapping[str, CsvColumn]) -> dict[str, int]:
     places = {}
-    for name, column in wanted.items():
-        there = [header.index(each) for each in column.names if each in header]
-        if there:
-            places[name] = there[0]
+    for name, column in columns.items():
+        positions = [header.index(alias) for alias in column.names if alias in header]
+        if positions:
+            places[name] = positions[0]
         elif column.required:
             allowed = f"a column of that name: {column.allowed}"
             raise ConfigError(f"{path}:1", column.names[0], "column missing", allowed)
     return places
 
 
-def _explain(path: Path, wanted: Mapping[str, CsvColumn]) -> NoReturn:
+def _explain(path: Path, columns: Mapping[str, CsvColumn]) -> NoReturn:
     """Raise the error of the first malformed row."""
-    with _rows(path) as (header, rows, here):
-        places = _positions(path, header, wanted)
+    with _rows(path) as (header, rows, position):
+        places = _positions(path, header, columns)
         for row in rows:
             if len(row) != len(header):
                 raise ConfigError(
-                    here(), "", f"found {count(len(row), 'field')}", f"{len(header)}, as in the first line"
+                    position(), "", f"found {count(len(row), 'field')}", f"{len(header)}, as in the first line"
                 )
             for name, place in places.items():
                 try:
-                    wanted[name].convert([row[place]])
+                    columns[name].convert([row[place]])
                 except ValueError:
-                    raise ConfigError(here(), header[place], found(row[place]), wanted[name].allowed) from None
+                    raise ConfigError(position(), header[place], found(row[place]), columns[name].allowed) from None
     raise ConfigError(f"{path}", "", "the file changed while it was read", "a file that does not change")
 
 
 def at_row(path: Path, row: int) -> str:
     """Return FILE:LINE of a row; rows count from 0 in the order in which they are read. O(bytes)."""
-    with _rows(path) as (_, rows, here):
+    with _rows(path) as (_, rows, position):
         next(islice(rows, row, None))
-        return here()
+        return position()
 
 
 def texts(values: Sequence[str]) -> Array:
@@ -181,8 +181,8 @@ def intervals(values: Iterable[str]) -> Array:
         raise ValueError
     if lengths.min() < 1 or lengths.max() > 10:
         raise ValueError
-    found = np.fromstring(text.replace("-", " "), np.int64, sep=" ")
-    pairs = np.stack([found[np.append(True, ~dashes)], found[np.append(~dashes, True)]], axis=1)
+    numbers = np.fromstring(text.replace("-", " "), np.int64, sep=" ")
+    pairs = np.stack([numbers[np.append(True, ~dashes)], numbers[np.append(~dashes, True)]], axis=1)
     if (pairs[:, 0] > pairs[:, 1]).any() or pairs[:, 1].max() >= MAX_RESOURCES:
         raise ValueError
     return pairs

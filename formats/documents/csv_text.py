@@ -104,20 +104,20 @@ def _chunk(parts: Sequence[Column], rows: slice) -> bytes:
         if len(written):
             masks.append(later)
             texts.append(written)
-    found = np.concatenate(cells, axis=1).tobytes().translate(None, bytes([_NOTHING]))
+    joined = np.concatenate(cells, axis=1).tobytes().translate(None, bytes([_NOTHING]))
     if not masks:
-        return found
+        return joined
     if len(masks) == 1:
-        (each,) = texts
+        (late_texts,) = texts
     else:
         mask = np.stack(masks, axis=1)
         table = np.empty(mask.shape, object)
         for i, written in enumerate(texts):
             table[masks[i], i] = written
-        each = table[mask].tolist()
-    pieces = found.decode().split(chr(_LATER))
-    woven = [""] * (2 * len(each) + 1)
-    woven[::2], woven[1::2] = pieces, each
+        late_texts = table[mask].tolist()
+    pieces = joined.decode().split(chr(_LATER))
+    woven = [""] * (2 * len(late_texts) + 1)
+    woven[::2], woven[1::2] = pieces, late_texts
     return "".join(woven).encode()
 
 
@@ -144,15 +144,19 @@ def _cells(part: Column, rows: slice) -> _Cells:
 
 
 def _known_cells(column: Known) -> _Cells:
-    known, unknown = column.known, column.unknown
+    is_known, unknown = column.known, column.unknown
     if column.values.dtype == object:
-        return np.where(known, np.uint8(_LATER), np.uint8(_NOTHING))[:, None], known, column.values[known].tolist()
-    if known.all():
+        return (
+            np.where(is_known, np.uint8(_LATER), np.uint8(_NOTHING))[:, None],
+            is_known,
+            column.values[is_known].tolist(),
+        )
+    if is_known.all():
         return (_float_cells if column.values.dtype.kind == "f" else _whole_cells)(column.values)
-    codes, later, texts = _known_cells(Known(np.where(known, column.values, 0), np.ones_like(known)))
+    codes, later, texts = _known_cells(Known(np.where(is_known, column.values, 0), np.ones_like(is_known)))
     codes = np.pad(codes, ((0, 0), (0, max(0, len(unknown) - codes.shape[1]))))
-    codes[~known] = _NOTHING
-    codes[~known, : len(unknown)] = np.frombuffer(unknown, np.uint8)
+    codes[~is_known] = _NOTHING
+    codes[~is_known, : len(unknown)] = np.frombuffer(unknown, np.uint8)
     return codes, later, texts
 
 
@@ -186,15 +190,15 @@ def _with_texts(codes: Array, later: Array, values: Array) -> _Cells:
     return codes, later, list(map(repr, values[later].tolist()))
 
 
-def _digits(whole: Array) -> Array:
+def _digits(numbers: Array) -> Array:
     """Return the digits of whole numbers, 0 or more, as codes [rows, digits]; codes before a number are _NOTHING."""
-    width, table = len(str(int(whole.max(initial=0)))), _groups()
-    groups = np.empty((len(whole), (width + 3) // 4), np.uint32)
+    width, table = len(str(int(numbers.max(initial=0)))), _groups()
+    groups = np.empty((len(numbers), (width + 3) // 4), np.uint32)
     for place in range(groups.shape[1] - 1, 0, -1):
-        left = whole // _GROUP
-        groups[:, place] = table[np.where(left, whole - left * _GROUP, whole + _GROUP)]
-        whole = left
-    groups[:, 0] = table[whole + _GROUP]
+        quotient = numbers // _GROUP
+        groups[:, place] = table[np.where(quotient, numbers - quotient * _GROUP, numbers + _GROUP)]
+        numbers = quotient
+    groups[:, 0] = table[numbers + _GROUP]
     codes = groups.view(np.uint8)[:, -width:]
     codes[:, -1] |= _ZERO  # of the number 0; all digits have these bits
     return codes
@@ -210,15 +214,15 @@ def _groups() -> Array:
 
 def _decimals(scaled: Array) -> Array:
     """Return numbers that were multiplied by 10 ** _DECIMALS as codes, without zeros at the end but the first."""
-    whole = scaled // 10**_DECIMALS
-    rest = scaled - whole * 10**_DECIMALS
+    integers = scaled // 10**_DECIMALS
+    fraction = scaled - integers * 10**_DECIMALS
     codes = np.empty((len(scaled), _DECIMALS), np.uint8)
     ended = np.ones(len(scaled), bool)
     for place in range(_DECIMALS - 1, -1, -1):
-        left = rest // 10
-        digit = (rest - left * 10).astype(np.uint8)
+        quotient = fraction // 10
+        digit = (fraction - quotient * 10).astype(np.uint8)
         ended &= digit == 0
         codes[:, place] = np.where(ended & (place > 0), _NOTHING, digit + np.uint8(_ZERO))
-        rest = left
+        fraction = quotient
     point = np.full((len(scaled), 1), _POINT, np.uint8)
-    return np.concatenate([_digits(whole), point, codes], axis=1)
+    return np.concatenate([_digits(integers), point, codes], axis=1)

@@ -94,12 +94,12 @@ class Collector:
 
     def add(self, error: ConfigError, key: str = "") -> None:
         """Add an error of the part `key`. Raises ConfigError: there are MOST_ERRORS different ones."""
-        for one in error.errors if isinstance(error, ConfigErrors) else (error,):
-            moved = _inside(key, one)
+        for part in error.errors if isinstance(error, ConfigErrors) else (error,):
+            moved = _inside(key, part)
             if self._seen is not None:
-                known = self._seen.setdefault((one.key, one.problem, one.allowed), moved)
-                if known is not moved:
-                    known.more += 1 + one.more
+                earlier = self._seen.setdefault((part.key, part.problem, part.allowed), moved)
+                if earlier is not moved:
+                    earlier.more += 1 + part.more
                     continue
             self.errors.append(moved)
         if len(self.errors) >= MOST_ERRORS:

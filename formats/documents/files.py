@@ -298,7 +298,7 @@ def decode(data: bytes, source: str) -> str:
         line = data.count(b"\n", 0, error.start) + 1
         raise ConfigError(source, f"line {line}", "not UTF-8 text", "a text file in UTF-8") from None
     if len(data.translate(None, _CONTROL)) < len(data):
-        first = min(place for each in _CONTROL if (place := data.find(each)) >= 0)
+        first = min(place for code in _CONTROL if (place := data.find(code)) >= 0)
         line = data.count(b"\n", 0, first) + 1
         raise ConfigError(source, f"line {line}", "a control character; is this a binary file?", "a text file")
     return text
@@ -327,10 +327,10 @@ def read_document(path: str | Path) -> dict[str, Any]:
 
 def check_schema(data: dict[str, Any], kind: str, source: str) -> dict[str, Any]:
     """Return `data` without its `schema` key, which must be pilotfish/<kind>/v1. Raises ConfigError."""
-    wanted = f"pilotfish/{kind}/v1"
-    if data.get("schema") != wanted:
+    schema = f"pilotfish/{kind}/v1"
+    if data.get("schema") != schema:
         problem = found(data["schema"]) if "schema" in data else "missing"
-        raise ConfigError(source, "schema", problem, wanted)
+        raise ConfigError(source, "schema", problem, schema)
     return {key: value for key, value in data.items() if key != "schema"}
 
 

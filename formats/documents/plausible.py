@@ -99,8 +99,8 @@ def _of_profile(value: Any, at: str) -> Iterator[tuple[str, Any]]:
 def _doubt(key: str, jobs: dict[str, float], noun: str) -> str:
     job, value = next(iter(jobs.items()))
     where = job + (key if key.startswith("[") else f".{key}")
-    if others := len(jobs) - 1:
-        where += f" (and {count(others, f'more {noun}')})"
+    if other_jobs := len(jobs) - 1:
+        where += f" (and {count(other_jobs, f'more {noun}')})"
     if key == "walltime":
         meant = f"{int(value)}:00" if value >= 1 else "MM:SS"
         return f"{where}: {value:g} means {value:g} seconds, not minutes as in Slurm; write {meant} for minutes"

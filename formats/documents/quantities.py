@@ -118,12 +118,12 @@ def format_duration(seconds: float) -> str:
         return f"{seconds * 1e3:.3g}ms"
     if seconds < 59.95:
         return f"{seconds:.3g}s"
-    whole = round(seconds)
-    if whole < 3600:
-        return f"{whole // 60}m{whole % 60:02}s"
-    if whole < 86400:
-        return f"{whole // 3600}h{whole % 3600 // 60:02}m"
-    return f"{whole // 86400}d{whole % 86400 // 3600:02}h"
+    total = round(seconds)
+    if total < 3600:
+        return f"{total // 60}m{total % 60:02}s"
+    if total < 86400:
+        return f"{total // 3600}h{total % 3600 // 60:02}m"
+    return f"{total // 86400}d{total % 86400 // 3600:02}h"
 
 
 def format_size(size: float, *, rate: bool = False) -> str:

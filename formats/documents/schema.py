@@ -34,8 +34,8 @@ def require(data: Mapping[str, Any], keys: Collection[str], allowed: str = "") -
     """Raise ConfigError for the first of `keys` that is missing, with all of them, or with what is `allowed`."""
     for key in keys:
         if key not in data:
-            others = f"; required here: {', '.join(keys)}" if len(keys) > 1 and not allowed else ""
-            raise bad(f"missing{others}", allowed, key)
+            required = f"; required here: {', '.join(keys)}" if len(keys) > 1 and not allowed else ""
+            raise bad(f"missing{required}", allowed, key)
 
 
 def keyed(
@@ -193,5 +193,5 @@ def dump(value: Any, leave_out: Collection[str] = ()) -> dict[str, Any]:
 
 def _dumped(part: Any) -> Any:
     if isinstance(part, tuple) and part and is_dataclass(part[0]):
-        return [_dumped(each) for each in part]
+        return [_dumped(item) for item in part]
     return dump(part) if is_dataclass(part) else str(part) if isinstance(part, StrEnum) else part

@@ -62,53 +62,53 @@ def _platform(data: Mapping[str, Any], source: str) -> Cluster:
     platforms = inside("platform", mapping, data["platform"])
     if len(platforms) != 1:
         raise bad(f"found {len(platforms)} platforms", "one", key="platform")
-    called, value = next(iter(platforms.items()))
-    where = f"platform.{shown(called)}"
-    given = inside(where, mapping, value)
-    if given.get("model_name", "modelV1") != "modelV1":
-        raise bad(found(given["model_name"]), "modelV1", key=f"{where}.model_name")
-    clusters = inside(f"{where}.clusters", listed(_cluster, least=1), given.get("clusters"))
-    wanted = dict.fromkeys(kind for _, parts in clusters for kind, _, _ in parts)
-    kinds = {kind: _node_type(kind, data, Path(source).parent) for kind in wanted}
+    platform_name, value = next(iter(platforms.items()))
+    where = f"platform.{shown(platform_name)}"
+    platform = inside(where, mapping, value)
+    if platform.get("model_name", "modelV1") != "modelV1":
+        raise bad(found(platform["model_name"]), "modelV1", key=f"{where}.model_name")
+    clusters = inside(f"{where}.clusters", listed(_cluster, least=1), platform.get("clusters"))
+    kind_names = dict.fromkeys(kind for _, parts in clusters for kind, _, _ in parts)
+    kinds = {kind: _node_type(kind, data, Path(source).parent) for kind in kind_names}
     nodes, groups = dict[str, Node](), dict[str, tuple[str, ...]]()
     for i, (group, parts) in enumerate(clusters):
         group, first = group or f"cluster{i}", len(nodes)
         count = 0
-        for kind, own, many in parts:
-            if len(nodes) + many > MOST_NODES:
+        for kind, identity, repeats in parts:
+            if len(nodes) + repeats > MOST_NODES:
                 raise bad(f"more than {MOST_NODES} nodes", key=f"{where}.clusters[{i}]")
-            for k in range(many):
-                label = f"{group}.{own or f'node{count}'}" + (f"-{k}" if own and many > 1 else "")
+            for k in range(repeats):
+                label = f"{group}.{identity or f'node{count}'}" + (f"-{k}" if identity and repeats > 1 else "")
                 if label in nodes:
                     raise bad(f"node {label!r} is defined twice", "each once", key=f"{where}.clusters[{i}]")
                 nodes[label] = Node(label, kinds[kind])
                 count += 1
         groups[group] = tuple(nodes)[first:]
-    return Cluster(shown(called), tuple(nodes.values()), groups=groups, source=source)
+    return Cluster(shown(platform_name), tuple(nodes.values()), groups=groups, source=source)
 
 
 def _cluster(value: Any) -> tuple[str, tuple[tuple[str, str, int], ...]]:
     """Return the name ("" = none) of a cluster, and (type, name, number) of each entry of its nodes."""
-    given = _known({"nodes": None, **mapping(value)}, {"id": name, "nodes": listed(_nodes, least=1)})
-    return given.get("id", ""), given["nodes"]
+    cluster = _known({"nodes": None, **mapping(value)}, {"id": name, "nodes": listed(_nodes, least=1)})
+    return cluster.get("id", ""), cluster["nodes"]
 
 
 def _nodes(value: Any) -> tuple[str, str, int]:
-    given = _known(value, {"type": name, "id": name, "number": whole(1, MOST_NODES)})
-    require(given, ("type",), "a type of node")
-    return given["type"], given.get("id", ""), given.get("number", 1)
+    node = _known(value, {"type": name, "id": name, "number": whole(1, MOST_NODES)})
+    require(node, ("type",), "a type of node")
+    return node["type"], node.get("id", ""), node.get("number", 1)
 
 
-def _definition(group: str, wanted: str, data: Mapping[str, Any], folder: Path) -> tuple[str, Any]:
+def _definition(group: str, kind: str, data: Mapping[str, Any], folder: Path) -> tuple[str, Any]:
     """Return where a type is defined (in the file, or in the library next to it) and its definition."""
-    here, library = inside(group, mapping, data.get(group, {})), folder / LIBRARY[group]
-    if wanted in here:
-        return f"{group}.{shown(wanted)}", here[wanted]
+    types, library = inside(group, mapping, data.get(group, {})), folder / LIBRARY[group]
+    if kind in types:
+        return f"{group}.{shown(kind)}", types[kind]
     shared = read_document(library) if library.exists() else {}
-    if wanted in shared:
-        return f"{library.name}.{shown(wanted)}", shared[wanted]
-    near = did_you_mean(wanted, [*here, *shared])
-    raise bad(f"no type {shown(wanted)!r}{near}", f"types of this file, or of {library.name} in its folder", key=group)
+    if kind in shared:
+        return f"{library.name}.{shown(kind)}", shared[kind]
+    near = did_you_mean(kind, [*types, *shared])
+    raise bad(f"no type {shown(kind)!r}{near}", f"types of this file, or of {library.name} in its folder", key=group)
 
 
 def _node_type(called: str, data: Mapping[str, Any], folder: Path) -> NodeType:
@@ -124,28 +124,30 @@ def _node(value: Any) -> tuple[str, int, float]:
     kinds = {str(part.get("type")) for part in parts}
     if len(kinds) > 1:
         raise bad(f"found processors of {len(kinds)} types", "processors of one type", key="processors")
-    many = [inside(f"processors[{i}].number", whole(1, 10_000), part.get("number", 1)) for i, part in enumerate(parts)]
+    counts = [
+        inside(f"processors[{i}].number", whole(1, 10_000), part.get("number", 1)) for i, part in enumerate(parts)
+    ]
     memory = inside("memory", mapping, value.get("memory", {})).get("capacity", LARGEST / 1e9)
-    return kinds.pop(), sum(many), inside("memory.capacity", number(0.0, LARGEST / 1e9, above=True), memory) * 1e9
+    return kinds.pop(), sum(counts), inside("memory.capacity", number(0.0, LARGEST / 1e9, above=True), memory) * 1e9
 
 
 def _kind(value: Any, called: str, sockets: int, memory: float) -> NodeType:
     """Return the node type made of such processors."""
-    given = _known(value, _PROCESSOR)
-    require(given, ("cores", "clock_rate"))
-    constants = {key: given[key] for key in _CONSTANTS if key in given}
+    processor = _known(value, _PROCESSOR)
+    require(processor, ("cores", "clock_rate"))
+    constants = {key: processor[key] for key in _CONSTANTS if key in processor}
     if constants:
-        require(given, _CONSTANTS, f"all of {', '.join(_CONSTANTS)}, or none")
+        require(processor, _CONSTANTS, f"all of {', '.join(_CONSTANTS)}, or none")
     model = PiecewiseLinear(**constants) if constants else None
     if model is not None and model.dc <= model.n_max * model.dd:
         raise bad(found(model.dc), f"more than {model.n_max} dd, else d divides by zero", key="dc")
-    pa, pb = (next((given[key] for key in keys if key in given), None) for keys in _POWER)
+    pa, pb = (next((processor[key] for key in keys if key in processor), None) for keys in _POWER)
     if (pa is None) != (pb is None):
         raise bad("missing", "pa and pb, or dynamic_power and static_power", key="pa" if pa is None else "pb")
-    power = None if pa is None or pb is None else Power(0.0, pa, pb, idle_uncore=given.get("min_power", 1.0))
-    hertz, cores = given["clock_rate"] * 1e9, given["cores"] * sockets
-    speed = hertz * given.get("dpflops_per_cycle", 1.0)
-    bandwidth = given["mem_bw"] * 1e9 if "mem_bw" in given else constants.get("c", 0.0) * 1e6
+    power = None if pa is None or pb is None else Power(0.0, pa, pb, idle_uncore=processor.get("min_power", 1.0))
+    hertz, cores = processor["clock_rate"] * 1e9, processor["cores"] * sockets
+    speed = hertz * processor.get("dpflops_per_cycle", 1.0)
+    bandwidth = processor["mem_bw"] * 1e9 if "mem_bw" in processor else constants.get("c", 0.0) * 1e6
     return NodeType(
         called, cores, memory, (bandwidth or LARGEST) * sockets, sockets, hertz, speed,
         Contention.PIECEWISE_LINEAR if model else Contention.NONE, power=power, piecewise=model,
@@ -192,7 +194,7 @@ def is_irmasim_workload(data: Any) -> bool:
     profiles, jobs = data.get("profiles"), data.get("jobs")
     parts = [*(profiles.values() if isinstance(profiles, dict) else ()), *(jobs if isinstance(jobs, list) else ())]
     keys = [part.keys() for part in parts if isinstance(part, dict)]
-    return any({"req_ops", "ipc"} <= own or ("type" not in own and own & {"req_ops", "ipc"}) for own in keys)
+    return any({"req_ops", "ipc"} <= names or ("type" not in names and names & {"req_ops", "ipc"}) for names in keys)
 
 
 def parse_irmasim(
@@ -214,8 +216,8 @@ def parse_irmasim(
 
 def _workload(data: Mapping[str, Any], path: Path, speeds: Collection[float], skip_invalid: bool) -> Workload:
     if not speeds:
-        why = "its jobs count instructions, but the speed of the cores is unknown"
-        raise bad(why, "--cluster with the speed of each node type, cycles/s of a core")
+        problem = "its jobs count instructions, but the speed of the cores is unknown"
+        raise bad(problem, "--cluster with the speed of each node type, cycles/s of a core")
     profiles = inside("profiles", entries, data.get("profiles", {}), lambda key, part: _task_keys(part, _TASK))
     jobs, refused, slowest = list[_Job](), 0, min(speeds)
     for i, part in enumerate(inside("jobs", listed(lambda each: each), data.get("jobs"))):
@@ -227,8 +229,8 @@ def _workload(data: Mapping[str, Any], path: Path, speeds: Collection[float], sk
             refused += 1
     kinds = (object, object, float, np.int64, float, float, float, float)
     columns = [np.array([job[i] for job in jobs], kind) for i, kind in enumerate(kinds)]
-    called, profile, submit, tasks, run, memory, volume, asked = columns
-    more = {"name": called, "profile": profile, "memory": memory * _MB, "volume": volume * _MB, "asked": asked}
+    called, profile, submit, tasks, run, memory, volume, requested = columns
+    more = {"name": called, "profile": profile, "memory": memory * _MB, "volume": volume * _MB, "asked": requested}
     machine = inside("nb_res", _COUNT, data["nb_res"]) if "nb_res" in data else None
     left_out = {"jobs that cannot be replayed": refused} if refused else {}
     return in_order(
@@ -251,25 +253,25 @@ def _task_keys(value: Any, table: Mapping[str, Convert[Any]]) -> dict[str, Any]:
 
 
 def _job(value: Any, i: int, profiles: Mapping[str, Mapping[str, Any]], speed: float) -> _Job:
-    given = _task_keys(value, _JOB)
-    profile, task = value.get("profile", ""), cast("Mapping[str, Any]", given)
+    job = _task_keys(value, _JOB)
+    profile, task = value.get("profile", ""), cast("Mapping[str, Any]", job)
     if profile:
         task = dict(profiles[inside("profile", one_of, profile, profiles, "a profile of this file")])
     work = next((task[key] for key in ("req_ops", "cpu") if key in task), None)
-    for key, part in (("subtime", given.get("subtime")), ("req_ops", work), ("ipc", task.get("ipc"))):
+    for key, part in (("subtime", job.get("subtime")), ("req_ops", work), ("ipc", task.get("ipc"))):
         if part is None:
             raise bad("missing", "subtime of the job, and req_ops and ipc of the job or its profile", key=key)
     seconds = work / task["ipc"] / speed
     if seconds > LONGEST:
         raise bad(f"the job takes {seconds:g} seconds", f"at most {LONGEST:g}", key="req_ops")
-    asked, memory, volume = task.get("req_time", math.inf), task.get("mem", 0.0), task.get("mem_vol", 0.0)
-    called = given.get("id", f"job{i}")
-    return _Job(called, profile or called, given["subtime"], _tasks(given), seconds, memory, volume, asked)
+    requested, memory, volume = task.get("req_time", math.inf), task.get("mem", 0.0), task.get("mem_vol", 0.0)
+    called = job.get("id", f"job{i}")
+    return _Job(called, profile or called, job["subtime"], _tasks(job), seconds, memory, volume, requested)
 
 
-def _tasks(given: Mapping[str, Any]) -> int:
+def _tasks(job: Mapping[str, Any]) -> int:
     """Return the number of tasks: stated directly, or nodes times tasks on each."""
-    total = given.get("res", given.get("ntasks", given.get("nodes", 0) * given.get("ntasks_per_node", 1)))
+    total = job.get("res", job.get("ntasks", job.get("nodes", 0) * job.get("ntasks_per_node", 1)))
     if not total:
         raise bad("missing", "res, or ntasks, or nodes", key="res")
     return int(total)

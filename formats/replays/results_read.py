@@ -67,8 +67,8 @@ def read_run(path: Path) -> RecordedRun:
     used = int(jobs.pieces[:, 1].max()) + 1 if len(jobs.pieces) else 1
     if size is not None and used > size:
         job = jobs.id[jobs.owner[int(jobs.pieces[:, 1].argmax())]]
-        what = f"found resource {used - 1} on a machine of {size}"
-        raise ConfigError(str(file), f"job {job}", what, f"resources 0 to {size - 1}")
+        problem = f"found resource {used - 1} on a machine of {size}"
+        raise ConfigError(str(file), f"job {job}", problem, f"resources 0 to {size - 1}")
     joules = about["consumed_joules"] if about["consumed_joules"] is not None else row["consumed_joules"]
     return RecordedRun(
         workload, about["policy"], size or used, size is not None, jobs, states, energy, joules, about["epoch"]
@@ -79,13 +79,13 @@ def _jobs_file(path: Path) -> Path:
     if not path.is_dir():
         if path.name.endswith(JOBS):
             return path
-        what = "not a folder" if path.exists() else "no such folder"
-        raise ConfigError(str(path), "", what, f"a folder with {JOBS}")
-    found = [path / JOBS] if (path / JOBS).exists() else sorted(path.glob(f"*_{JOBS}"))
-    if len(found) != 1:
-        many = ", ".join(each.name for each in found[:3]) or f"no {JOBS} in it"
-        raise ConfigError(str(path), "", many, "a folder written by `simulate --out` or by Batsim")
-    return found[0]
+        problem = "not a folder" if path.exists() else "no such folder"
+        raise ConfigError(str(path), "", problem, f"a folder with {JOBS}")
+    files = [path / JOBS] if (path / JOBS).exists() else sorted(path.glob(f"*_{JOBS}"))
+    if len(files) != 1:
+        problem = ", ".join(file.name for file in files[:3]) or f"no {JOBS} in it"
+        raise ConfigError(str(path), "", problem, "a folder written by `simulate --out` or by Batsim")
+    return files[0]
 
 
 def _sibling(file: Path, name: str) -> Path | None:
@@ -122,11 +122,11 @@ def _jobs(path: Path) -> tuple[str, Jobs]:
         ending[columns["state"] == "COMPLETED_WALLTIME_REACHED"] = WALLTIME
     ending[~began] = REJECTED
     owner = np.repeat(np.arange(len(counts)), counts)
-    kept = began[owner]
+    has_run = began[owner]
     names = columns.get("workload", np.empty(0, object))
     jobs = Jobs(
         *(columns["id"], columns["submit"], np.where(began, start, np.nan), np.where(began, finish, np.nan)),
-        *(columns["size"], ending, columns["pieces"][kept], owner[kept]),
+        *(columns["size"], ending, columns["pieces"][has_run], owner[has_run]),
     )
     return str(names[0]) if len(names) else "", jobs
 
@@ -142,10 +142,10 @@ _SUMMARY: dict[str, tuple[Any, Callable[[Any], bool], str]] = {
 
 def _summary(path: Path | None) -> dict[str, Any]:
     """Return policy, machine size and energy from summary.json."""
-    found = parse_json(decode(read_bytes(path), str(path)), str(path)) if path is not None else {}
-    if not isinstance(found, dict):
+    document = parse_json(decode(read_bytes(path), str(path)), str(path)) if path is not None else {}
+    if not isinstance(document, dict):
         raise ConfigError(str(path), "", "not a mapping", "the summary of a run")
-    about = {key: found.get(key, default) for key, (default, _, _) in _SUMMARY.items()}
+    about = {key: document.get(key, default) for key, (default, _, _) in _SUMMARY.items()}
     for key, value in about.items():
         default, valid, allowed = _SUMMARY[key]
         if value != default and not valid(value):
@@ -158,8 +158,8 @@ def _schedule(path: Path | None) -> dict[str, Any]:
     row: dict[str, Any] = {"nb_computing_machines": None, "consumed_joules": None}
     if path is None:
         return row
-    wanted = {name: CsvColumn((name,), numbers_or_nothing, "a number, or nothing", required=False) for name in row}
-    for name, values in read_columns(path, wanted).items():
+    columns = {name: CsvColumn((name,), numbers_or_nothing, "a number, or nothing", required=False) for name in row}
+    for name, values in read_columns(path, columns).items():
         if len(values) and values[0] > 0:  # Batsim writes 0 joules where it measured none
             row[name] = float(values[0])
     return row
@@ -176,11 +176,11 @@ def _energy(path: Path | None) -> Energy | None:
     return columns and Energy(columns["time"], columns["energy"])
 
 
-def _over_time(path: Path | None, wanted: dict[str, CsvColumn]) -> Any:
+def _over_time(path: Path | None, extra: dict[str, CsvColumn]) -> Any:
     """Return the columns of a file whose times ascend; None if there is no file."""
     if path is None:
         return None
-    columns = read_columns(path, {"time": CsvColumn(("time",), numbers, _SECONDS), **wanted})
+    columns = read_columns(path, {"time": CsvColumn(("time",), numbers, _SECONDS), **extra})
     _refuse(path, np.diff(columns["time"], prepend=-np.inf) < 0, "time", "before the time of the row above", _SECONDS)
     return columns
 

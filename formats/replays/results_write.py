@@ -189,13 +189,13 @@ def _fields(column: Array) -> Array:
     if column.dtype != object:
         return column
     written = {text: csv_line([text]) for text in set(column.tolist())}
-    found = np.empty(len(column), object)
-    found[:] = [written[text] for text in column.tolist()]
-    return found
+    fields = np.empty(len(column), object)
+    fields[:] = [written[text] for text in column.tolist()]
+    return fields
 
 
 def _quoted(column: Array) -> Array:
     """Return texts in quotes, as Batsim writes metadata."""
-    found = np.empty(len(column), object)
-    found[:] = ['"' + str(text).replace('"', '""') + '"' for text in column.tolist()]
-    return found
+    fields = np.empty(len(column), object)
+    fields[:] = ['"' + str(text).replace('"', '""') + '"' for text in column.tolist()]
+    return fields

@@ -86,9 +86,9 @@ def _traces(value: Any, folder: Path) -> tuple[Trace, ...]:
     traces = [
         trace for i, part in enumerate(parts) for trace in inside(f"[{i}]", _traces_of, part, f"workloads[{i}]", folder)
     ]
-    each = [(trace, load) for trace in traces for load in trace.loads]
-    _each_once([(trace.file, trace.select, load, trace.skip_invalid) for trace, load in each],
-               [trace.file for trace, _ in each])  # fmt: skip
+    loaded = [(trace, load) for trace in traces for load in trace.loads]
+    _each_once([(trace.file, trace.select, load, trace.skip_invalid) for trace, load in loaded],
+               [trace.file for trace, _ in loaded])  # fmt: skip
     return tuple(traces)
 
 
@@ -96,16 +96,18 @@ def _traces_of(value: Any, key: str, folder: Path) -> list[Trace]:
     """Return the traces that a file name or pattern stands for, with their selection of jobs."""
     if not isinstance(value, dict):
         return [Trace(name, key) for name in _files(value, folder)]
-    given: dict[str, Any] = build(dict, _WORKLOAD, value, ("file",))
-    chosen = Select(
-        given.get("from"), given.get("until"), given.get("users", ()), given.get("min_size"), given.get("max_size")
+    fields: dict[str, Any] = build(dict, _WORKLOAD, value, ("file",))
+    selection = Select(
+        fields.get("from"), fields.get("until"), fields.get("users", ()), fields.get("min_size"), fields.get("max_size")
     )
-    if chosen.begin is not None and chosen.end is not None and chosen.end <= chosen.begin:
-        raise bad(found(chosen.end), f"more than from, {chosen.begin:g}", key="until")
-    if chosen.least is not None and chosen.most is not None and chosen.most < chosen.least:
-        raise bad(found(chosen.most), f"at least min_size, {chosen.least:g}", key="max_size")
-    names = inside("file", _files, given["file"], folder)
-    return [Trace(name, key, chosen, given.get("load", (1.0,)), given.get("skip_invalid", False)) for name in names]
+    if selection.begin is not None and selection.end is not None and selection.end <= selection.begin:
+        raise bad(found(selection.end), f"more than from, {selection.begin:g}", key="until")
+    if selection.least is not None and selection.most is not None and selection.most < selection.least:
+        raise bad(found(selection.most), f"at least min_size, {selection.least:g}", key="max_size")
+    names = inside("file", _files, fields["file"], folder)
+    return [
+        Trace(name, key, selection, fields.get("load", (1.0,)), fields.get("skip_invalid", False)) for name in names
+    ]
 
 
 def _files(value: Any, folder: Path) -> list[str]:
@@ -134,9 +136,9 @@ def _machine(value: Any, folder: Path) -> int | ClusterMachine:
             "resource": lambda unit: one_of(unit, ("core", "node")),
             "network_solver": lambda solver: one_of(solver, SOLVERS),
         }
-        given: dict[str, Any] = build(dict, table, value, ("cluster",))
-        solver = given.get("network_solver", SOLVERS[0])
-        return ClusterMachine(given["cluster"], given.get("resource", "core") == "node", solver)
+        fields: dict[str, Any] = build(dict, table, value, ("cluster",))
+        solver = fields.get("network_solver", SOLVERS[0])
+        return ClusterMachine(fields["cluster"], fields.get("resource", "core") == "node", solver)
     try:
         return whole(1, _MOST_PROCESSORS)(value)
     except ConfigError as error:
@@ -147,11 +149,11 @@ def _machine(value: Any, folder: Path) -> int | ClusterMachine:
 def _refuse_alike(sweep: Sweep) -> None:
     """Raise ConfigError if what needs the cores of nodes has none."""
     choosing = [policy for policy in sweep.policies if any(sweep.contention) or needs_nodes(policy)]
-    alike = [one for one in sweep.machines if not isinstance(one, ClusterMachine) or one.whole_nodes]
+    alike = [machine for machine in sweep.machines if not isinstance(machine, ClusterMachine) or machine.whole_nodes]
     if choosing and alike:
         does = "chooses among" if needs_nodes(choosing[0]) else "contends on the"
-        what = f"{text_of(choosing[0])} {does} cores of nodes; machine {shown(alike[0] or AS_TRACED)} has none"
-        raise bad(what, "cluster files, with their cores as resources", key="machines")
+        problem = f"{text_of(choosing[0])} {does} cores of nodes; machine {shown(alike[0] or AS_TRACED)} has none"
+        raise bad(problem, "cluster files, with their cores as resources", key="machines")
 
 
 def _policies(value: Any, folder: Path) -> tuple[Chosen, ...]:
@@ -165,26 +167,26 @@ def _policies_of(value: Any, folder: Path) -> list[Chosen]:
         return [_policy(value, folder)]
     if not isinstance(value, dict):
         raise bad(found(value), "a policy such as easy:order=sjf, or {policy: easy, order: [fcfs, sjf]}")
-    given = mapping(value)
-    require(given, ("policy",))
-    name, words = inside("policy", text, given["policy"]), listed(word, least=1)
-    several = {key: part if isinstance(part, list) else [part] for key, part in given.items() if key != "policy"}
+    fields = mapping(value)
+    require(fields, ("policy",))
+    name, words = inside("policy", text, fields["policy"]), listed(word, least=1)
+    several = {key: part if isinstance(part, list) else [part] for key, part in fields.items() if key != "policy"}
     options = entries(several, lambda key, part: words(part))
     if prod(map(len, options.values())) > MOST_RUNS:
         raise bad("too many combinations", f"at most {MOST_RUNS:,}")
-    chosen = [[f"{key}={one}" for one in each] for key, each in options.items()]
-    return [_policy(name, folder, each) for each in product(*chosen)]
+    alternatives = [[f"{key}={option}" for option in values] for key, values in options.items()]
+    return [_policy(name, folder, combination) for combination in product(*alternatives)]
 
 
 def _policy(spec: str, folder: Path, more: Sequence[str] = ()) -> Chosen:
     """Return the policy of a SPEC; `more` are further options of its last part."""
     try:
         if is_python_policy(spec := spelled_out(spec)):
-            own = parse_python_policy(spec)
-            if not own.is_file:
+            policy = parse_python_policy(spec)
+            if not policy.is_file:
                 raise bad(found(spec), "./file.py:Class for a policy of your own (a sweep hashes its file)")
-            _file(own.where, folder)
-            return parse_python_policy(spec + ("," if own.options else ":") + ",".join(more)) if more else own
+            _file(policy.where, folder)
+            return parse_python_policy(spec + ("," if policy.options else ":") + ",".join(more)) if more else policy
         if spec in PLANNING and not more:
             return Planned(spec)
         last = spec.rpartition("+")[2]

@@ -68,12 +68,12 @@ def read_swf(path: str | Path, *, skip_invalid: bool = False, **_: Any) -> Workl
     """
     data = unpacked(_content(path), str(path), LARGEST).removeprefix(codecs.BOM_UTF8)
     columns, invalid = _parse(str(path), data, skip_invalid=skip_invalid)
-    size, run, wanted = _sizes(columns), columns["run_time"], columns["requested_time"]
+    size, run, requested = _sizes(columns), columns["run_time"], columns["requested_time"]
     header, (dependencies, unmet) = _header(str(path), data), _dependencies(columns)
     left_out = {"lines that are not jobs": invalid, _NO_PRECEDING: unmet}
     workload = Workload(
         Path(path).name.removesuffix(".gz").removesuffix(".swf"), columns["job"].astype(np.int64),
-        columns["submit_time"], run, np.where(wanted > 0, wanted, run), size.astype(np.int64),
+        columns["submit_time"], run, np.where(requested > 0, requested, run), size.astype(np.int64),
         more={name: columns[name] for name in COLUMNS if name not in ("job", "submit_time", "run_time")},
         machine=header.get("MaxProcs") or header.get("MaxNodes") or None,
         left_out={words: number for words, number in left_out.items() if number},
@@ -129,14 +129,16 @@ def _dependencies(columns: Mapping[str, Array]) -> tuple[Dependencies | None, in
         return None, 0
     rows = np.flatnonzero(~_partial(columns))
     rows = rows[np.argsort(columns["job"][rows], kind="stable")]
-    ids, wanted = columns["job"][rows], columns["preceding"][after]
-    place = np.minimum(np.searchsorted(ids, wanted), len(ids) - 1)
+    ids, preceding = columns["job"][rows], columns["preceding"][after]
+    place = np.minimum(np.searchsorted(ids, preceding), len(ids) - 1)
     before = rows[place]
-    known = (ids[place] == wanted) & (before < after)
-    pairs, think = after[known], columns["think_time"][after[known]]
+    is_earlier = (ids[place] == preceding) & (before < after)
+    pairs, think = after[is_earlier], columns["think_time"][after[is_earlier]]
     if not len(pairs):
         return None, len(after)
-    return Dependencies(before[known], pairs, np.maximum(think, 0.0), np.ones(len(pairs), bool)), int((~known).sum())
+    return Dependencies(before[is_earlier], pairs, np.maximum(think, 0.0), np.ones(len(pairs), bool)), int(
+        (~is_earlier).sum()
+    )
 
 
 def _parse(name: str, data: bytes, *, skip_invalid: bool) -> tuple[dict[str, Array], int]:
@@ -162,8 +164,8 @@ def _parse(name: str, data: bytes, *, skip_invalid: bool) -> tuple[dict[str, Arr
             values[row] = numbers
     if bad and not skip_invalid:
         line, fields = min(bad)
-        what = f"{fields} numbers" if fields >= 0 else "something that is not a number"
-        raise ConfigError(f"{name}:{line}", "", f"found {what}", f"{ALLOWED}; or --skip-invalid")
+        content = f"{fields} numbers" if fields >= 0 else "something that is not a number"
+        raise ConfigError(f"{name}:{line}", "", f"found {content}", f"{ALLOWED}; or --skip-invalid")
     columns = {name: np.ascontiguousarray(values[:, i]) for i, name in enumerate(COLUMNS)}
     for key, column, wrong, allowed in _out_of_range(columns):
         if not wrong.any():
@@ -232,14 +234,16 @@ def _columns(workload: Workload) -> dict[str, Array]:
     columns = {name: more.get(name, unknown) for name in COLUMNS}
     run_time, size, walltime = workload.run_time, workload.size, workload.walltime
     allocated = more.get("allocated", size)
-    requested, wanted = more.get("requested", size), more.get("requested_time", walltime)
+    requested, requested_time = more.get("requested", size), more.get("requested_time", walltime)
     return columns | {
         "job": workload.id,
         "submit_time": workload.submit_time,
         "run_time": run_time,
         "allocated": allocated,
         "requested": np.where(np.where(requested > 0, requested, allocated) == size, requested, size),
-        "requested_time": np.where(np.where(wanted > 0, wanted, run_time) == walltime, wanted, walltime),
+        "requested_time": np.where(
+            np.where(requested_time > 0, requested_time, run_time) == walltime, requested_time, walltime
+        ),
         "status": more.get("status", np.ones(count, np.int64)),
     }
 
@@ -267,7 +271,9 @@ def _varies(column: Array) -> bool:
 
 def _words(column: Array) -> list[Any]:
     """Return how each number is printed: whole numbers without a point, others with the shortest exact digits."""
-    whole = (np.floor(column) == column) & (np.abs(column) <= _EXACT) & ~((column == 0) & np.signbit(column))
-    if whole.all():
+    is_whole = (np.floor(column) == column) & (np.abs(column) <= _EXACT) & ~((column == 0) & np.signbit(column))
+    if is_whole.all():
         return list(column.astype(np.int64).tolist())
-    return [int(value) if plain else repr(value) for value, plain in zip(column.tolist(), whole.tolist(), strict=True)]
+    return [
+        int(value) if plain else repr(value) for value, plain in zip(column.tolist(), is_whole.tolist(), strict=True)
+    ]

@@ -81,8 +81,8 @@ def _read_document(
         return jobs_of(document_tasks(data, source, profiles), skip_invalid=skip_invalid)
     if kind == "IRMaSim":
         return parse_irmasim(data, path, speeds=speeds, skip_invalid=skip_invalid)
-    given = parse_batsim(data, source, skip_invalid=skip_invalid)
-    return workload_of(given, path, speeds=speeds, storages=storages, skip_invalid=skip_invalid)
+    workload = parse_batsim(data, source, skip_invalid=skip_invalid)
+    return workload_of(workload, path, speeds=speeds, storages=storages, skip_invalid=skip_invalid)
 
 
 def _read_workflow(path: Path, *, skip_invalid: bool, profiles: Profiles | None = None, **_: Any) -> Workload:
@@ -116,25 +116,25 @@ def format_of(path: Path) -> Format:
         OSError: the first bytes are needed and cannot be read.
     """
     name = path.name.lower().removesuffix(".gz")
-    for known in (lambda: FORMATS, _plugged_in):
-        for each in known():
-            if name.endswith(each.suffixes):
-                return each
+    for table in (lambda: FORMATS, _plugged_in):
+        for candidate in table():
+            if name.endswith(candidate.suffixes):
+                return candidate
     begin = _beginning(path)
-    others = [each for each in _plugged_in() if each.begins]
-    return next(each for each in (*others, *FORMATS) if begin.startswith(each.begins))
+    plugged = [candidate for candidate in _plugged_in() if candidate.begins]
+    return next(candidate for candidate in (*plugged, *FORMATS) if begin.startswith(candidate.begins))
 
 
 @cache
 def _plugged_in() -> tuple[Format, ...]:
     """Return the formats of other packages (entry point group pilotfish.formats)."""
-    found = []
+    formats = []
     for name in plug_ins(entry_points.FORMATS):
-        each = load_plug_in(entry_points.FORMATS, name)
-        if not isinstance(each, Format):
-            raise ConfigError(entry_points.FORMATS, name, f"found {type(each).__name__}", "a workloads.Format")
-        found.append(each)
-    return tuple(found)
+        format_ = load_plug_in(entry_points.FORMATS, name)
+        if not isinstance(format_, Format):
+            raise ConfigError(entry_points.FORMATS, name, f"found {type(format_).__name__}", "a workloads.Format")
+        formats.append(format_)
+    return tuple(formats)
 
 
 def _beginning(path: Path) -> bytes:
@@ -168,9 +168,9 @@ def read_workload(
         ConfigError: not a workload, or a job that cannot be replayed.
         OSError: the file cannot be read.
     """
-    how = {"speeds": speeds, "storages": storages, "skip_invalid": skip_invalid, "profiles": profiles}
+    options = {"speeds": speeds, "storages": storages, "skip_invalid": skip_invalid, "profiles": profiles}
     file = Path(path)
-    return format_of(file).read(file, **how)
+    return format_of(file).read(file, **options)
 
 
 def jobs_of(given: Tasks, *, skip_invalid: bool = False) -> Workload:
@@ -187,10 +187,10 @@ def jobs_of(given: Tasks, *, skip_invalid: bool = False) -> Workload:
         ConfigError: a task has no run time.
     """
     tasks, name = given.tasks, Path(given.source.removesuffix(".gz")).stem
-    known = np.array([task.time is not None for task in tasks], bool)
-    if not skip_invalid and not known.all():
-        task = tasks[int((~known).argmax())]
-        problem = f"no run time ({int((~known).sum()):,} of {count(len(tasks), 'task has', 'tasks have')} none)"
+    has_time = np.array([task.time is not None for task in tasks], bool)
+    if not skip_invalid and not has_time.all():
+        task = tasks[int((~has_time).argmax())]
+        problem = f"no run time ({int((~has_time).sum()):,} of {count(len(tasks), 'task has', 'tasks have')} none)"
         raise ConfigError(given.source, f"task {task.id}", problem, "a run time for each task, or --skip-invalid")
     run = np.array([task.time or 0.0 for task in tasks], np.float64)
     wall = [time if task.walltime is None else task.walltime for task, time in zip(tasks, run.tolist(), strict=True)]
@@ -204,4 +204,4 @@ def jobs_of(given: Tasks, *, skip_invalid: bool = False) -> Workload:
     make = partial(Workload, more=more, dependencies=Dependencies(before, after), doubts=given.doubts)
     columns = np.zeros(len(tasks)), run, np.array(wall, np.float64), np.array([task.cores for task in tasks], np.int64)
     workload = from_source(given.source, make, name, np.arange(1, len(tasks) + 1), *columns)
-    return workload.take(known, "tasks without a run time")
+    return workload.take(has_time, "tasks without a run time")

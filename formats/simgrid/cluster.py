@@ -80,8 +80,8 @@ def _computing(host: Host, watts: list[_Watts], state: int) -> PowerState:
 
 def _asleep(host: Host, watts: list[_Watts], state: int, enter: int, leave: int) -> PowerState:
     """Return the power state of a sleep state with its transitions."""
-    ways = (Transition(watts[way].full, 1.0 / host.speeds[way]) for way in (enter, leave))
-    return PowerState(f"pstate{state}", watts[state].idle, None, None, *ways)
+    transitions = (Transition(watts[switch].full, 1.0 / host.speeds[switch]) for switch in (enter, leave))
+    return PowerState(f"pstate{state}", watts[state].idle, None, None, *transitions)
 
 
 def _off(host: Host) -> float | None:
@@ -93,7 +93,7 @@ def _all_watts(text: str, count: int) -> list[_Watts]:
     """Return the power of each performance state."""
     states = []
     for part in text.split(","):
-        watts = [_watts(each) for each in part.split(":")]
+        watts = [_watts(number) for number in part.split(":")]
         if len(watts) not in (2, 3):
             raise bad(found(part.strip()), _ALLOWED)
         if watts[-1] < watts[0]:
@@ -160,8 +160,8 @@ def _cluster(platform: SimGridPlatform) -> Cluster:
             again = f"-{names[base]}" if names[base] > 1 else ""
             kinds[alike] = inside(f"line {host.line}: host {host.name}", _node_type, host, base + again)
         nodes.append(Node(host.name, kinds[alike]))
-    kept = {node.name for node in nodes}
-    members = {each.name: tuple(host for host in each.hosts if host in kept) for each in platform.clusters}
+    node_names = {node.name for node in nodes}
+    members = {group.name: tuple(host for host in group.hosts if host in node_names) for group in platform.clusters}
     groups = {cluster: hosts for cluster, hosts in members.items() if hosts}
     name = re.split(r"[\\/]", platform.source)[-1].removesuffix(".xml") or "platform"
     storages = tuple(sorted(host.name for host in platform.hosts if host.properties.get("role") == "storage"))

@@ -62,13 +62,15 @@ class SimGridWiring:
             raise bad(
                 f"found {count(len(places), 'place')} of hosts", f"at most {MOST_PLACES:,}; use clusters of hosts"
             )
-        ways = [self._way(*pair) for pair in product(firsts, repeat=2)]
+        routes = [self._way(*pair) for pair in product(firsts, repeat=2)]
         speeds = [node.type.relative_speed for node in self.nodes]
         storages = {name: len(firsts) - len(self.storages) + i for i, name in enumerate(self.storages)}
-        own = [self._along(self.route_to_itself(host), host, host) for host, _ in firsts]
-        known = {host.name: host.cores for host in self.platform.hosts}
-        cores = tuple(known[node.name] for node in self.nodes)
-        return Network(np.array(speeds), np.array(place_of), places, self.found, ways, storages, own=own, cores=cores)
+        loops = [self._along(self.route_to_itself(host), host, host) for host, _ in firsts]
+        cores_of = {host.name: host.cores for host in self.platform.hosts}
+        cores = tuple(cores_of[node.name] for node in self.nodes)
+        return Network(
+            np.array(speeds), np.array(place_of), places, self.found, routes, storages, own=loops, cores=cores
+        )
 
     def _places(self) -> tuple[list[tuple[str, str]], list[int], list[NetworkPlace]]:
         """Return two hosts of each place, the place of each node, and the places.
@@ -100,14 +102,14 @@ class SimGridWiring:
         return self._along(self.route_to_itself(begin) if begin == end else self.route(begin, end), begin, end)
 
     def _along(self, steps: list[_Step], begin: str, end: str) -> NetworkRoute:
-        known = [self._known(name) for name, _ in steps]
-        latency = sum(each[1] for each in known)
-        flow = min([bandwidth for bandwidth, _, sharing in known if sharing == _EACH_FLOW], default=math.inf)
+        links = [self._known(name) for name, _ in steps]
+        latency = sum(facts[1] for facts in links)
+        flow = min([bandwidth for bandwidth, _, sharing in links if sharing == _EACH_FLOW], default=math.inf)
         if latency > 0:
             flow = min(flow, self.window / (2 * latency))
-        own = {link(host) for host in (begin, end) if host not in self.storages for link in (_port, _limiter)}
-        shared = [step for step, (*_, sharing) in zip(steps, known, strict=True) if sharing != _EACH_FLOW]
-        return NetworkRoute(tuple(self._number(step) for step in shared if step[0] not in own), latency, flow)
+        private_links = {link(host) for host in (begin, end) if host not in self.storages for link in (_port, _limiter)}
+        shared = [step for step, (*_, sharing) in zip(steps, links, strict=True) if sharing != _EACH_FLOW]
+        return NetworkRoute(tuple(self._number(step) for step in shared if step[0] not in private_links), latency, flow)
 
     @cached_property
     def clusters(self) -> dict[str, HostCluster]:
@@ -117,28 +119,28 @@ class SimGridWiring:
     @cached_property
     def parents(self) -> dict[str, str]:
         """Name of a host, router, cluster or zone -> the zone or cluster that contains it."""
-        found: dict[str, str] = {}
-        inner = [(each.name, each.zone) for each in self.platform.hosts]
-        inner += [(each.name, each.zone) for each in self.platform.clusters]
-        for name, zone in inner + [(each.name, each.parent) for each in self.platform.zones]:
-            if not name or name in found:
+        zone_of: dict[str, str] = {}
+        inner = [(host.name, host.zone) for host in self.platform.hosts]
+        inner += [(cluster.name, cluster.zone) for cluster in self.platform.clusters]
+        for name, zone in inner + [(inner_zone.name, inner_zone.parent) for inner_zone in self.platform.zones]:
+            if not name or name in zone_of:
                 problem = f"several have the name {shown(name)!r}" if name else "one has no name"
                 raise bad(f"hosts, clusters and zones: {problem}", "unique names")
-            found[name] = zone
-        return dict(self.platform.routers) | found
+            zone_of[name] = zone
+        return dict(self.platform.routers) | zone_of
 
     @cached_property
     def declared(self) -> dict[str, dict[tuple[str, str], Route]]:
         """The routes of each zone, in both directions where they are symmetrical."""
-        found: dict[str, dict[tuple[str, str], Route]] = {}
+        routes: dict[str, dict[tuple[str, str], Route]] = {}
         for route in self.platform.routes:
             if route.bypass:
                 continue
-            mine = found.setdefault(route.zone, {})
+            of_zone = routes.setdefault(route.zone, {})
             if route.symmetrical:
-                mine.setdefault((route.target, route.source), _reversed(route))
-            mine[route.source, route.target] = route
-        return found
+                of_zone.setdefault((route.target, route.source), _reversed(route))
+            of_zone[route.source, route.target] = route
+        return routes
 
     @cached_property
     def bypasses(self) -> dict[tuple[str, str, str], Route]:
@@ -147,11 +149,11 @@ class SimGridWiring:
 
     def route(self, source: str, target: str) -> list[_Step]:
         """Return the links from one host or router to another."""
-        ours, theirs = self._path_up(source), self._path_up(target)
-        common = next(zone for zone in theirs[1:] if zone in ours[1:])
+        source_path, target_path = self._path_up(source), self._path_up(target)
+        common = next(zone for zone in target_path[1:] if zone in source_path[1:])
         if common in self.clusters:
             return self._within(self.clusters[common], source, target)
-        below = [path[: path.index(common, 1)] for path in (ours, theirs)]
+        below = [path[: path.index(common, 1)] for path in (source_path, target_path)]
         if bypass := self._bypass(common, *below):
             enters, leaves = bypass.gateways or (bypass.source, bypass.target)
             first, last = self._up_to(bypass.source, source, enters), self._up_to(bypass.target, leaves, target)
@@ -172,7 +174,11 @@ class SimGridWiring:
             if cluster.loopback:
                 return [(_loopback(host), "")]
             both = cluster.sharing in _BOTH_WAYS  # else up and down are one link, which is taken once
-            return list(dict.fromkeys((name, way if both else "") for name, way in self._within(cluster, host, host)))
+            return list(
+                dict.fromkeys(
+                    (name, direction if both else "") for name, direction in self._within(cluster, host, host)
+                )
+            )
         if (host, host) in self.declared.get(zone, {}):
             return list(self.declared[zone][host, host].links)
         return [] if zone in self.outer else [(_loopback(""), "")]
@@ -180,14 +186,14 @@ class SimGridWiring:
     @cached_property
     def outer(self) -> set[str]:
         """Names of the zones with zones or clusters in them."""
-        return {each.parent for each in self.platform.zones} | {each.zone for each in self.platform.clusters}
+        return {part.parent for part in self.platform.zones} | {part.zone for part in self.platform.clusters}
 
-    def _bypass(self, zone: str, ours: list[str], theirs: list[str]) -> Route | None:
+    def _bypass(self, zone: str, source_path: list[str], target_path: list[str]) -> Route | None:
         """Return the bypass route of a zone between two of its members, or members of these, the innermost first."""
         if not self.bypasses:
             return None
-        pairs = product(range(len(ours)), range(len(theirs)))
-        keys = ((zone, ours[i], theirs[k]) for i, k in sorted(pairs, key=lambda pair: (max(pair), pair)))
+        pairs = product(range(len(source_path)), range(len(target_path)))
+        keys = ((zone, source_path[i], target_path[k]) for i, k in sorted(pairs, key=lambda pair: (max(pair), pair)))
         return next((self.bypasses[key] for key in keys if key in self.bypasses), None)
 
     def _up_to(self, zone: str, source: str, target: str) -> list[_Step]:
@@ -217,13 +223,13 @@ class SimGridWiring:
         declared = self.declared.get(zone, {})
         if (source, target) in declared:
             return [declared[source, target]]
-        routing = next((each.routing for each in self.platform.zones if each.name == zone), "Full")
+        routing = next((part.routing for part in self.platform.zones if part.name == zone), "Full")
         if routing not in _EXPLICIT_ROUTING:
             raise bad(f"zone {shown(zone)!r} has the routing {routing}", ", ".join(_EXPLICIT_ROUTING))
         path = () if routing == "Full" else self._shortest(declared, source, target)
         if not path:
-            what = f"no route from {shown(source)!r} to {shown(target)!r} in zone {shown(zone)!r}"
-            raise bad(what, "a route for each pair of its members")
+            problem = f"no route from {shown(source)!r} to {shown(target)!r} in zone {shown(zone)!r}"
+            raise bad(problem, "a route for each pair of its members")
         return [declared[pair] for pair in pairwise(path)]
 
     @staticmethod
@@ -261,20 +267,20 @@ class SimGridWiring:
     @cached_property
     def described(self) -> dict[str, tuple[float, float, str]]:
         """Bandwidth, latency and sharing of each link, including those of clusters."""
-        found = {link.name: (link.bandwidths[0], link.latency, link.sharing) for link in self.platform.links}
-        found[_loopback("")] = LOOPBACK
+        links = {link.name: (link.bandwidths[0], link.latency, link.sharing) for link in self.platform.links}
+        links[_loopback("")] = LOOPBACK
         for cluster in self.platform.clusters:
             for host in cluster.hosts:
                 sharing = "SHARED" if cluster.sharing == _EACH_FLOW else cluster.sharing  # as SimGrid does
-                found[_port(host)] = cluster.bandwidth, cluster.latency, sharing
+                links[_port(host)] = cluster.bandwidth, cluster.latency, sharing
                 if cluster.loopback:
-                    found[_loopback(host)] = *cluster.loopback, _EACH_FLOW
+                    links[_loopback(host)] = *cluster.loopback, _EACH_FLOW
                 if cluster.limiter:
-                    found[_limiter(host)] = cluster.limiter, 0.0, "SHARED"
+                    links[_limiter(host)] = cluster.limiter, 0.0, "SHARED"
             if cluster.backbone_bandwidth:
                 about = cluster.backbone_bandwidth, cluster.backbone_latency, cluster.backbone_sharing
-                found[_backbone(cluster)] = about
-        return found
+                links[_backbone(cluster)] = about
+        return links
 
 
 def _port(host: str) -> str:

@@ -256,25 +256,27 @@ class _Reader:
 
     def read(self, outer: Element, zone: str) -> list[dict[str, str]]:
         """Read the elements inside another one, which is in `zone`, and return the attributes of each."""
-        found = []
-        for each in outer.inner:
-            if each.tag in IGNORED:
-                self.ignored[f"<{each.tag}>"] = None
+        elements = []
+        for element in outer.inner:
+            if element.tag in IGNORED:
+                self.ignored[f"<{element.tag}>"] = None
                 continue
-            given = inside(f"line {each.line}: {shown(each.tag)}", _checked, each.tag, each.attributes, outer.tag)
-            if each.tag in ("zone", "AS"):
-                self.zones.append(PlatformZone(given["id"], zone, given["routing"]))
-            inner = self.read(each, given["id"] if each.tag in ("zone", "AS") else zone)
-            self.ignored |= dict.fromkeys(
-                f"{key} of <{each.tag}>" for key in _UNUSED.get(each.tag, ()) if given.get(key)
+            attributes = inside(
+                f"line {element.line}: {shown(element.tag)}", _checked, element.tag, element.attributes, outer.tag
             )
-            if each.tag in ("link", "zone", "AS") and any(part.tag == "prop" for part in each.inner):
-                self.ignored[f"<prop> of <{each.tag}>"] = None
-            if each.tag in _READERS:
-                reader = _READERS[each.tag]
-                inside(f"line {each.line}: {each.tag}", reader, self, given, inner, zone, each.line)
-            found.append(given)
-        return found
+            if element.tag in ("zone", "AS"):
+                self.zones.append(PlatformZone(attributes["id"], zone, attributes["routing"]))
+            inner = self.read(element, attributes["id"] if element.tag in ("zone", "AS") else zone)
+            self.ignored |= dict.fromkeys(
+                f"{key} of <{element.tag}>" for key in _UNUSED.get(element.tag, ()) if attributes.get(key)
+            )
+            if element.tag in ("link", "zone", "AS") and any(part.tag == "prop" for part in element.inner):
+                self.ignored[f"<prop> of <{element.tag}>"] = None
+            if element.tag in _READERS:
+                reader = _READERS[element.tag]
+                inside(f"line {element.line}: {element.tag}", reader, self, attributes, inner, zone, element.line)
+            elements.append(attributes)
+        return elements
 
     def add_host(self, host: Host) -> None:
         if host.name in self.hosts:
@@ -283,64 +285,65 @@ class _Reader:
             raise bad(f"more than {MOST_NODES} hosts")
         self.hosts[host.name] = host
 
-    def host(self, given: dict[str, str], inner: list[dict[str, str]], zone: str, line: int) -> None:
-        speeds, pstate = _speeds(given), inside("pstate", _number, given.get("pstate", "0"))
+    def host(self, attributes: dict[str, str], inner: list[dict[str, str]], zone: str, line: int) -> None:
+        speeds, pstate = _speeds(attributes), inside("pstate", _number, attributes.get("pstate", "0"))
         if pstate >= len(speeds):
             raise bad(f"found {pstate}", f"a state from 0 to {len(speeds) - 1}", key="pstate")
-        cores = inside("core", _cores, given.get("core", "1"))
-        self.add_host(Host(inside("id", name, given["id"]), speeds, cores, pstate, _properties(inner), line, zone))
+        cores = inside("core", _cores, attributes.get("core", "1"))
+        self.add_host(Host(inside("id", name, attributes["id"]), speeds, cores, pstate, _properties(inner), line, zone))
 
-    def cluster(self, given: dict[str, str], inner: list[dict[str, str]], zone: str, line: int) -> None:
-        speeds, cores = _speeds(given), inside("core", _cores, given.get("core", "1"))
-        names = inside("radical", _radical, given["radical"], given["prefix"], given["suffix"])
-        self.id_counts[given["id"]] += 1
-        again = f"-{self.id_counts[given['id']]}" if self.id_counts[given["id"]] > 1 else ""
-        called, properties = given["id"] + again, _properties(inner)
-        for each in names:
-            self.add_host(Host(inside("id", name, each), speeds, cores, 0, properties, line, called))
-        router = given.get("router_id") or f"{given['prefix']}{given['id']}_router{given['suffix']}"
+    def cluster(self, attributes: dict[str, str], inner: list[dict[str, str]], zone: str, line: int) -> None:
+        speeds, cores = _speeds(attributes), inside("core", _cores, attributes.get("core", "1"))
+        names = inside("radical", _radical, attributes["radical"], attributes["prefix"], attributes["suffix"])
+        self.id_counts[attributes["id"]] += 1
+        again = f"-{self.id_counts[attributes['id']]}" if self.id_counts[attributes["id"]] > 1 else ""
+        called, properties = attributes["id"] + again, _properties(inner)
+        for host in names:
+            self.add_host(Host(inside("id", name, host), speeds, cores, 0, properties, line, called))
+        router = attributes.get("router_id") or f"{attributes['prefix']}{attributes['id']}_router{attributes['suffix']}"
         self.routers.append((router, called))
-        backbone = inside("bb_bw", parse_bandwidth, given["bb_bw"]) if given.get("bb_bw") else None
+        backbone = inside("bb_bw", parse_bandwidth, attributes["bb_bw"]) if attributes.get("bb_bw") else None
         self.clusters.append(HostCluster(
             called,
             names,
-            inside("bw", parse_bandwidth, given["bw"]),
-            inside("lat", parse_time, given["lat"]),
+            inside("bw", parse_bandwidth, attributes["bw"]),
+            inside("lat", parse_time, attributes["lat"]),
             backbone,
-            inside("bb_lat", parse_time, given.get("bb_lat") or "0"),
-            _one_of(given, "sharing_policy", _SHARING, "SPLITDUPLEX"),
-            _one_of(given, "topology", _TOPOLOGIES, "FLAT"),
-            _one_of(given, "bb_sharing_policy", _SHARING, "SHARED"),
+            inside("bb_lat", parse_time, attributes.get("bb_lat") or "0"),
+            _one_of(attributes, "sharing_policy", _SHARING, "SPLITDUPLEX"),
+            _one_of(attributes, "topology", _TOPOLOGIES, "FLAT"),
+            _one_of(attributes, "bb_sharing_policy", _SHARING, "SHARED"),
             zone,
-            inside("limiter_link", parse_bandwidth, given["limiter_link"]) if given.get("limiter_link") else None,
-            _loopback(given),
+            inside("limiter_link", parse_bandwidth, attributes["limiter_link"])
+            if attributes.get("limiter_link") else None,
+            _loopback(attributes),
         ))  # fmt: skip
 
-    def router(self, given: dict[str, str], _: list[dict[str, str]], zone: str, line: int) -> None:
-        self.routers.append((given["id"], zone))
+    def router(self, attributes: dict[str, str], _: list[dict[str, str]], zone: str, line: int) -> None:
+        self.routers.append((attributes["id"], zone))
 
-    def link(self, given: dict[str, str], *_: Any) -> None:
-        rates = re.split("[,;]", given["bandwidth"])
+    def link(self, attributes: dict[str, str], *_: Any) -> None:
+        rates = re.split("[,;]", attributes["bandwidth"])
         if len(rates) > 1:
             self.ignored["bandwidth of <link> after the first"] = None
-        if given.get("sharing_policy") == "WIFI":
+        if attributes.get("sharing_policy") == "WIFI":
             self.ignored["sharing_policy WIFI of <link>"] = None
         self.links.append(PlatformLink(
-            inside("id", name, given["id"]),
+            inside("id", name, attributes["id"]),
             tuple(inside("bandwidth", parse_bandwidth, rate) for rate in rates),
-            inside("latency", parse_time, given.get("latency") or "0"),
-            _one_of(given, "sharing_policy", _SHARING, "SHARED"),
+            inside("latency", parse_time, attributes.get("latency") or "0"),
+            _one_of(attributes, "sharing_policy", _SHARING, "SHARED"),
         ))  # fmt: skip
 
-    def route(self, given: dict[str, str], inner: list[dict[str, str]], zone: str, line: int) -> None:
-        symmetrical = _one_of(given, "symmetrical", ("YES", "NO", "yes", "no"), "YES").upper() == "YES"
-        gateways = (given["gw_src"], given["gw_dst"]) if "gw_src" in given else ()
-        ways = ((each["id"], each.get("direction", "NONE")) for each in inner)
-        links = tuple((link, "" if way == "NONE" else way) for link, way in ways)
-        self.routes.append(Route(given["src"], given["dst"], links, symmetrical, gateways, zone))
+    def route(self, attributes: dict[str, str], inner: list[dict[str, str]], zone: str, line: int) -> None:
+        symmetrical = _one_of(attributes, "symmetrical", ("YES", "NO", "yes", "no"), "YES").upper() == "YES"
+        gateways = (attributes["gw_src"], attributes["gw_dst"]) if "gw_src" in attributes else ()
+        directed = ((element["id"], element.get("direction", "NONE")) for element in inner)
+        links = tuple((link, "" if direction == "NONE" else direction) for link, direction in directed)
+        self.routes.append(Route(attributes["src"], attributes["dst"], links, symmetrical, gateways, zone))
 
-    def bypass(self, given: dict[str, str], inner: list[dict[str, str]], zone: str, line: int) -> None:
-        self.route(given, inner, zone, line)
+    def bypass(self, attributes: dict[str, str], inner: list[dict[str, str]], zone: str, line: int) -> None:
+        self.route(attributes, inner, zone, line)
         self.routes[-1] = replace(self.routes[-1], symmetrical=False, bypass=True)
 
 
@@ -356,39 +359,39 @@ _READERS = {
 
 
 def _properties(inner: list[dict[str, str]]) -> dict[str, str]:
-    return {each["id"]: each["value"] for each in inner}
+    return {prop["id"]: prop["value"] for prop in inner}
 
 
-def _checked(tag: str, given: dict[str, str], parent: str) -> dict[str, str]:
+def _checked(tag: str, attributes: dict[str, str], parent: str) -> dict[str, str]:
     """Return the attributes of an element after checking its place and its attributes. Raises ConfigError."""
     held = HOLDS.get(parent, _IN_ZONES)
     if tag not in held:
         within = f"within {parent}" if parent else "as the root of a SimGrid platform"
         raise bad(f"unknown element {within}{did_you_mean(tag, held)}", ", ".join(held) or "none")
     required, optional = KNOWN[tag]
-    for key in given:
+    for key in attributes:
         if key not in required and key not in optional:
             raise bad(f"unknown attribute{did_you_mean(key, required + optional)}", ", ".join(required + optional), key)
-        if key in _CHANGING and given[key]:
+        if key in _CHANGING and attributes[key]:
             raise bad("platforms that change over time are not simulated", "constant hosts and links", key)
-    require(given, required)
-    if tag == "platform" and not re.fullmatch(r"4(\.[0-9]+)?", given["version"]):
-        raise bad(found(given["version"]), "version 4; simgrid_update_xml converts older files", "version")
-    return given
+    require(attributes, required)
+    if tag == "platform" and not re.fullmatch(r"4(\.[0-9]+)?", attributes["version"]):
+        raise bad(found(attributes["version"]), "version 4; simgrid_update_xml converts older files", "version")
+    return attributes
 
 
-def _one_of(given: dict[str, str], key: str, words: tuple[str, ...], default: str) -> str:
-    return inside(key, one_of, given.get(key) or default, words)
+def _one_of(attributes: dict[str, str], key: str, words: tuple[str, ...], default: str) -> str:
+    return inside(key, one_of, attributes.get(key) or default, words)
 
 
-def _loopback(given: dict[str, str]) -> tuple[float, float] | None:
-    bandwidth = inside("loopback_bw", parse_bandwidth, given.get("loopback_bw") or "0")
-    latency = inside("loopback_lat", parse_time, given.get("loopback_lat") or "0")
+def _loopback(attributes: dict[str, str]) -> tuple[float, float] | None:
+    bandwidth = inside("loopback_bw", parse_bandwidth, attributes.get("loopback_bw") or "0")
+    latency = inside("loopback_lat", parse_time, attributes.get("loopback_lat") or "0")
     return (bandwidth, latency) if bandwidth > 0 else None
 
 
-def _speeds(given: dict[str, str]) -> tuple[float, ...]:
-    return inside("speed", parse_speeds, given["speed"])
+def _speeds(attributes: dict[str, str]) -> tuple[float, ...]:
+    return inside("speed", parse_speeds, attributes["speed"])
 
 
 def _number(text: str) -> int:

@@ -37,10 +37,10 @@ def platform_text(cluster: Cluster) -> str:
     for node in cluster.nodes:
         cores = range(node.type.cores)
         names = [node.name] if len(cores) == 1 else [f"{node.name}_{core}" for core in cores]
-        if twice := taken.intersection(names):
+        if repeated := taken.intersection(names):
             allowed = f"names that are neither {', '.join(MASTERS)} nor those of another node's cores"
-            what = f"host {min(twice)!r} would be defined twice"
-            raise ConfigError(cluster.source, f"nodes: {node.name}", what, allowed)
+            problem = f"host {min(repeated)!r} would be defined twice"
+            raise ConfigError(cluster.source, f"nodes: {node.name}", problem, allowed)
         taken.update(names)
         hosts += [_host(name, *kinds[node.type]) for name in names]
     return _HEAD + "".join(hosts) + _TAIL
@@ -68,9 +68,12 @@ def _properties(kind: NodeType) -> tuple[str, dict[str, str]]:
         for state in kind.power.states:
             if state.frequency is not None and state.full_watts is not None:
                 states.append((state.frequency * (speed / kind.frequency), state.watts, state.full_watts))
-        for watts, *ways in _sleeps(kind.power):
+        for watts, *transitions in _sleeps(kind.power):
             triples.append(":".join(str(len(states) + i) for i in range(3)))
-            states += [(_ASLEEP, watts, watts), *((inverse(way.seconds), way.watts, way.watts) for way in ways)]
+            states += [
+                (_ASLEEP, watts, watts),
+                *((inverse(transition.seconds), transition.watts, transition.watts) for transition in transitions),
+            ]
     values = [f"{idle!r}:{'' if i else epsilon}{full!r}" for i, (_, idle, full) in enumerate(states)]
     properties = {"wattage_per_state": ", ".join(values)}
     if kind.cores == 1 and kind.power.off is not None:
@@ -94,4 +97,4 @@ def inverse(seconds: float) -> float:
         return _AT_ONCE
     speed = 1.0 / seconds
     near = (speed, math.nextafter(speed, 0.0), math.nextafter(speed, math.inf))
-    return next((each for each in near if 1.0 / each == seconds), speed)
+    return next((candidate for candidate in near if 1.0 / candidate == seconds), speed)

@@ -49,17 +49,17 @@ def _tasks(data: bytes, source: str) -> Tasks:
     root = parse_xml(data).inner[0]
     if root.tag != "adag":
         raise bad(f"the element {root.tag[:60]!r}", "adag, the root of a DAX", key=f"line {root.line}")
-    jobs = [each for each in root.inner if each.tag in ("job", "dag", "dax")]
+    jobs = [element for element in root.inner if element.tag in ("job", "dag", "dax")]
     ids, after = {job.attributes.get("id") for job in jobs}, dict[str, dict[str, None]]()
-    for each in (each for each in root.inner if each.tag == "child"):
-        child, parents = _reference(each), [_reference(parent) for parent in each.inner if parent.tag == "parent"]
+    for element in (element for element in root.inner if element.tag == "child"):
+        child, parents = _reference(element), [_reference(parent) for parent in element.inner if parent.tag == "parent"]
         if child not in ids:
-            raise bad(f"child {child[:100]!r} is not a job of this file", "the id of a job", key=f"line {each.line}")
+            raise bad(f"child {child[:100]!r} is not a job of this file", "the id of a job", key=f"line {element.line}")
         after.setdefault(child, {}).update(dict.fromkeys(parents))
     tasks = tuple(inside(f"line {job.line}", _task, job, after) for job in jobs)
     if not tasks:
         raise bad("no jobs", "at least one job element")
-    extras = {what: sum(any(part.tag == tag for part in job.inner) for job in jobs) for tag, what in _EXTRAS.items()}
+    extras = {loss: sum(any(part.tag == tag for part in job.inner) for job in jobs) for tag, loss in _EXTRAS.items()}
     origin = Provenance("given", note="a DAX file")
     return Tasks(title(root.attributes.get("name")), tasks, source, extras, tuple(_warnings(tasks)), origin)
 
@@ -71,15 +71,15 @@ def _reference(element: Element) -> str:
 
 
 def _task(job: Element, after: dict[str, dict[str, None]]) -> Task:
-    given = dict(job.attributes)
+    attributes = dict(job.attributes)
     for part in job.inner:
         if part.tag == "profile" and part.attributes.get("namespace", "").lower() == "pegasus":
-            given.setdefault(part.attributes.get("key", "").lower(), part.text)
-    identity = inside("id", name, given.get("id"))
-    memory = inside("memory", _of_text, given.get("memory", "0"), _megabytes) * 1e6
-    time = inside("runtime", _of_text, given["runtime"], _seconds) if "runtime" in given else None
-    cores = math.ceil(inside("cores", _of_text, given.get("cores", "1"), _cores))
-    return Task(identity, time, tuple(after.get(identity, ())), cores, memory=memory, name=given.get("name", ""))
+            attributes.setdefault(part.attributes.get("key", "").lower(), part.text)
+    identity = inside("id", name, attributes.get("id"))
+    memory = inside("memory", _of_text, attributes.get("memory", "0"), _megabytes) * 1e6
+    time = inside("runtime", _of_text, attributes["runtime"], _seconds) if "runtime" in attributes else None
+    cores = math.ceil(inside("cores", _of_text, attributes.get("cores", "1"), _cores))
+    return Task(identity, time, tuple(after.get(identity, ())), cores, memory=memory, name=attributes.get("name", ""))
 
 
 def _warnings(tasks: tuple[Task, ...]) -> Iterator[str]:
@@ -92,10 +92,10 @@ def _warnings(tasks: tuple[Task, ...]) -> Iterator[str]:
 
 def _of_text(text: str, convert: Convert[float]) -> float:
     try:
-        given = float(text)
+        value = float(text)
     except ValueError:
         raise bad(found(text), "a number") from None
-    return convert(given)
+    return convert(value)
 
 
 _SCHEMA = "http://pegasus.isi.edu/schema/DAX"

@@ -115,14 +115,14 @@ def _profile_problem(profile: Profile) -> str:
     if (parts := len(profile.groups) + sum(len(group.phases) for group in profile.groups)) > MOST_PHASES:
         return f"profile: {count(parts, 'group')} and phases (allowed: {MOST_PHASES:,})"
     demands = (group.service_demand for group in profile.groups)
-    if (values := sum(len(each.values) for each in demands if isinstance(each, Distribution))) > MOST_VALUES:
+    if (values := sum(len(demand.values) for demand in demands if isinstance(demand, Distribution))) > MOST_VALUES:
         return f"profile: service_demand: {values:,} values (allowed: {MOST_VALUES:,})"
     if sum(group.count for group in profile.groups) > _MOST_THREADS:
         return f"profile: more than {_MOST_THREADS} threads"
     if profile.name and (problem := name_problem(profile.name)):
         return f"profile: its name {problem}"
-    whole = (profile.memory, profile.instructions, profile.ipc, profile.io_bytes, profile.power_watts)
-    if not all(_within(value, 0, LARGEST) for value in whole if value is not None):
+    totals = (profile.memory, profile.instructions, profile.ipc, profile.io_bytes, profile.power_watts)
+    if not all(_within(value, 0, LARGEST) for value in totals if value is not None):
         return "profile: memory, instructions, ipc, io_bytes and power_watts must be 0 or more"
     return next(filter(None, map(_group_problem, profile.groups)), "") or _origin_problem(profile.provenance)
 
@@ -164,19 +164,23 @@ def _group_problem(group: ThreadGroup) -> str:
     return ""
 
 
-def _distribution_problem(given: Distribution) -> str:
+def _distribution_problem(distribution: Distribution) -> str:
     """Return what is wrong with a distribution, or ""; parameters that its kind does not use must not be given."""
-    if given.dist not in DISTRIBUTIONS:
-        return f"dist is {given.dist[:40]!r} (allowed: {', '.join(DISTRIBUTIONS)})"
-    used = DISTRIBUTIONS[given.dist]
-    if any(getattr(given, key) for key in ("mean", "cv", "low", "high", "values") if key not in used):
-        return f"{given.dist} has the parameters {' and '.join(used)} only"
-    if "values" in used and not (given.values and all(_within(v, _LEAST_DEMAND_S, LARGEST) for v in given.values)):
+    if distribution.dist not in DISTRIBUTIONS:
+        return f"dist is {distribution.dist[:40]!r} (allowed: {', '.join(DISTRIBUTIONS)})"
+    used = DISTRIBUTIONS[distribution.dist]
+    if any(getattr(distribution, key) for key in ("mean", "cv", "low", "high", "values") if key not in used):
+        return f"{distribution.dist} has the parameters {' and '.join(used)} only"
+    if "values" in used and not (
+        distribution.values and all(_within(v, _LEAST_DEMAND_S, LARGEST) for v in distribution.values)
+    ):
         return f"an empirical one needs values, seconds from {_LEAST_DEMAND_S:g} to {LARGEST:g}"
-    if "cv" in used and not _within(given.cv, 0, _MOST_CV):
-        return f"cv is {given.cv} (allowed: 0 to {_MOST_CV:g})"
-    if "low" in used and not (_within(given.low, 0, LARGEST) and given.low < given.high <= LARGEST):
-        return f"low is {given.low:g}, high {given.high:g} (allowed: 0 or more, and more than low)"
+    if "cv" in used and not _within(distribution.cv, 0, _MOST_CV):
+        return f"cv is {distribution.cv} (allowed: 0 to {_MOST_CV:g})"
+    if "low" in used and not (
+        _within(distribution.low, 0, LARGEST) and distribution.low < distribution.high <= LARGEST
+    ):
+        return f"low is {distribution.low:g}, high {distribution.high:g} (allowed: 0 or more, and more than low)"
     return ""
 
 

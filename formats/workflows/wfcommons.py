@@ -126,18 +126,20 @@ def _runs(execution: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 def _dependencies(tasks: tuple[dict[str, Any], ...], ids: list[str]) -> dict[str, dict[str, None]]:
     """Return the predecessors of each task, in order, from `parents` and `children` (either may declare an edge)."""
-    known = {str(task.get(key)): identity for key in ("name", "id") for task, identity in zip(tasks, ids, strict=True)}
-    known |= {identity: identity for identity in ids}
+    identity_of = {
+        str(task.get(key)): identity for key in ("name", "id") for task, identity in zip(tasks, ids, strict=True)
+    }
+    identity_of |= {identity: identity for identity in ids}
     after: dict[str, dict[str, None]] = {identity: {} for identity in ids}
     for i, (identity, task) in enumerate(zip(ids, tasks, strict=True)):
         for parent in inside(f"[{i}].parents", listed(name), task.get("parents") or []):
-            after[identity][known.get(parent, parent)] = None
+            after[identity][identity_of.get(parent, parent)] = None
         for position, child in enumerate(inside(f"[{i}].children", listed(name), task.get("children") or [])):
-            if child not in known:
+            if child not in identity_of:
                 raise bad(
                     f"{child!r} is not a task of this file", "ids of its tasks", key=f"[{i}].children[{position}]"
                 )
-            after[known[child]][identity] = None
+            after[identity_of[child]][identity] = None
     return after if any(after.values()) else _by_files(tasks, ids)
 
 

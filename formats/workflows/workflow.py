@@ -117,10 +117,10 @@ def _workflow(data: dict[str, Any], source: str, profiles: Profiles | None) -> W
 
 def workflow_name(value: Any) -> str:
     """Return a name without '/', which separates workflow and job in a key. Raises ConfigError."""
-    given = name(value)
-    if "/" in given:
-        raise bad(found(given), "a name without '/'")
-    return given
+    workflow = name(value)
+    if "/" in workflow:
+        raise bad(found(workflow), "a name without '/'")
+    return workflow
 
 
 class _Jobs:
@@ -155,9 +155,9 @@ class _Jobs:
         self.after[identity] = data.get("after")
         self.doubts.read_job(identity, data)
         if "profile" in data:
-            wanted = data["profile"]
-            if isinstance(wanted, str) and self._find(wanted) is None:
-                self.missing.setdefault(wanted, []).append(identity)
+            profile = data["profile"]
+            if isinstance(profile, str) and self._find(profile) is None:
+                self.missing.setdefault(profile, []).append(identity)
         parts: dict[str, Any] = build(dict, self.table, data, aliases=_ALIASES)
         if not parts.keys() & {"profile", "command"}:
             raise bad("neither profile nor command", "a job with a profile, a command, or both")
@@ -172,22 +172,22 @@ class _Jobs:
             return self.interned.parse(value)
         return self._find(value) or DEFAULT_PROFILE
 
-    def _find(self, wanted: str) -> Profile | None:
-        if wanted not in self.named:
-            profile = self.profiles(wanted) if self.profiles else None
-            self.named[wanted] = profile and self.interned.one(profile)
-        return self.named[wanted]
+    def _find(self, profile_name: str) -> Profile | None:
+        if profile_name not in self.named:
+            profile = self.profiles(profile_name) if self.profiles else None
+            self.named[profile_name] = profile and self.interned.one(profile)
+        return self.named[profile_name]
 
     def report_missing(self, wrong: Collector) -> None:
         """Add an error for each name without a profile: a few names, then the number of the other jobs."""
         few = list(self.missing.items())[:MOST_MISSING]
         names: Iterable[str] = getattr(self.profiles, "names", tuple)() if few else ()
-        for wanted, jobs in few:
-            problem = f"no profile is named {wanted[:100]!r}{did_you_mean(wanted, names)}"
+        for profile_name, jobs in few:
+            problem = f"no profile is named {profile_name[:100]!r}{did_you_mean(profile_name, names)}"
             allowed = "a name in the profile store (`pilotfish profile run --name` adds one), or an inline profile"
             wrong.add(ConfigError("", f"jobs.{jobs[0]}.profile", problem, allowed, len(jobs) - 1))
-        if others := sum(map(len, self.missing.values())) - sum(len(jobs) for _, jobs in few):
-            wrong.add(bad(f"and {count(others, 'more job')} with names of profiles that do not exist", key="jobs"))
+        if more_jobs := sum(map(len, self.missing.values())) - sum(len(jobs) for _, jobs in few):
+            wrong.add(bad(f"and {count(more_jobs, 'more job')} with names of profiles that do not exist", key="jobs"))
 
     def report_unknown(self, wrong: Collector) -> None:
         """Add an error for each job that waits for an unknown one, unless it is the only error of the file.

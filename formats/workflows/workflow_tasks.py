@@ -131,12 +131,12 @@ def tasks_of(workflow: Workflow) -> Tasks:
 
 def _task(job: Job) -> Task:
     profile = job.profile
-    known = profile.provenance.source != "default"
+    is_known = profile.provenance.source != "default"
     busy = 100 * job.nodes * sum(group.count * group.demand for group in profile.groups)
     time, cores = profile.isolated_time, job.nodes * profile.threads
-    used = min(busy / time, 100.0 * cores) if known and time > 0 else None
+    used = min(busy / time, 100.0 * cores) if is_known and time > 0 else None
     return Task(
-        job.id, time if known else None, job.after, cores, None if used == 100.0 * cores else used,
+        job.id, time if is_known else None, job.after, cores, None if used == 100.0 * cores else used,
         max(job.memory, profile.memory) * job.nodes, job.walltime,
     )  # fmt: skip
 
@@ -154,11 +154,11 @@ def earliest(tasks: Sequence[Task]) -> list[tuple[float, float]]:
         tasks: of a sound graph; a task without a run time takes 0 s.
     """
     times = dict[str, tuple[float, float]]()
-    known = {task.id: task for task in tasks}
-    for each in topological(tasks):
-        start = max((times[before][1] for before in known[each].after), default=0.0)
-        lasts, limit = known[each].time or 0.0, known[each].walltime
-        times[each] = start, start + (lasts if limit is None else min(lasts, limit))
+    task_of = {task.id: task for task in tasks}
+    for identity in topological(tasks):
+        start = max((times[before][1] for before in task_of[identity].after), default=0.0)
+        lasts, limit = task_of[identity].time or 0.0, task_of[identity].walltime
+        times[identity] = start, start + (lasts if limit is None else min(lasts, limit))
     return [times[task.id] for task in tasks]
 
 
@@ -169,10 +169,10 @@ def topological(tasks: Sequence[Task]) -> list[str]:
 
 def default_warning(jobs: list[str]) -> tuple[str, ...]:
     """Return a warning that names the jobs planned with the default profile."""
-    some = ", ".join(jobs[:5]) + (", ..." if len(jobs) > 5 else "")
+    names = ", ".join(jobs[:5]) + (", ..." if len(jobs) > 5 else "")
     assumed = DEFAULT_PROFILE.provenance.note
     have = "has no profile and is" if len(jobs) == 1 else "have no profile and are"
-    return (f"{count(len(jobs), 'job')} {have} planned with the default ({assumed}): {some}",)
+    return (f"{count(len(jobs), 'job')} {have} planned with the default ({assumed}): {names}",)
 
 
 class ProfilePool:
