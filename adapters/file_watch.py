@@ -43,26 +43,26 @@ class FileWatch:
         """Wait for a read of a file for at most so many seconds; return whether there was one."""
         if self.descriptor < 0 or not select.select([self.descriptor], [], [], max(0.0, timeout_s))[0]:
             return False
-        found = self._opened()
+        was_opened = self._opened()
         now = self._clock()
-        if not found or now - self._heard_at < EVERY_S:
+        if not was_opened or now - self._heard_at < EVERY_S:
             return False
         self._heard_at = now
         return True
 
     def _opened(self) -> bool:
         """Return whether a file was opened; forget all that was noted."""
-        found = False
+        was_opened = False
         while True:
             try:
                 data = os.read(self.descriptor, 65536)
             except BlockingIOError:
-                return found
+                return was_opened
             at = 0
             while at < len(data):  # struct inotify_event: wd, mask, cookie, len, name
                 length = int.from_bytes(data[at + 12 : at + 16], sys.byteorder)
                 number = int.from_bytes(data[at : at + 4], sys.byteorder)
-                found |= (number, data[at + 16 : at + 16 + length].rstrip(b"\0")) in self._watched
+                was_opened |= (number, data[at + 16 : at + 16 + length].rstrip(b"\0")) in self._watched
                 at += 16 + length
 
     def close(self) -> None:

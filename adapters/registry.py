@@ -77,15 +77,15 @@ def options_of_service(
         read_only: Whether the service only observes (a dry run).
     """
     parameters = inspect.signature(_function(name, "create")).parameters
-    found = dict(options)
+    completed = dict(options)
     for option, value in options.items():
         if isinstance(value, str) and option in parameters and "PathLike" in str(parameters[option].annotation):
-            found[option] = folder / Path(value).expanduser()
+            completed[option] = folder / Path(value).expanduser()
     if "state_dir" in parameters:
-        found.setdefault("state_dir", state_dir)
+        completed.setdefault("state_dir", state_dir)
     if read_only and "read_only" in parameters:
-        found["read_only"] = True
-    return found
+        completed["read_only"] = True
+    return completed
 
 
 def queue_names(name: str, options: Mapping[str, Any]) -> list[str]:
@@ -118,13 +118,13 @@ def as_if_handed_over(
         ConfigError: There is no such adapter or queue, or the adapter has none.
         AdapterError: The resource manager does not answer.
     """
-    known = queue_names(name, options)
-    for wanted in queues:
-        if wanted not in (ALL, *known):
-            hint = did_you_mean(wanted, known)
-            problem = f"{name} has no queue {wanted!r}{hint}"
-            raise ConfigError("--as-if-handed-over", "", problem, ", ".join((ALL, *known[:MOST_NAMED])))
-    chosen = known if ALL in queues else list(dict.fromkeys(queues))
+    existing = queue_names(name, options)
+    for queue in queues:
+        if queue not in (ALL, *existing):
+            hint = did_you_mean(queue, existing)
+            problem = f"{name} has no queue {queue!r}{hint}"
+            raise ConfigError("--as-if-handed-over", "", problem, ", ".join((ALL, *existing[:MOST_NAMED])))
+    chosen = existing if ALL in queues else list(dict.fromkeys(queues))
     return cast("dict[str, Any]", _function(name, "with_queues")(options, chosen, folder)), chosen
 
 
@@ -257,33 +257,33 @@ def user_jobs(name: str, timeout_s: float) -> UserJobs:
 def _check(name: str, options: Mapping[str, object]) -> None:
     """Refuse unknown and missing options of an adapter's `create`."""
     parameters = inspect.signature(_function(name, "create")).parameters
-    known = [option for option in parameters if option != "cluster"]
+    allowed = [option for option in parameters if option != "cluster"]
     for option in options:
-        if option not in known:
+        if option not in allowed:
             raise ConfigError(
-                f"adapter {name}", option, f"unknown option{did_you_mean(option, known)}", ", ".join(known)
+                f"adapter {name}", option, f"unknown option{did_you_mean(option, allowed)}", ", ".join(allowed)
             )
-    for option in known:
+    for option in allowed:
         if option not in options and parameters[option].default is inspect.Parameter.empty:
             raise ConfigError(f"adapter {name}", option, "missing")
 
 
-def _function(name: str, what: str, lacks: str = "") -> Callable[..., Any]:
-    """Return the function `what` of an adapter. Raises ConfigError, which names the adapters that have one."""
-    known = names()
-    found = getattr(_module(name), what, None) if name in known else None
-    if found is None:
-        able = [other for other in known if _has(other, what)]
+def _function(name: str, attribute: str, lacks: str = "") -> Callable[..., Any]:
+    """Return the function `attribute` of an adapter. Raises ConfigError, which names the adapters that have one."""
+    adapters = names()
+    function = getattr(_module(name), attribute, None) if name in adapters else None
+    if function is None:
+        able = [adapter for adapter in adapters if _has(adapter, attribute)]
         problem = (
-            f"found {name!r}{did_you_mean(name, able)}" if name not in known else lacks or f"{name!r} starts no jobs"
+            f"found {name!r}{did_you_mean(name, able)}" if name not in adapters else lacks or f"{name!r} starts no jobs"
         )
         raise ConfigError("adapter", "", problem, ", ".join(able))
-    return cast("Callable[..., Any]", found)
+    return cast("Callable[..., Any]", function)
 
 
-def _has(name: str, what: str) -> bool:
+def _has(name: str, attribute: str) -> bool:
     try:
-        return hasattr(_module(name), what)
+        return hasattr(_module(name), attribute)
     except ConfigError:
         return False
 

@@ -217,8 +217,8 @@ class RequestGuard:
         breaker = self._breakers[service]
         if breaker.state in (closed or (BreakerState.OPEN,)):
             since = f"has not been asked for {breaker.open_s:.0f} s, and " if breaker.open_s >= 1.0 else ""
-            again = f"is asked again in {max(1.0, breaker.left_s):.0f} s, because it failed: {breaker.why}"
-            raise self._not_sent(call, "open", f"{self._called[service]} {since}{again}", breaker.left_s)
+            retry = f"is asked again in {max(1.0, breaker.left_s):.0f} s, because it failed: {breaker.why}"
+            raise self._not_sent(call, "open", f"{self._called[service]} {since}{retry}", breaker.left_s)
 
     def _spare(self, call: str) -> None:
         """Raise AdapterError if the rest of the budget is reserved for reads."""

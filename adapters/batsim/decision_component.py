@@ -143,9 +143,9 @@ class DecisionComponent:
     def _is_idle(self, now: QueueView) -> bool:
         return not (self.unseen > 0 or now.waiting or now.running or now.ended)
 
-    def _at(self, time: float, event: Event, said: bytes | None = None) -> None:
+    def _at(self, time: float, event: Event, reply: bytes | None = None) -> None:
         """Note an event of the future, or a decision to carry out then."""
-        heappush(self._later, (time, next(self._number), event, said))
+        heappush(self._later, (time, next(self._number), event, reply))
         self._decided.append(Wake(time))
 
     def _happens(self, now: float, delay_s: float, event: Event) -> None:
@@ -158,9 +158,9 @@ class DecisionComponent:
         """Carry out the decisions that are due, and note the events; return the calls, which come last."""
         calls = list[tuple[float, Event]]()
         while self._later and self._later[0][0] <= now.time:
-            time, _, event, said = heappop(self._later)
-            if said is not None:
-                self._carry_out(event, now, said)
+            time, _, event, reply = heappop(self._later)
+            if reply is not None:
+                self._carry_out(event, now, reply)
             elif isinstance(event, RequestedCall):
                 calls.append((time, event))
             elif isinstance(event, CallMeLater):
@@ -180,7 +180,7 @@ class DecisionComponent:
         while self._kills:
             self._happens(time, latency, self._were_killed(*self._kills.pop(0), now))
         for switched in now.states.switched if now.states is not None else ():
-            place = next(i for i, each in enumerate(self._switches) if tuple(each[0]) == switched.resources)
+            place = next(i for i, switch in enumerate(self._switches) if tuple(switch[0]) == switched.resources)
             _, resources, state = self._switches.pop(place)
             delay_s = latency * count_of(switched.resources)
             self._happens(time, delay_s, ResourceStateChanged(resources, state))
@@ -189,9 +189,9 @@ class DecisionComponent:
 
     def _note_submissions(self, now: QueueView) -> None:
         static = [job for job in now.submitted if job.number < len(self.described.ids)]
-        own = [job for job in now.submitted if job.number >= len(self.described.ids)]
+        dynamic = [job for job in now.submitted if job.number >= len(self.described.ids)]
         self.unseen -= len(static)
-        for job in (static if self.world.natural else sorted(static, key=self._id)) + own:
+        for job in (static if self.world.natural else sorted(static, key=self._id)) + dynamic:
             job_id = self._id(job)
             description, profile = self._description(job_id, job), None
             if self.world.forwards:
@@ -222,9 +222,9 @@ class DecisionComponent:
         """Send the next message, and carry out the reply. Raises ConfigError."""
         events = self._pending
         starts = isinstance(events[0][1], SimulationBegins)
-        alone = self._first and (starts or all(type(event) in _SUBMITTER for _, event in events))
+        only_first = self._first and (starts or all(type(event) in _SUBMITTER for _, event in events))
         self._first = False
-        sent, self._pending = (events[:1], events[1:]) if alone else (events, [])
+        sent, self._pending = (events[:1], events[1:]) if only_first else (events, [])
         self.in_vain += 1
         reply = self._send(now.time, sent)
         if self.in_vain > MOST_IN_VAIN:
@@ -255,14 +255,14 @@ class DecisionComponent:
             raise self._refusal(f"{key} is {time} s, in the past", f"{now:.6f} s, which is now, or later")
         return time
 
-    def _refusal(self, problem: str, allowed: str = "", said: bytes | None = None) -> ConfigError:
+    def _refusal(self, problem: str, allowed: str = "", reply: bytes | None = None) -> ConfigError:
         return refusal(
-            self.name, "", problem, allowed, (self.said if said is None else said).decode("utf-8", "replace")
+            self.name, "", problem, allowed, (self.said if reply is None else reply).decode("utf-8", "replace")
         )
 
     # --- decisions ---
-    def _carry_out(self, decision: Event, now: QueueView, said: bytes) -> None:
-        self.said = said
+    def _carry_out(self, decision: Event, now: QueueView, reply: bytes) -> None:
+        self.said = reply
         try:
             _CARRY_OUT[type(decision)](self, decision, now)
         except ConfigError as error:
@@ -277,18 +277,24 @@ class DecisionComponent:
             raise bad(f"job {job_id!r:.60} is not known", "jobs that were submitted")
         return self._jobs[job_id]
 
-    def _execute(self, given: ExecuteJob, now: QueueView) -> None:
-        job, work = self._job(given.job_id), None
+    def _execute(self, decision: ExecuteJob, now: QueueView) -> None:
+        job, work = self._job(decision.job_id), None
         registered = job.number >= len(self.described.ids)
-        if registered or self.world.storages or given.mapping or given.storage_mapping or given.additional_io_job:
-            run, own = self.profiles.work(given.job_id, self._profile_of(given.job_id, job), job.size)
-            find = partial(self._additional_work, given.job_id)
-            work = placed_work(own, job.size, given, self.world.storages or {}, find)
+        if (
+            registered
+            or self.world.storages
+            or decision.mapping
+            or decision.storage_mapping
+            or decision.additional_io_job
+        ):
+            run, part = self.profiles.work(decision.job_id, self._profile_of(decision.job_id, job), job.size)
+            find = partial(self._additional_work, decision.job_id)
+            work = placed_work(part, job.size, decision, self.world.storages or {}, find)
             if registered and run.program >= 0:
-                work = work or own
-        if now.states is not None and (asleep := common(given.alloc, now.states.off)):
+                work = work or part
+        if now.states is not None and (asleep := common(decision.alloc, now.states.off)):
             raise bad(f"resource {asleep[0][0]} is off", "resources that are on")
-        self._decided.append(Start(job, given.alloc, None, work))
+        self._decided.append(Start(job, decision.alloc, None, work))
 
     def _additional_work(self, job_id: str, name: str, new: Mapping[str, Any] | None, size: int) -> Part:
         if new is not None:
@@ -297,14 +303,14 @@ class DecisionComponent:
             raise bad(f"profile {name!r:.60} is not known", "one of the workload, or `profile`", "profile_name")
         return self.profiles.work(job_id, name, size)[1]
 
-    def _reject(self, given: RejectJob, now: QueueView) -> None:
-        self._decided.append(Reject(self._job(given.job_id)))
-        self._done.add(given.job_id)
+    def _reject(self, decision: RejectJob, now: QueueView) -> None:
+        self._decided.append(Reject(self._job(decision.job_id)))
+        self._done.add(decision.job_id)
 
-    def _kill(self, given: KillJob, now: QueueView) -> None:
-        running = {self._id(it.job): it for it in now.running}
+    def _kill(self, decision: KillJob, now: QueueView) -> None:
+        running = {self._id(entry.job): entry for entry in now.running}
         killed = list[tuple[str, Running]]()
-        for job_id in dict.fromkeys(given.job_ids):
+        for job_id in dict.fromkeys(decision.job_ids):
             self._job(job_id)
             if job_id in running:
                 self._killed.add(job_id)
@@ -313,64 +319,64 @@ class DecisionComponent:
             elif job_id not in self._done:
                 raise bad(f"job {job_id!r:.60} does not run", "jobs that run, or have run")
         if killed:
-            self._kills.append((given.job_ids, killed))
+            self._kills.append((decision.job_ids, killed))
         else:
-            self._pending.append((now.time, JobKilled(list(given.job_ids))))
+            self._pending.append((now.time, JobKilled(list(decision.job_ids))))
 
     def _were_killed(self, job_ids: Sequence[str], killed: list[tuple[str, Running]], now: QueueView) -> JobKilled:
         progress = {
             job_id: self.profiles.progress(
-                job_id, self._profile_of(job_id, it.job), it.job.size, now.time - it.start_time,
-                now.killed.get(it.job.number),
-            ) for job_id, it in killed
+                job_id, self._profile_of(job_id, entry.job), entry.job.size, now.time - entry.start_time,
+                now.killed.get(entry.job.number),
+            ) for job_id, entry in killed
         }  # fmt: skip
         return JobKilled(list(job_ids), progress)
 
     def _profile_of(self, job_id: str, job: QueuedJob) -> str:
         return str(self._description(job_id, job)["profile"])
 
-    def _call_later(self, given: CallMeLater, now: QueueView) -> None:
-        if given.period_s is not None:
-            self._at(self._periodic.begin(given, now.time), given)
+    def _call_later(self, decision: CallMeLater, now: QueueView) -> None:
+        if decision.period_s is not None:
+            self._at(self._periodic.begin(decision, now.time), decision)
             return
         # Batsim 5 answers a time in the past at once.
-        late = self.protocol.number == 5 and given.timestamp < now.time
-        time = now.time if late else self._time_of("data.timestamp", given.timestamp, now.time)
-        call = RequestedCall(given.call_id or "")
+        late = self.protocol.number == 5 and decision.timestamp < now.time
+        time = now.time if late else self._time_of("data.timestamp", decision.timestamp, now.time)
+        call = RequestedCall(decision.call_id or "")
         if time > now.time:
             self._at(time, call)
         else:
             self._pending.append((now.time, call))
 
-    def _stop_calls(self, given: StopCalls, now: QueueView) -> None:
-        self._periodic.stop(given)
+    def _stop_calls(self, decision: StopCalls, now: QueueView) -> None:
+        self._periodic.stop(decision)
 
-    def _register_profile(self, given: RegisterProfile, now: QueueView) -> None:
+    def _register_profile(self, decision: RegisterProfile, now: QueueView) -> None:
         self._check_registers()
-        self.profiles.register(given.workload_name, given.profile_name, given.profile)
+        self.profiles.register(decision.workload_name, decision.profile_name, decision.profile)
 
-    def _register_job(self, given: RegisterJob, now: QueueView) -> None:
+    def _register_job(self, decision: RegisterJob, now: QueueView) -> None:
         self._check_registers()
-        workload, mark, _ = given.job_id.partition("!")
+        workload, mark, _ = decision.job_id.partition("!")
         if not mark:
-            raise bad(f"job {given.job_id!r:.60} has no workload", "WORKLOAD!JOB")
-        if given.job_id in self._jobs or given.job_id in self.registered or given.job_id in self.described.ids:
-            raise bad(f"job {given.job_id!r:.60} is there already", "new ids")
-        description = {**given.job, "id": given.job_id}
+            raise bad(f"job {decision.job_id!r:.60} has no workload", "WORKLOAD!JOB")
+        if decision.job_id in self._jobs or decision.job_id in self.registered or decision.job_id in self.described.ids:
+            raise bad(f"job {decision.job_id!r:.60} is there already", "new ids")
+        description = {**decision.job, "id": decision.job_id}
         description.setdefault("subtime", now.time)
         name = str(description.get("profile"))
-        profile = self.profiles.find(given.job_id, name)
+        profile = self.profiles.find(decision.job_id, name)
         (job,) = parse_batsim({"jobs": [description], "profiles": {} if profile is None else {name: profile}}, "").jobs
-        run = self.profiles.run(given.job_id, job.profile, job.res)
+        run = self.profiles.run(decision.job_id, job.profile, job.res)
         if not job.res:
-            raise bad(f"job {given.job_id!r:.60} requests no resources", "1 or more", "job.res")
-        self.registered[given.job_id] = {key: value for key, value in description.items() if value is not None}
+            raise bad(f"job {decision.job_id!r:.60} requests no resources", "1 or more", "job.res")
+        self.registered[decision.job_id] = {key: value for key, value in description.items() if value is not None}
         wall = float("inf") if job.walltime is None else job.walltime
         columns = {
             "profile": job.profile, "workload": workload, "computes": run.computes, "returns": run.status,
-            "work": run.work, "late": is_late(run, job.walltime), "full_id": given.job_id,
+            "work": run.work, "late": is_late(run, job.walltime), "full_id": decision.job_id,
         }  # fmt: skip
-        self._decided.append(Submit(given.job_id, job.res, wall, run.seconds, columns))
+        self._decided.append(Submit(decision.job_id, job.res, wall, run.seconds, columns))
 
     def _check_registers(self) -> None:
         if not self.world.registers:
@@ -379,34 +385,36 @@ class DecisionComponent:
                 how = "dynamic_registration in its hello"
             raise bad("the component registers jobs", f"jobs of the workload; or {how}")
 
-    def _set_state(self, given: SetResourceState, now: QueueView) -> None:
+    def _set_state(self, decision: SetResourceState, now: QueueView) -> None:
         if now.states is None:
             raise bad("machines cannot be switched", "a machine whose power is known, the same for each resource")
-        if given.state not in self.world.states:
-            known = ", ".join(f"{state} ({'on' if on else 'off'})" for state, on in self.world.states.items())
-            raise bad(f"state {given.state}", known)
-        on, text = self.world.states[given.state], interval_text(given.resources)
-        changed = common(given.resources, now.states.off) if on else without(given.resources, list(now.states.off))
+        if decision.state not in self.world.states:
+            states = ", ".join(f"{state} ({'on' if on else 'off'})" for state, on in self.world.states.items())
+            raise bad(f"state {decision.state}", states)
+        on, text = self.world.states[decision.state], interval_text(decision.resources)
+        changed = (
+            common(decision.resources, now.states.off) if on else without(decision.resources, list(now.states.off))
+        )
         if changed:
-            self._switches.append((changed, text, given.state))
+            self._switches.append((changed, text, decision.state))
             self._decided.append(Switch(changed, on))
         else:
-            self._pending.append((now.time, ResourceStateChanged(text, given.state)))
+            self._pending.append((now.time, ResourceStateChanged(text, decision.state)))
 
-    def _set_metadata(self, given: SetJobMetadata, now: QueueView) -> None:
-        if given.job_id not in self.registered:
-            self._job(given.job_id)
-        self.metadata[given.job_id] = given.metadata
+    def _set_metadata(self, decision: SetJobMetadata, now: QueueView) -> None:
+        if decision.job_id not in self.registered:
+            self._job(decision.job_id)
+        self.metadata[decision.job_id] = decision.metadata
 
-    def _answer(self, given: Query, now: QueueView) -> None:
-        for question in given.requests:
+    def _answer(self, query: Query, now: QueueView) -> None:
+        for question in query.requests:
             if question != "consumed_energy":
                 raise bad(f"{question!r:.60} cannot be answered", "consumed_energy")
             if now.states is None:
                 raise bad("the energy is not known", "a machine whose power is known, the same for each resource")
             self._pending.append((now.time, Answer({question: now.states.energy()})))
 
-    def _ignore(self, given: Event, now: QueueView) -> None:
+    def _ignore(self, decision: Event, now: QueueView) -> None:
         """Do nothing: registration ends by itself when nothing is left to come."""
 
 

@@ -33,15 +33,15 @@ class KnownProfiles:
         self, profiles: Mapping[str, Mapping[str, Any]], files: Mapping[str, str], speeds: tuple[float, ...],
         storages: Collection[str] | None, *, across: bool,
     ) -> None:  # fmt: skip
-        self._known = {workload: dict(one) for workload, one in profiles.items()}
+        self._known = {workload: dict(by_name) for workload, by_name in profiles.items()}
         self._files, self._speeds, self._storages = files, speeds, storages
         self._across, self._parsed, self._runs = across, dict[str, dict[str, BatsimProfile]](), dict[str, Runs]()
 
     def _home_of(self, job_id: str, profile: str) -> tuple[str, str]:
-        own = job_id.partition("!")[0]
+        submitted_in = job_id.partition("!")[0]
         workload, mark, name = profile.partition("!")
-        other = mark and self._across and profile not in self._known.get(own, {})
-        return (workload, name) if other else (own, profile)
+        is_foreign = mark and self._across and profile not in self._known.get(submitted_in, {})
+        return (workload, name) if is_foreign else (submitted_in, profile)
 
     def find(self, job_id: str, profile: str) -> Data | None:
         """Return the mapping of a job's profile; None: it is not known."""
@@ -60,33 +60,33 @@ class KnownProfiles:
 
     def progress(self, job_id: str, profile: str, size: int, seconds: float, phases: float | None) -> JobProgress:
         """Return how far a job was after some seconds or, if that is known, phases."""
-        workload, own = self._home_of(job_id, profile)
+        workload, name_at_home = self._home_of(job_id, profile)
         runs = self._runs_of(workload)
-        known = self._parsed[workload]
+        parsed = self._parsed[workload]
 
         def leaves(name: str) -> float:
             if name not in counts:
-                parts = known[name].sequence
-                counts[name] = known[name].repeat * sum(map(leaves, parts)) if parts else 1.0
+                parts = parsed[name].sequence
+                counts[name] = parsed[name].repeat * sum(map(leaves, parts)) if parts else 1.0
             return counts[name]
 
         counts = dict[str, float]()
-        done, amount = (seconds, lambda name: runs.run(name, size).seconds) if phases is None else (phases, leaves)
-        return progress_of(own, done, lambda name: known[name].sequence, amount)
+        progress, amount = (seconds, lambda name: runs.run(name, size).seconds) if phases is None else (phases, leaves)
+        return progress_of(name_at_home, progress, lambda name: parsed[name].sequence, amount)
 
     def _runs_of(self, workload: str) -> Runs:
         if workload not in self._runs:
-            known, folder = self._known.setdefault(workload, {}), Path(self._files.get(workload, "")).parent
-            self._parsed[workload] = {each: parse_profile(one) for each, one in known.items()}
+            profiles, folder = self._known.setdefault(workload, {}), Path(self._files.get(workload, "")).parent
+            self._parsed[workload] = {name: parse_profile(profile) for name, profile in profiles.items()}
             self._runs[workload] = Runs(self._parsed[workload], folder, self._speeds, self._storages)
         return self._runs[workload]
 
     def register(self, workload: str, name: str, profile: Data) -> None:
         """Add a profile. Raises ConfigError: it is wrong, or differs from one of that name."""
-        known = self._known.setdefault(workload, {})
+        profiles = self._known.setdefault(workload, {})
         parsed = inside("profile", parse_profile, dict(profile))
-        if known.get(name, profile) != profile:
+        if profiles.get(name, profile) != profile:
             raise bad(f"profile {name!r:.60} exists already, and differs", "new names")
-        known[name] = dict(profile)
+        profiles[name] = dict(profile)
         if workload in self._runs:
             self._parsed[workload].setdefault(name, parsed)

@@ -73,9 +73,9 @@ class LivePolicy(QueueMapping):
     @classmethod
     def at(cls, name: str) -> LivePolicy:
         """Return the policy of a component, if only trusted accounts can listen there. Raises ConfigError."""
-        made = cls(name)
-        check_listener(made._endpoint)
-        return made
+        policy = cls(name)
+        check_listener(policy._endpoint)
+        return policy
 
     def __call__(self, simulation: Simulation, request: Request) -> Mapped:
         """Return a run that starts the component's jobs now, and others as EASY would later. Raises PolicyError."""
@@ -166,34 +166,34 @@ class LivePolicy(QueueMapping):
 
     def _nodes_of(self, hosts: Sequence[Interval]) -> dict[str, int]:
         """Return how many of the hosts each node has, by its name."""
-        found = dict[str, int]()
+        host_counts = dict[str, int]()
         assert self._cluster is not None, "a session has a cluster"
         for first, last in hosts:
             for node in range(bisect_right(self._firsts, first) - 1, bisect_right(self._firsts, last)):
-                here = min(last + 1, self._firsts[node + 1]) - max(first, self._firsts[node])
+                host_count = min(last + 1, self._firsts[node + 1]) - max(first, self._firsts[node])
                 name = self._cluster.nodes[node].name
-                found[name] = found.get(name, 0) + here
-        return found
+                host_counts[name] = host_counts.get(name, 0) + host_count
+        return host_counts
 
 
 def _starts(now: QueueView, placed: Sequence[tuple[QueuedJob, dict[str, int]]]) -> Iterator[Decision]:
     """Yield the starts of jobs with the nodes that they were given, see the rule."""
     room, place_of = now.free_nodes(), {name: place for place, name in enumerate(now.machine.names)}
-    kept = False  # room is kept for a job before
-    for job, given in placed:
-        nodes = tuple(sorted(place_of.get(name, -1) for name in given))
-        if kept or not _has_room(room, job, nodes, set(given.values())):
+    is_reserved = False  # room is kept for a job before
+    for job, host_counts in placed:
+        nodes = tuple(sorted(place_of.get(name, -1) for name in host_counts))
+        if is_reserved or not _has_room(room, job, nodes, set(host_counts.values())):
             nodes = room.where(job) or ()
-        if kept or not nodes:
-            kept = True
+        if is_reserved or not nodes:
+            is_reserved = True
             yield Start(job)
         else:
             room.take(job, nodes)
             yield Start(job, nodes=nodes)
 
 
-def _has_room(room: FreeNodes, job: QueuedJob, nodes: tuple[int, ...], each: set[int]) -> bool:
+def _has_room(room: FreeNodes, job: QueuedJob, nodes: tuple[int, ...], host_counts: set[int]) -> bool:
     need = room.need(job)
-    if len(nodes) != job.nodes or each != {need.cores} or nodes[0] < 0:
+    if len(nodes) != job.nodes or host_counts != {need.cores} or nodes[0] < 0:
         return False
     return bool(need.fits(room.cores, room.memory)[list(nodes)].all())

@@ -109,12 +109,12 @@ class LiveSession:
     @property
     def placed(self) -> Iterator[tuple[str, list[Interval]]]:
         """The jobs that the component has started and that do not run yet, with their hosts, as they were started."""
-        return ((one.key, one.hosts) for one in self._by_key.values() if one.hosts is not None and not one.ran)
+        return ((job.key, job.hosts) for job in self._by_key.values() if job.hosts is not None and not job.ran)
 
     @property
     def rejected(self) -> set[str]:
         """The jobs that the component has rejected."""
-        return {one.key for one in self._by_key.values() if one.rejected}
+        return {job.key for job in self._by_key.values() if job.rejected}
 
     @property
     def call_at(self) -> float:
@@ -147,17 +147,17 @@ class LiveSession:
             if self.protocol.number == 5:
                 about = self._after_hello(about, ask)
             self._exchange(now, [SimulationBegins(about)], ask)
-        events = [*self._note_ends({str(job.id) for job in waiting}, {str(it.job.id) for it in running}, ended)]
-        for it in running:
-            events += self._submit(it.job, now, max(it.until, 1.0), ran=True)
+        events = [*self._note_ends({str(job.id) for job in waiting}, {str(entry.job.id) for entry in running}, ended)]
+        for entry in running:
+            events += self._submit(entry.job, now, max(entry.until, 1.0), ran=True)
         for job in waiting:
             events += self._submit(job, now, job.walltime)
         while self._later and self._later[0][0] <= now + SAME_S:
-            _, _, event, said = heappop(self._later)
-            if isinstance(event, CallMeLater) and not said:
+            _, _, event, reply = heappop(self._later)
+            if isinstance(event, CallMeLater) and not reply:
                 events += self._come_again(event, now)
             else:
-                events += [event] if isinstance(event, RequestedCall) else self._carry_out(event, now, said)
+                events += [event] if isinstance(event, RequestedCall) else self._carry_out(event, now, reply)
         in_vain = 0
         while events:
             events = self._exchange(now, events, ask)
@@ -172,23 +172,23 @@ class LiveSession:
 
     def _after_hello(self, about: Mapping[str, Any], ask: Callable[[bytes], bytes]) -> Mapping[str, Any]:
         """Return what a component of protocol 5 learns of the machine, after its hello. Raises ConfigError."""
-        asked = read_hello(ask(init_message("")), self.name)
-        self._forwards = asked.get("forward_profiles_on_job_submission", False)
-        profiles = asked.get("forward_profiles_on_simulation_begins", False)
+        wishes = read_hello(ask(init_message("")), self.name)
+        self._forwards = wishes.get("forward_profiles_on_job_submission", False)
+        profiles = wishes.get("forward_profiles_on_simulation_begins", False)
         return simulation_begins_5(about, self._speeds, profiles=profiles)
 
     # --- what happened ---
     def _note_ends(self, waiting: set[str], running: set[str], ended: Mapping[str, End]) -> Iterator[Event]:
-        for one in [*self._by_key.values()]:
-            if one.key in running:
-                one.ran = True
-            elif one.ran or one.key not in waiting:
-                del self._by_key[one.key], self._by_id[one.job_id]
-                end = ended.get(one.key, _LOST)
-                if one.hosts is not None:
-                    yield self._completed(one.job_id, one.hosts, end)
-                elif not one.rejected:
-                    self._left[one.job_id] = one.size, end
+        for job in [*self._by_key.values()]:
+            if job.key in running:
+                job.ran = True
+            elif job.ran or job.key not in waiting:
+                del self._by_key[job.key], self._by_id[job.job_id]
+                end = ended.get(job.key, _LOST)
+                if job.hosts is not None:
+                    yield self._completed(job.job_id, job.hosts, end)
+                elif not job.rejected:
+                    self._left[job.job_id] = job.size, end
 
     def _completed(self, job_id: str, hosts: list[Interval], end: End) -> JobCompleted:
         self._free.release(hosts)
@@ -200,11 +200,11 @@ class LiveSession:
             return
         job_id = f"{self.workload}!{next(self._ids)}"  # pybatsim wants numbers
         self._by_key[key] = self._by_id[job_id] = _Shown(job_id, key, job.size, ran=ran)
-        more: dict[str, Any] = {"name": key, "nodes": job.nodes}
+        details: dict[str, Any] = {"name": key, "nodes": job.nodes}
         if job.user is not None:
-            more["user"] = str(job.user)
+            details["user"] = str(job.user)
         about: dict[str, Any] = {"id": job_id, "subtime": now, "res": job.size, "profile": PROFILE}
-        about |= {"extra_data": more} if self.protocol.number == 5 else more
+        about |= {"extra_data": details} if self.protocol.number == 5 else details
         if walltime < math.inf:
             about["walltime"] = walltime
         yield JobSubmitted(job_id, about, PROFILES[PROFILE] if self._forwards else None)
@@ -215,14 +215,14 @@ class LiveSession:
         self._said = ask(self.protocol.from_batsim(Message(now, [(now, event) for event in events])))
         reply = self.protocol.read_decisions(self._said, self.name)
         self._busy_until = max(self._busy_until, self._time_of("now", reply.now, now))
-        found = list[Event]()
+        follow_ups = list[Event]()
         for i, (timestamp, decision) in enumerate(reply.events):
             time = self._time_of(f"events[{i}].timestamp", timestamp, now)
             if time > now:
                 heappush(self._later, (time, next(self._number), decision, self._said))
             else:
-                found += self._carry_out(decision, now, self._said)
-        return found
+                follow_ups += self._carry_out(decision, now, self._said)
+        return follow_ups
 
     def _time_of(self, key: str, time: float, now: float) -> float:
         if time < now - SAME_S:
@@ -233,15 +233,15 @@ class LiveSession:
         return refusal(self.name, "", problem, allowed, self._said.decode("utf-8", "replace"))
 
     # --- decisions ---
-    def _carry_out(self, decision: Event, now: float, said: bytes) -> list[Event]:
-        self._said = said
+    def _carry_out(self, decision: Event, now: float, reply: bytes) -> list[Event]:
+        self._said = reply
         try:
             if isinstance(decision, ExecuteJob):
                 return self._execute(decision)
             if isinstance(decision, RejectJob):
                 if decision.job_id not in self._left:
-                    one = self._waiting(decision.job_id)
-                    one.rejected = not one.ran
+                    job = self._waiting(decision.job_id)
+                    job.rejected = not job.ran
                 return []
             if isinstance(decision, CallMeLater):
                 return self._call_later(decision, now)
@@ -263,56 +263,56 @@ class LiveSession:
     def _name_of(self, kind: type[Event]) -> str:
         return self.protocol.names.get(kind, kind.type)
 
-    def _call_later(self, given: CallMeLater, now: float) -> list[Event]:
+    def _call_later(self, decision: CallMeLater, now: float) -> list[Event]:
         """Note a call; return it if it is due. Raises ConfigError."""
-        call: Event = RequestedCall(given.call_id or "")
-        if given.period_s is not None:
-            time, call = self._periodic.begin(given, now), given
-        elif self.protocol.number == 5 and given.timestamp < now:  # which Batsim 5 answers at once
+        call: Event = RequestedCall(decision.call_id or "")
+        if decision.period_s is not None:
+            time, call = self._periodic.begin(decision, now), decision
+        elif self.protocol.number == 5 and decision.timestamp < now:  # which Batsim 5 answers at once
             time = now
         else:
-            time = self._time_of("timestamp", given.timestamp, now)
+            time = self._time_of("timestamp", decision.timestamp, now)
         if time <= now:
             return [call]
         heappush(self._later, (time, next(self._number), call, b""))
         return []
 
-    def _come_again(self, given: CallMeLater, now: float) -> list[Event]:
+    def _come_again(self, decision: CallMeLater, now: float) -> list[Event]:
         """Return a periodic call that is due, unless it was stopped, and note the next one."""
-        if (come := self._periodic.come(given, now)) is None:
+        if (come := self._periodic.come(decision, now)) is None:
             return []
         if come[1] is not None:
             heappush(self._later, (come[1][0], next(self._number), come[1][1], b""))
         return [come[0]]
 
     def _waiting(self, job_id: str) -> _Shown:
-        one = self._by_id.get(job_id)
-        if one is None:
+        job = self._by_id.get(job_id)
+        if job is None:
             raise bad(f"job {job_id!r:.60} is not known", f"jobs that were submitted to it, as {self.workload}!...")
-        if one.hosts is not None or one.rejected:
-            done = "rejected" if one.rejected else "started"
-            raise bad(f"job {job_id!r:.60} was {done} before", "jobs that wait")
-        return one
+        if job.hosts is not None or job.rejected:
+            fate = "rejected" if job.rejected else "started"
+            raise bad(f"job {job_id!r:.60} was {fate} before", "jobs that wait")
+        return job
 
-    def _execute(self, given: ExecuteJob) -> list[Event]:
+    def _execute(self, decision: ExecuteJob) -> list[Event]:
         """Note where the component places a job; one that has left the queue ends at once. Raises ConfigError."""
-        left = self._left.get(given.job_id)
-        size = left[0] if left else self._waiting(given.job_id).size
-        job = f"job {given.job_id!r:.60}"
-        if given.additional_io_job is not None or given.storage_mapping:
-            raise bad(f"{job}: jobs have no transfers and no storages here", "alloc alone")
-        if any(rank != host for rank, host in (given.mapping or {}).items()):
-            raise bad(f"{job}: mapping: ranks cannot be placed otherwise than in their order", "rank i on host i")
-        if count_of(given.alloc) != size:
-            raise bad(f"{job}: it is given {count_of(given.alloc)} hosts", f"{size}, which it requests")
-        if given.alloc[-1][1] >= self.hosts:
-            raise bad(f"{job}: there is no host {given.alloc[-1][1]}", f"0 to {self.hosts - 1}")
-        if (busy := self._free.allocate_these(given.alloc)) is not None:
-            raise bad(f"{job}: host {busy} is taken", "hosts that are free")
-        if left:
-            del self._left[given.job_id]
-            return [self._completed(given.job_id, given.alloc, left[1])]
-        one = self._by_id[given.job_id]
-        one.hosts = given.alloc
-        self._by_key[one.key] = self._by_key.pop(one.key)  # in the order of their starts
+        departed = self._left.get(decision.job_id)
+        size = departed[0] if departed else self._waiting(decision.job_id).size
+        label = f"job {decision.job_id!r:.60}"
+        if decision.additional_io_job is not None or decision.storage_mapping:
+            raise bad(f"{label}: jobs have no transfers and no storages here", "alloc alone")
+        if any(rank != host for rank, host in (decision.mapping or {}).items()):
+            raise bad(f"{label}: mapping: ranks cannot be placed otherwise than in their order", "rank i on host i")
+        if count_of(decision.alloc) != size:
+            raise bad(f"{label}: it is given {count_of(decision.alloc)} hosts", f"{size}, which it requests")
+        if decision.alloc[-1][1] >= self.hosts:
+            raise bad(f"{label}: there is no host {decision.alloc[-1][1]}", f"0 to {self.hosts - 1}")
+        if (busy := self._free.allocate_these(decision.alloc)) is not None:
+            raise bad(f"{label}: host {busy} is taken", "hosts that are free")
+        if departed:
+            del self._left[decision.job_id]
+            return [self._completed(decision.job_id, decision.alloc, departed[1])]
+        job = self._by_id[decision.job_id]
+        job.hosts = decision.alloc
+        self._by_key[job.key] = self._by_key.pop(job.key)  # in the order of their starts
         return []

@@ -28,10 +28,10 @@ class PeriodicCalls:
             raise bad(f"call {given.call_id!r:.60} is periodic already", "new ids, or StopCallMeLaterEvent first")
         return self._next(given, now)
 
-    def _next(self, given: CallMeLater, now: float) -> float:
-        assert given.call_id is not None and given.period_s is not None, "it is periodic"
-        self._calls[given.call_id] = given
-        return (math.floor((now + SAME_S) / given.period_s) + 1) * given.period_s
+    def _next(self, call: CallMeLater, now: float) -> float:
+        assert call.call_id is not None and call.period_s is not None, "it is periodic"
+        self._calls[call.call_id] = call
+        return (math.floor((now + SAME_S) / call.period_s) + 1) * call.period_s
 
     def come(self, given: CallMeLater, now: float) -> tuple[RequestedCall, tuple[float, CallMeLater] | None] | None:
         """Return a call that is due, and the time and the form of its next one; None: it was stopped."""
@@ -41,8 +41,8 @@ class PeriodicCalls:
         del self._calls[given.call_id]
         if given.times == 1:
             return RequestedCall(given.call_id, last=True), None
-        again = given if given.times is None else replace(given, times=given.times - 1)
-        return RequestedCall(given.call_id), (self._next(again, now), again)
+        following = given if given.times is None else replace(given, times=given.times - 1)
+        return RequestedCall(given.call_id), (self._next(following, now), following)
 
     def stop(self, given: StopCalls) -> None:
         """Make no more calls of an id. Raises ConfigError: it has no calls."""

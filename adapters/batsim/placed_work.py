@@ -45,8 +45,8 @@ def placed_work(
     if given.additional_io_job is not None:
         if [*ranks] != [*range(size)] or len(hosts) != size:
             raise bad("it has a mapping, and so has its job", "rank i on host i", "additional_io_job")
-        ends, other = inside("additional_io_job", _transfers, given.additional_io_job, hosts, storages, find)
-        return _merged(part, other, hosts, ends)
+        ends, io_part = inside("additional_io_job", _transfers, given.additional_io_job, hosts, storages, find)
+        return _merged(part, io_part, hosts, ends)
     if [*ranks] == [*range(len(hosts))]:
         changed = fold_part(part, lambda phase: _renamed(phase, name_of), _steps)
         return None if changed == part else changed
@@ -58,29 +58,31 @@ def _steps(steps: Steps, inner: list[Part]) -> Part:
     return Steps(tuple(inner), steps.repeat)
 
 
-def _ranks(given: Mapping[int, int], size: int, hosts: int) -> list[int]:
+def _ranks(mapping: Mapping[int, int], size: int, hosts: int) -> list[int]:
     """Return the place of each rank in the allocation. Raises ConfigError."""
-    if sorted(given) != [*range(size)]:
-        raise bad(f"it names the ranks {', '.join(map(str, sorted(given)))[:60]}", f"ranks 0 to {size - 1}")
-    ranks = [given[rank] for rank in range(size)]
+    if sorted(mapping) != [*range(size)]:
+        raise bad(f"it names the ranks {', '.join(map(str, sorted(mapping)))[:60]}", f"ranks 0 to {size - 1}")
+    ranks = [mapping[rank] for rank in range(size)]
     if max(ranks) >= hosts:
         raise bad(f"rank {ranks.index(max(ranks))} is on host {max(ranks)} of {hosts}", f"0 to {hosts - 1}")
     return ranks
 
 
-def _storage(given: Mapping[str, int], storages: Mapping[str, int], label: str) -> str:
+def _storage(mapping: Mapping[str, int], storages: Mapping[str, int], label: str) -> str:
     """Return the name of the storage that a profile means by a label. Raises ConfigError."""
     names = {number: name for name, number in storages.items()}
-    if label in given:
-        if given[label] not in names:
-            known = ", ".join(f"{number} ({name})" for number, name in names.items())
+    if label in mapping:
+        if mapping[label] not in names:
+            numbers = ", ".join(f"{number} ({name})" for number, name in names.items())
             raise bad(
-                f"{label!r:.60} is {given[label]}", known or "no storage, as the machine has none", "storage_mapping"
+                f"{label!r:.60} is {mapping[label]}",
+                numbers or "no storage, as the machine has none",
+                "storage_mapping",
             )
-        return names[given[label]]
-    if given or not (label in storages or len(storages) == 1):
-        known = ", ".join(f"{name}: {number}" for name, number in storages.items())
-        raise bad(f"{label!r:.60} is missing", f"a number for each label; {known}", "storage_mapping")
+        return names[mapping[label]]
+    if mapping or not (label in storages or len(storages) == 1):
+        numbers = ", ".join(f"{name}: {number}" for name, number in storages.items())
+        raise bad(f"{label!r:.60} is missing", f"a number for each label; {numbers}", "storage_mapping")
     return label if label in storages else next(iter(storages))
 
 
@@ -128,28 +130,30 @@ def _transfers(
     return [~(number - first) if number in names else number for number in numbers], work
 
 
-def _merged(part: Part, other: Part, hosts: Sequence[int], ends: Sequence[int], depth: int = 0) -> Part:
+def _merged(part: Part, io_part: Part, hosts: Sequence[int], ends: Sequence[int], depth: int = 0) -> Part:
     """Return a job's work with that of its transfers. Raises ConfigError: one of them is not merged."""
-    if isinstance(part, Steps) and isinstance(other, Steps) and depth < DEEPEST:
-        if len(part.parts) != len(other.parts):
-            found = f"it is a sequence of {count(len(other.parts), 'profile')}, and its job one of {len(part.parts)}"
-            raise bad(found, "sequences of the same length", "additional_io_job")
-        pairs = zip(part.parts, other.parts, strict=True)
-        return Steps(tuple(_merged(one, two, hosts, ends, depth + 1) for one, two in pairs), part.repeat)
-    if isinstance(part, Wait) and isinstance(other, Even | Matrix | Wait) and not _does(other, len(ends)):
+    if isinstance(part, Steps) and isinstance(io_part, Steps) and depth < DEEPEST:
+        if len(part.parts) != len(io_part.parts):
+            problem = (
+                f"it is a sequence of {count(len(io_part.parts), 'profile')}, and its job one of {len(part.parts)}"
+            )
+            raise bad(problem, "sequences of the same length", "additional_io_job")
+        pairs = zip(part.parts, io_part.parts, strict=True)
+        return Steps(tuple(_merged(first, second, hosts, ends, depth + 1) for first, second in pairs), part.repeat)
+    if isinstance(part, Wait) and isinstance(io_part, Even | Matrix | Wait) and not _does(io_part, len(ends)):
         return part
-    if not (isinstance(part, Even | Matrix) and isinstance(other, Even | Matrix)):
+    if not (isinstance(part, Even | Matrix) and isinstance(io_part, Even | Matrix)):
         allowed = "parallel or parallel_homogeneous profiles, for both, or sequences of them"
         raise bad("its profile cannot be merged with that of its job", allowed, "additional_io_job")
     everywhere = [*dict.fromkeys((*hosts, *ends))]
     size, flops, total = len(everywhere), [0.0] * len(everywhere), [0.0] * len(everywhere) ** 2
-    for phase, mine in ((part, hosts), (other, ends)):
-        places = [everywhere.index(end) for end in mine]
-        computed, sent = _amounts(phase, len(mine))
+    for phase, phase_hosts in ((part, hosts), (io_part, ends)):
+        places = [everywhere.index(end) for end in phase_hosts]
+        computed, sent = _amounts(phase, len(phase_hosts))
         for place, amount in zip(places, computed, strict=True):
             flops[place] += amount
         for i, amount in enumerate(sent):
-            total[places[i // len(mine)] * size + places[i % len(mine)]] += amount
+            total[places[i // len(phase_hosts)] * size + places[i % len(phase_hosts)]] += amount
     if any(amount > 0 and end < 0 for amount, end in zip(flops, everywhere, strict=True)):
         raise bad("storages cannot compute", "0 flops on them", "additional_io_job")
     return Placed(tuple(everywhere), tuple(flops), tuple(total) if any(total) else ())

@@ -106,8 +106,8 @@ class PolicyComponent:
         elif isinstance(event, RequestedCall):
             self._jobs.woken = True
         elif isinstance(event, Query):
-            return [Answer({"estimate_waiting_time": self._waiting_time(dict(asked), time)})
-                    for question, asked in event.requests.items() if question == "estimate_waiting_time"]  # fmt: skip
+            return [Answer({"estimate_waiting_time": self._waiting_time(dict(request), time)})
+                    for question, request in event.requests.items() if question == "estimate_waiting_time"]  # fmt: skip
         return []
 
     def _submitted(self, event: JobSubmitted, time: float) -> list[Event]:
@@ -126,17 +126,17 @@ class PolicyComponent:
         jobs.submit(QueuedJob(len(jobs.known) - 1, event.job_id, size, walltime, time, event.job.get("user")))
         return []
 
-    def _waiting_time(self, asked: Mapping[str, Any], now: float) -> dict[str, Any]:
+    def _waiting_time(self, request: Mapping[str, Any], now: float) -> dict[str, Any]:
         """Return the seconds until enough resources are free for a job by the walltimes of others; -1: not known."""
         jobs, free = self._jobs, 0
         assert jobs is not None, "the simulation has begun"
-        size = inside("requests.estimate_waiting_time.job.res", _resources, dict(asked.get("job") or {}).get("res"))
-        times = [(now, jobs.free.count), *((it.until, it.job.size) for it in jobs.running)]
+        size = inside("requests.estimate_waiting_time.job.res", _resources, dict(request.get("job") or {}).get("res"))
+        times = [(now, jobs.free.count), *((entry.until, entry.job.size) for entry in jobs.running)]
         for time, freed in times:
             free += freed
             if free >= size and time < math.inf:
-                return {"job_id": asked.get("job_id", ""), "estimated_waiting_time": max(0.0, time - now)}
-        return {"job_id": asked.get("job_id", ""), "estimated_waiting_time": -1}
+                return {"job_id": request.get("job_id", ""), "estimated_waiting_time": max(0.0, time - now)}
+        return {"job_id": request.get("job_id", ""), "estimated_waiting_time": -1}
 
 
 def _walltime(job: Mapping[str, Any]) -> float:
@@ -162,11 +162,11 @@ class _JobsOfBatsim(ProcessorPolicyCalls):
             heappop(self.wakes)
         if not (self.snapshot.submitted or self.snapshot.ended or self.woken):
             return []
-        asked = set(self.wakes)
+        earlier_wakes = set(self.wakes)
         self.apply(self.call_policy(), now)
         while self.again:
             self.apply(self.call_policy(), now)
-        return self.decided + [CallMeLater(time) for time in sorted(set(self.wakes) - asked)]
+        return self.decided + [CallMeLater(time) for time in sorted(set(self.wakes) - earlier_wakes)]
 
     def begin(self, running: Running) -> None:
         """Let Batsim execute a job."""

@@ -59,17 +59,17 @@ def scheduler_in_process(name: str) -> Callable[[bytes], bytes]:
     except ImportError as error:
         allowed = "pybatsim and what it imports, in pilotfish's environment"
         raise ConfigError(PYBATSIM + name, "", f"it cannot be imported: {error}", allowed) from None
-    exchange, made = _Exchange(), list[Any]()
+    exchange, instances = _Exchange(), list[Any]()
 
     def ask(message: bytes) -> bytes:
         exchange.message = json.loads(message)
         with redirect_stdout(StringIO()):
             try:
-                if made:
-                    made[0].do_next_event()
+                if instances:
+                    instances[0].do_next_event()
                 else:
                     vars(batsim)["NetworkHandler"] = exchange  # it reads the first message as it is made
-                    made.append(batsim.Batsim(instanciate_scheduler(name, {}), "", None))
+                    instances.append(batsim.Batsim(instanciate_scheduler(name, {}), "", None))
             except SystemExit:
                 raise _failure(name, "there is no such scheduler") from None
             except Exception as error:

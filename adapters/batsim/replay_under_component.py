@@ -63,19 +63,19 @@ def replay_under_component(
         ConfigError: the workload cannot be described or replayed.
         PolicyError: the component does not answer, or answers what cannot be done.
     """
-    told = {**CONFIG, **(config or {})}
+    settings = {**CONFIG, **(config or {})}
     described = describe(jobs, files)
     names, speeds = storages_of(cluster), resource_speeds(machine, cluster)
     storages = None if names is None else {label: machine.processors + i for i, label in enumerate(names)}
     if machine.network is None:  # for jobs whose ranks share a resource
         machine = replace(machine, network=lambda: unlimited(speeds or [1.0] * machine.processors))
     world = ComponentWorld(
-        simulation_begins(machine, cluster, described, told), states_of(machine, cluster), storages, speeds_of(cluster),
-        registers=bool(told["dynamic-jobs-enabled"]), forwards=bool(told["profiles-forwarded-on-submission"]),
-        natural=natural, latency_s=latency_s,
+        simulation_begins(machine, cluster, described, settings), states_of(machine, cluster), storages,
+        speeds_of(cluster), registers=bool(settings["dynamic-jobs-enabled"]),
+        forwards=bool(settings["profiles-forwarded-on-submission"]), natural=natural, latency_s=latency_s,
     )  # fmt: skip
     if protocol == 5:
-        world = _after_hello(world, ask, name, str(told["sched-config"]), speeds)
+        world = _after_hello(world, ask, name, str(settings["sched-config"]), speeds)
     version = VERSION_5 if protocol == 5 else VERSION_4
     component = DecisionComponent(name, ask, world, described, _returns(jobs), version)
     jobs = replace(jobs, more={**jobs.more, FULL_ID: _objects(described.ids)})
@@ -101,21 +101,21 @@ def _after_hello(
 ) -> ComponentWorld:
     """Return what a component of protocol 5 learns and may do, which it asks for in its hello. Raises PolicyError."""
     try:
-        asked = read_hello(ask(init_message(init)), name)
-        forwards, at_start = (asked.get(f"forward_profiles_on_{when}", False) for when in _FORWARDS)
+        wishes = read_hello(ask(init_message(init)), name)
+        forwards, at_start = (wishes.get(f"forward_profiles_on_{when}", False) for when in _FORWARDS)
         if forwards:
             from_source(name, profile_messages, world.about["profiles"])
         about = from_source(name, partial(simulation_begins_5, profiles=at_start), world.about, speeds)
     except ConfigError as error:
         raise PolicyError(name, error.key or REPLY, error.problem, error.allowed) from None
     states = {"0": True, **({"1": False} if False in world.states.values() else {})} if world.states else {}
-    registers = asked.get("dynamic_registration", False)
+    registers = wishes.get("dynamic_registration", False)
     return replace(world, about=about, states=states, registers=registers, forwards=forwards)
 
 
 def _returns(jobs: Workload) -> list[int] | None:
-    found: list[int] | None = jobs.more["returns"].tolist() if "returns" in jobs.more else None
-    return found
+    exit_codes: list[int] | None = jobs.more["returns"].tolist() if "returns" in jobs.more else None
+    return exit_codes
 
 
 def _as_written(replayed: Replayed, component: DecisionComponent) -> Replayed:
@@ -124,16 +124,16 @@ def _as_written(replayed: Replayed, component: DecisionComponent) -> Replayed:
     A job that the component registered has the name of its workload apart from its own, as Batsim writes it.
     """
     jobs = replayed.workload
-    more = dict(jobs.more)
-    ids = more.pop(FULL_ID).tolist()
+    columns = dict(jobs.more)
+    ids = columns.pop(FULL_ID).tolist()
     if component.metadata:
-        more["metadata"] = _objects([component.metadata.get(job_id, "") for job_id in ids])
+        columns["metadata"] = _objects([component.metadata.get(job_id, "") for job_id in ids])
     if component.registered:
-        origins = more["workload"].tolist() if "workload" in more else [jobs.name] * len(jobs)
-        rows = zip(ids, origins, more["name"].tolist(), strict=True)
+        origins = columns["workload"].tolist() if "workload" in columns else [jobs.name] * len(jobs)
+        rows = zip(ids, origins, columns["name"].tolist(), strict=True)
         parts = [job.split("!", 1) if job in component.registered else (*names,) for job, *names in rows]
-        more["workload"], more["name"] = (_objects([part[i] for part in parts]) for i in (0, 1))
-    return replace(replayed, workload=replace(jobs, more=more))
+        columns["workload"], columns["name"] = (_objects([part[i] for part in parts]) for i in (0, 1))
+    return replace(replayed, workload=replace(jobs, more=columns))
 
 
 def _objects(values: list[str]) -> Any:

@@ -36,8 +36,8 @@ def component_process(command: str, endpoint: str | None) -> Iterator[tuple[str,
     Raises:
         ConfigError: the command cannot be started.
     """
-    own = f"ipc://@pilotfish-{getpid()}-{time.monotonic_ns()}" if "{endpoint}" in command else ENDPOINT
-    endpoint = endpoint or own
+    default = f"ipc://@pilotfish-{getpid()}-{time.monotonic_ns()}" if "{endpoint}" in command else ENDPOINT
+    endpoint = endpoint or default
     try:
         words = shlex.split(command.replace("{endpoint}", endpoint))
         process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)

@@ -87,8 +87,8 @@ class LocalAdapter(Adapter):
         self._usable()
         self._drain()
         jobs = self._observer.jobs()
-        here = set(affinity())
-        states = (NodeState.UP if here.issuperset(node.cpus) else NodeState.DOWN for node in self.cluster.nodes)
+        usable = set(affinity())
+        states = (NodeState.UP if usable.issuperset(node.cpus) else NodeState.DOWN for node in self.cluster.nodes)
         self._version += 1
         return Snapshot(time.time(), self._version, self.cluster, tuple(states), jobs)
 
@@ -165,10 +165,10 @@ class LocalAdapter(Adapter):
                 try:
                     if not lock(fd):
                         return
-                    there = set(os.listdir(directory))
-                    if there & {BEGIN, END, CANCEL}:
+                    files = set(os.listdir(directory))
+                    if files & {BEGIN, END, CANCEL}:
                         return
-                    if name in self._begun and SPEC not in there:
+                    if name in self._begun and SPEC not in files:
                         why = "its directory was removed, and its keeper may put it back"
                         raise AdapterError(f"job {start.key!r} was not started: {why}", transient=True, kind="spawn")
                     self._check_outputs()
@@ -194,9 +194,9 @@ class LocalAdapter(Adapter):
     def _spec(self, start: Submit, directory: str) -> Spec:
         job, by_name = start.job, {node.name: node for node in self.cluster.nodes}
         cores = tuple(by_name[node].cpus for node in start.nodes)
-        cpus = tuple(sorted({cpu for own in cores for cpu in own}))
+        cpus = tuple(sorted({cpu for core in cores for cpu in core}))
         stdout, stderr = self.output(start.key)
-        ours = {
+        variables = {
             "PILOTFISH_JOB_ID": job.id,
             "PILOTFISH_KEY": start.key,
             "PILOTFISH_NODES": ",".join(start.nodes),
@@ -204,15 +204,15 @@ class LocalAdapter(Adapter):
             "PILOTFISH_THREADS": str(job.profile.threads * len(start.nodes)),
             MARK: directory,
         }
-        made = os.stat(os.path.join(directory, LOCK)).st_ctime_ns  # so that no job reuses an earlier job's group
-        unique = f"job-{sha256(os.fsencode(f'{directory}:{made}')).hexdigest()[:24]}"
+        ctime_ns = os.stat(os.path.join(directory, LOCK)).st_ctime_ns  # so that no job reuses an earlier job's group
+        unique = f"job-{sha256(os.fsencode(f'{directory}:{ctime_ns}')).hexdigest()[:24]}"
         return Spec(
             key=start.key,
             job=replace(job, base_environment=None),  # it is in `environment`
             nodes=start.nodes,
             cpus=cpus,
             submit_time=time.time(),
-            environment=(*(job.base_environment or ()), *job.environment, *ours.items()),
+            environment=(*(job.base_environment or ()), *job.environment, *variables.items()),
             directory=os.path.abspath(job.directory or "."),
             stdout=str(stdout),
             stderr=str(stderr),
@@ -248,11 +248,11 @@ class LocalAdapter(Adapter):
             raise AdapterError(why, transient=True, kind="spawn") from error
 
     def _drain(self) -> bool:
-        some = False
+        drained = False
         with suppress(BlockingIOError):
             while os.read(self._events, 4096):
-                some = True
-        return some
+                drained = True
+        return drained
 
     def _writable(self) -> None:
         self._usable()

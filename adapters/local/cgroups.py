@@ -63,14 +63,14 @@ class ControlGroups:
     @property
     def notes(self) -> tuple[str, ...]:
         """One sentence about the controllers that cannot be used, if any."""
-        had = frozenset().union(*self.parents.values())
-        missing = [name for name in CONTROLLERS if name not in had]
+        usable = frozenset().union(*self.parents.values())
+        missing = [name for name in CONTROLLERS if name not in usable]
         if len(missing) == len(CONTROLLERS):
             return ("without control groups pinning and memory limits are not enforced",)
         if not missing:
             return ()
-        which = f"{', '.join(missing)} control group{'s' if missing[1:] else ''}"
-        return (f"no writable {which}: {', '.join(WITHOUT[name] for name in missing)}",)
+        groups = f"{', '.join(missing)} control group{'s' if missing[1:] else ''}"
+        return (f"no writable {groups}: {', '.join(WITHOUT[name] for name in missing)}",)
 
     def sweep(self) -> None:
         """Remove the groups that killed keepers left: those without processes that are not new."""
@@ -88,12 +88,12 @@ class ControlGroups:
             cpus: CPUs of the job.
             memory_bytes: Memory limit in bytes; 0: none.
         """
-        made = []
+        directories = []
         for parent, controllers in self.parents.items():
             group = os.path.join(parent, name)
             with suppress(OSError):
                 os.makedirs(group, 0o755, exist_ok=True)
-                made.append(group)
+                directories.append(group)
                 _thread(group)
                 if "cpuset" in controllers:
                     _write(group, "cpuset.cpus", ",".join(map(str, cpus)))
@@ -102,7 +102,7 @@ class ControlGroups:
                     _write(group, "memory.limit_in_bytes" if v1 else "memory.max", str(int(memory_bytes)))
                 if "cpuset" in controllers and not os.path.exists(os.path.join(group, "cgroup.controllers")):
                     _write(group, "cpuset.mems", _read(parent, "cpuset.mems"))  # v1 admits no process without it
-        return tuple(made)
+        return tuple(directories)
 
 
 def remove(groups: Iterable[str]) -> None:
@@ -120,11 +120,14 @@ def _own_groups(mounts: str, membership: str) -> Iterator[tuple[str, frozenset[s
         paths |= dict.fromkeys(controllers.split(","), path)  # version 2 has no controllers here: ""
     for line in mounts.splitlines():
         _, mount, kind, options = line.split()[:4]
-        here = frozenset(CONTROLLERS).intersection(options.split(",")) if kind == "cgroup" else None
-        first = "" if here is None else next(iter(here), None)
+        named_controllers = frozenset(CONTROLLERS).intersection(options.split(",")) if kind == "cgroup" else None
+        first = "" if named_controllers is None else next(iter(named_controllers), None)
         if kind in ("cgroup", "cgroup2") and first in paths:
-            own = os.path.join(mount, paths[first].strip("/"))
-            yield own if os.path.isdir(own) else mount, here  # in a container the path may be the host's
+            group = os.path.join(mount, paths[first].strip("/"))
+            yield (
+                group if os.path.isdir(group) else mount,
+                named_controllers,
+            )  # in a container the path may be the host's
 
 
 def controllers_below(group: str) -> frozenset[str]:
@@ -200,8 +203,8 @@ def group_use(groups: list[str]) -> dict[str, float]:
         for name, keys in _FILES.items():
             for key, value in _flat(_text(group, name)).items():
                 if key in keys:
-                    known, factor = keys[key]
-                    use[known] = value * factor
+                    quantity, factor = keys[key]
+                    use[quantity] = value * factor
         for resource in _STALLS:
             for kind, stalled_s in _stalls(_text(group, f"{resource}.pressure")).items():
                 use[f"stalled_{resource}_{kind}_seconds"] = stalled_s
@@ -211,19 +214,19 @@ def group_use(groups: list[str]) -> dict[str, float]:
 def _flat(text: str) -> dict[str, float]:
     """Return key -> number of a flat keyed file, "" -> number of a file that is one number; skip other lines."""
     lines = [line.split() for line in text.splitlines()]
-    found = {words[0]: float(words[1]) for words in lines if len(words) == 2 and words[1].isdecimal()}
-    return found | ({"": float(lines[0][0])} if len(lines) == 1 == len(lines[0]) and lines[0][0].isdecimal() else {})
+    values = {words[0]: float(words[1]) for words in lines if len(words) == 2 and words[1].isdecimal()}
+    return values | ({"": float(lines[0][0])} if len(lines) == 1 == len(lines[0]) and lines[0][0].isdecimal() else {})
 
 
 def _stalls(text: str) -> dict[str, float]:
     """Return some, full -> seconds, from lines `some avg10=0.00 avg60=0.00 avg300=0.00 total=123`."""
-    found = {}
+    stalled_s = {}
     for line in text.splitlines():
         kind, *words = line.split() or [""]
         total = next((word[6:] for word in words if word.startswith("total=")), "")
         if kind in ("some", "full") and total.isdecimal():
-            found[kind] = int(total) * 1e-6
-    return found
+            stalled_s[kind] = int(total) * 1e-6
+    return stalled_s
 
 
 def _text(group: str, name: str) -> str:

@@ -59,7 +59,9 @@ def machine_cluster(cpus_per_node: int = 1) -> tuple[Cluster, tuple[str, ...]]:
         for size in set(map(len, groups))
     }
     names = local_node_names(host, groups)
-    nodes = tuple(Node(name, types[len(own)], MEMORY_DOMAIN, own) for name, own in zip(names, groups, strict=True))
+    nodes = tuple(
+        Node(name, types[len(group)], MEMORY_DOMAIN, group) for name, group in zip(names, groups, strict=True)
+    )
     return Cluster(host, nodes, source="this machine"), tuple(warnings)
 
 
@@ -70,8 +72,8 @@ def limited(limits: Limits) -> list[str]:
         share = f"pilotfish uses {len(usable_cpus(limits))} of {count(len(cpus), 'CPU')}"
         sentences.append(f"CPU time is limited to that of {limits.cpus:.3g} ({limits.cpus_file}): {share}")
     if limits.memory < machine_memory():
-        most = f"{format_size(limits.memory)} of {format_size(machine_memory() // 2**20 * 2**20)}"
-        sentences.append(f"memory is limited to {most} ({limits.memory_file})")
+        amounts = f"{format_size(limits.memory)} of {format_size(machine_memory() // 2**20 * 2**20)}"
+        sentences.append(f"memory is limited to {amounts} ({limits.memory_file})")
     return sentences
 
 
@@ -104,14 +106,14 @@ def examine(cluster: Cluster | None, state_dir: Path) -> list[Finding]:
 def _cpus(cluster: Cluster | None) -> list[Finding]:
     usable, total = affinity(), machine_cpus()
     words = f"{len(usable)} of {count(total, 'CPU is', 'CPUs are')} usable: {fold_cpus(usable)}"
-    found = [Finding(OK if len(usable) == total else NOTE, "cpus", words)]
+    findings = [Finding(OK if len(usable) == total else NOTE, "cpus", words)]
     for node in cluster.nodes if cluster else ():
         if not node.cpus:
-            found.append(Finding(PROBLEM, "nodes", f"node {node.name} names no CPUs of this machine (key cpus)"))
+            findings.append(Finding(PROBLEM, "nodes", f"node {node.name} names no CPUs of this machine (key cpus)"))
         elif foreign := set(node.cpus).difference(usable):
             words = f"node {node.name} has CPUs that are not usable: {fold_cpus(foreign)}"
-            found.append(Finding(PROBLEM, "nodes", words))
-    return found
+            findings.append(Finding(PROBLEM, "nodes", words))
+    return findings
 
 
 def _control_groups() -> Finding:
@@ -131,9 +133,9 @@ def _control_groups() -> Finding:
 
 
 def _folder(state_dir: Path) -> Finding:
-    there = next(path for path in (state_dir, *state_dir.parents) if path.exists())
-    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
-        return Finding(PROBLEM, "state", f"the folder {state_dir} cannot be written: {there} does not allow it")
-    free = os.statvfs(there).f_bavail * os.statvfs(there).f_frsize
+    parent = next(path for path in (state_dir, *state_dir.parents) if path.exists())
+    if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
+        return Finding(PROBLEM, "state", f"the folder {state_dir} cannot be written: {parent} does not allow it")
+    free = os.statvfs(parent).f_bavail * os.statvfs(parent).f_frsize
     level = WARNING if free < 100e6 else OK
     return Finding(level, "state", f"{state_dir} can be written, {format_size(free)} free")

@@ -45,10 +45,10 @@ def open_output(path: str) -> int:
         OSError: It is a link, no regular file, or another user's.
     """
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOCTTY | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
-    found = os.fstat(fd)
-    if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
+    status = os.fstat(fd)
+    if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
         os.close(fd)
-        raise PermissionError(errno.EACCES, f"it belongs to user {found.st_uid}, or is not a regular file")
+        raise PermissionError(errno.EACCES, f"it belongs to user {status.st_uid}, or is not a regular file")
     os.set_blocking(fd, True)
     return fd
 
@@ -81,13 +81,13 @@ def file_sizes(named: Iterable[tuple[str, str]], directory: str, since: float = 
         directory: for relative names.
         since: leave out those that were last written before, epoch seconds.
     """
-    found: dict[str, float] = {}
+    sizes: dict[str, float] = {}
     for key, name in named:
         with contextlib.suppress(OSError, ValueError):
             about = os.stat(os.path.join(directory, name))
-            if stat.S_ISREG(about.st_mode) and about.st_mtime >= since and len(found) < MAX_SIZES:
-                found[key] = float(about.st_size)
-    return found
+            if stat.S_ISREG(about.st_mode) and about.st_mtime >= since and len(sizes) < MAX_SIZES:
+                sizes[key] = float(about.st_size)
+    return sizes
 
 
 def inputs_of_run(before: dict[str, float], written: dict[str, float]) -> dict[str, float]:
@@ -143,15 +143,15 @@ def restore_directory(directory: str, lock: int, spec: dict[str, Any], begin: di
         recorded at the moment.
     """
     try:
-        found = read_record(directory, BEGIN)
+        existing = read_record(directory, BEGIN)
     except ValueError:
         return lock
-    if found is not None:
-        return lock if found == begin else None
+    if existing is not None:
+        return lock if existing == begin else None
     try:
         with contextlib.suppress(FileExistsError):
             os.mkdir(directory, 0o700)
-        held = _lock_in(directory, lock)
+        new_lock = _lock_in(directory, lock)
     except OSError:
         return None
     try:
@@ -161,10 +161,10 @@ def restore_directory(directory: str, lock: int, spec: dict[str, Any], begin: di
         write_record(directory, BEGIN, begin, once=True)
         reserve_end(directory)
     except OSError:
-        if held != lock:
-            os.close(held)
+        if new_lock != lock:
+            os.close(new_lock)
         return None
-    return held
+    return new_lock
 
 
 def _lock_in(directory: str, lock: int) -> int:
@@ -187,8 +187,8 @@ def _draft(directory: str, name: str) -> str:
 
 def _fill(path: str, data: bytes) -> None:
     with opened(path, os.O_WRONLY | os.O_CREAT) as fd:
-        done = 0
-        while done < len(data):
-            done += os.write(fd, data[done:])
+        offset = 0
+        while offset < len(data):
+            offset += os.write(fd, data[offset:])
         os.ftruncate(fd, len(data))
         os.fsync(fd)

@@ -35,8 +35,8 @@ def become_job(spec: dict[str, Any], gate: int, error_pipe: int) -> NoReturn:
             os._exit(0)
         os.setsid()
         signal.set_wakeup_fd(-1)
-        for each in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
-            signal.signal(each, signal.SIG_DFL)
+        for signal_number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
+            signal.signal(signal_number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
         command, cpus = spec["job"]["command"], spec["cpus"]
         doing = "cannot be pinned to CPUs " + ",".join(map(str, cpus))
@@ -50,8 +50,8 @@ def become_job(spec: dict[str, Any], gate: int, error_pipe: int) -> NoReturn:
         if (umask := spec["job"].get("umask")) is not None:
             os.umask(umask)
         doing, code = f"cannot run {command[0]}", 127
-        own = {} if spec.get("whole") else dict(os.environ)
-        os.execvpe(command[0], command, own | dict(spec["environment"]))
+        inherited = {} if spec.get("whole") else dict(os.environ)
+        os.execvpe(command[0], command, inherited | dict(spec["environment"]))
     except OSError as error:
         if not isinstance(error, (FileNotFoundError, NotADirectoryError)):
             code = 126

@@ -160,8 +160,8 @@ class Keeper:
         kill_at: float | None = None
         kills = 0
         while True:
-            left, now = self._reap(), time.monotonic()
-            if self.finished is not None and (not left or kills > KILLS):
+            alive, now = self._reap(), time.monotonic()
+            if self.finished is not None and (not alive or kills > KILLS):
                 return
             if self.stop is None and self.finished is None:
                 self.stop = self._why_stop(now)
@@ -196,10 +196,10 @@ class Keeper:
                 self.status, self.finished = status, time.monotonic()
         if is_alive(self.pid, self.ticks, self.boot):
             return True
-        left = bool(self._members())
-        if self.finished is None and (self.pid or not left):  # without a known first process, all of them are the job
+        alive = bool(self._members())
+        if self.finished is None and (self.pid or not alive):  # without a known first process, all of them are the job
             self.finished = time.monotonic()
-        return left
+        return alive
 
     def _count(self, used: resource.struct_rusage) -> None:
         usage = self.usage
@@ -230,15 +230,15 @@ class Keeper:
         processes with its mark in their environment.
         """
         if self.adopted:
-            found = marked(self.directory)
+            pids = marked(self.directory)
             if is_alive(self.pid, self.ticks, self.boot):
-                found |= {self.pid} | descendants(self.pid)
+                pids |= {self.pid} | descendants(self.pid)
         else:
-            found = descendants(os.getpid())
+            pids = descendants(os.getpid())
         for group in self.groups:
             with contextlib.suppress(OSError, ValueError):
-                found |= members(group)
-        return found - {0, os.getpid()}
+                pids |= members(group)
+        return pids - {0, os.getpid()}
 
     def _signal(self, number: int) -> None:
         if number == signal.SIGKILL:
@@ -292,7 +292,7 @@ class Keeper:
 
     def record(self) -> None:
         """Write how the job ended and remove its control groups."""
-        counted = group_use(self.groups)
+        group_usage = group_use(self.groups)
         if self.status is None:
             cancelled = CANCELLED if self.cancelled() else None
             result = unknown_outcome(*(self.stop or cancelled or ("failed", self.lost_reason)))
@@ -300,12 +300,12 @@ class Keeper:
             if not self.sampler.started:
                 self._read_launch_error()
             launch_error = self.launch_error.decode(errors="replace")
-            result = outcome(self.status, self.stop, launch_error, counted.get("oom_kill_events", 0) > 0)
+            result = outcome(self.status, self.stop, launch_error, group_usage.get("oom_kill_events", 0) > 0)
         remove(self.groups)
         self.sampler.end()
-        seen = self.sampler.usage() | counted
-        usage = seen if self.adopted else self.usage | seen
-        if memory_bytes := max(seen.get("memory_bytes", 0.0), self.memory_bytes):
+        observed = self.sampler.usage() | group_usage
+        usage = observed if self.adopted else self.usage | observed
+        if memory_bytes := max(observed.get("memory_bytes", 0.0), self.memory_bytes):
             usage["memory_bytes"] = memory_bytes
         with contextlib.suppress(OSError, ValueError, TypeError):
             if self.busy_before is not None:
@@ -321,9 +321,9 @@ class Keeper:
 
     def _input_sizes(self) -> dict[str, float]:
         """Return the sizes of the files that its command names, from before it began."""
-        written = self._sizes(self.start_time - MTIME_S)
+        sizes = self._sizes(self.start_time - MTIME_S)
         try:  # as an earlier keeper wrote it
-            return inputs_of_run({str(key): float(size) for key, size in self.begun.get("sizes", ())}, written)
+            return inputs_of_run({str(key): float(size) for key, size in self.begun.get("sizes", ())}, sizes)
         except (ValueError, TypeError):
             return {}
 

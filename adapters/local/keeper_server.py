@@ -47,14 +47,14 @@ class KeeperServer:
         socket.send_fds(self._channel, [os.fsencode(directory)], [lock])
 
     def _connect(self) -> socket.socket:
-        here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        here.settimeout(END_S)
+        channel, remote = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        channel.settimeout(END_S)
         package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-        with there:
+        with remote:
             try:
                 self._process = subprocess.Popen(
-                    [sys.executable, "-I", "-S", "-E", "-c", COMMAND, package, str(there.fileno()), self._jobs],
-                    pass_fds=(there.fileno(),),
+                    [sys.executable, "-I", "-S", "-E", "-c", COMMAND, package, str(remote.fileno()), self._jobs],
+                    pass_fds=(remote.fileno(),),
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
                     stderr=subprocess.DEVNULL,
@@ -63,9 +63,9 @@ class KeeperServer:
                     env=dict(self._environment),
                 )
             except BaseException:
-                here.close()
+                channel.close()
                 raise
-        return here
+        return channel
 
     def close(self) -> None:
         """End the server once it has started the keepers that it was asked for; they go on."""

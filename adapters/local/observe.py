@@ -199,7 +199,7 @@ def kept_jobs(jobs: Path) -> set[str]:
                 if KEEPER not in file.read():
                     continue
             for fd in os.listdir(f"/proc/{pid}/fd"):
-                held = Path(os.readlink(f"/proc/{pid}/fd/{fd}").removesuffix(" (deleted)"))
-                if held.name == LOCK and str(held.parent.parent) == folder:
-                    names.add(held.parent.name)
+                target = Path(os.readlink(f"/proc/{pid}/fd/{fd}").removesuffix(" (deleted)"))
+                if target.name == LOCK and str(target.parent.parent) == folder:
+                    names.add(target.parent.name)
     return names

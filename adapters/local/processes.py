@@ -62,33 +62,33 @@ def is_alive(pid: int, ticks: int, boot: str) -> bool:
 
 def descendants(root: int) -> set[int]:
     """Return the processes below `root`. O(descendants) if the kernel lists children, otherwise O(all)."""
-    found: set[int] = set()
+    pids: set[int] = set()
     todo = [root]
     while todo:
         pid = todo.pop()
         try:
             for task in os.listdir(f"/proc/{pid}/task"):
                 with open(f"/proc/{pid}/task/{task}/children", "rb") as file:
-                    new = set(map(int, file.read().split())) - found
-                found |= new
+                    new = set(map(int, file.read().split())) - pids
+                pids |= new
                 todo += new
         except FileNotFoundError:
             if pid == root:
                 return _below(root)
         except OSError:
             continue  # it ended meanwhile
-    return found
+    return pids
 
 
 def marked(directory: str) -> set[int]:
     """Return the live processes whose environment assigns them to the job in `directory`. O(all)."""
     mark = os.fsencode(f"{MARK}={directory}")
-    found = set()
+    pids = set()
     for pid in _all():
         with contextlib.suppress(OSError), open(f"/proc/{pid}/environ", "rb") as file:
             if mark in file.read().split(b"\0") and start_ticks(pid) is not None:
-                found.add(pid)
-    return found
+                pids.add(pid)
+    return pids
 
 
 def _all() -> list[int]:
@@ -109,10 +109,10 @@ def _below(root: int) -> set[int]:
     for pid in _all():
         if fields := _stat(pid):
             children.setdefault(int(fields[1]), []).append(pid)
-    found: set[int] = set()
+    pids: set[int] = set()
     todo = [root]
     while todo:
-        new = set(children.get(todo.pop(), ())) - found
-        found |= new
+        new = set(children.get(todo.pop(), ())) - pids
+        pids |= new
         todo += new
-    return found
+    return pids

@@ -121,8 +121,8 @@ class Sampler:
                 for task in os.listdir(f"/proc/{pid}/task"):
                     self._read(now, pid, int(task))
         last = self._last
-        ran = sum(key in last and on > last[key][0] for key, (on, _) in now.items())
-        self.threads, self.tasks = max(self.threads, ran), max(self.tasks, len(now))
+        running = sum(key in last and on > last[key][0] for key, (on, _) in now.items())
+        self.threads, self.tasks = max(self.threads, running), max(self.tasks, len(now))
         self.memory_bytes = max(self.memory_bytes, pages * PAGE_BYTES)
         for key, sums in last.items():
             if key not in now or now[key][0] < sums[0]:  # it has ended, or its number belongs to another task
@@ -144,9 +144,9 @@ class Sampler:
         together.
         """
         on, waiting = (self._banked[i] + sum(sums[i] for sums in self._last.values()) for i in (0, 1))
-        seen = {"on_core_seconds": on / 1e9, "waiting_seconds": waiting / 1e9} if on else {}
-        counted = {"threads": self.threads, "tasks": self.tasks, "memory_bytes": self.memory_bytes}
-        return seen | {name: float(value) for name, value in counted.items() if value}
+        times = {"on_core_seconds": on / 1e9, "waiting_seconds": waiting / 1e9} if on else {}
+        maxima = {"threads": self.threads, "tasks": self.tasks, "memory_bytes": self.memory_bytes}
+        return times | {name: float(value) for name, value in maxima.items() if value}
 
     @staticmethod
     def _read(into: dict[tuple[int, int], tuple[int, int]], pid: int, task: int) -> None:

@@ -34,13 +34,13 @@ def check_options(paths: dict[str, object], grace_s: object, **switches: object)
 
 def check_cluster(cluster: Cluster) -> None:
     """Raise ConfigError if a node has no CPUs, or CPUs that this process may not use."""
-    here = set(affinity())
+    usable = set(affinity())
     for node in cluster.nodes:
         source, key = cluster.source or cluster.name, f"nodes.{node.name}.cpus"
         if not node.cpus:
             raise ConfigError(source, key, "missing", 'such as "0-3"')
-        if missing := sorted(set(node.cpus) - here):
-            allowed = ", ".join(map(str, sorted(here)))
+        if missing := sorted(set(node.cpus) - usable):
+            allowed = ", ".join(map(str, sorted(usable)))
             raise ConfigError(source, key, f"this process may not use CPU {missing[0]}", allowed)
 
 
@@ -71,8 +71,8 @@ def shared_cpus(cluster: Cluster) -> tuple[str, ...]:
     owner: dict[int, str] = {}
     for node in cluster.nodes:
         for cpu in node.cpus:
-            if (other := owner.setdefault(cpu, node.name)) != node.name:
-                shared = f"nodes {other!r} and {node.name!r} share CPU {cpu}"
+            if (first := owner.setdefault(cpu, node.name)) != node.name:
+                shared = f"nodes {first!r} and {node.name!r} share CPU {cpu}"
                 return (f"{shared}: jobs on them slow each other down, and forecasts do not model it",)
     return ()
 

@@ -76,9 +76,9 @@ class SimulatedAdapter(Adapter):
         """Return all nodes and jobs at the virtual time."""
         self._version += 1
         if self._replaced:
-            gone = [view for view in self._replaced.values() if view is not None]
+            previous = [view for view in self._replaced.values() if view is not None]
             new = [self._jobs[key] for key in self._replaced if key in self._jobs]
-            self._shown = self._shown.followed_by(self._jobs.values(), gone, new)
+            self._shown = self._shown.followed_by(self._jobs.values(), previous, new)
             self._replaced = {}
         return Snapshot(self.time, self._version, self.cluster, tuple(self.node_states), self._shown)
 

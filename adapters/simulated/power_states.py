@@ -36,7 +36,9 @@ class PowerStates:
 
     def __init__(self, cluster: Cluster) -> None:
         powers = [kind.power for kind in cluster.types]
-        self.can_switch = all(it and it.switch_on and it.switch_off and it.off is not None for it in powers)
+        self.can_switch = all(
+            power and power.switch_on and power.switch_off and power.off is not None for power in powers
+        )
         self.states = [NodeState.UP] * len(cluster.nodes)
         self.switched: list[NodeSwitch] = []
         self._cluster = cluster
