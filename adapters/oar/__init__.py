@@ -81,8 +81,8 @@ def create(
     for option, names in (("queues", queues), ("projects", projects)):
         if bad := [name for name in names if not NAME.fullmatch(name)]:
             raise ConfigError("adapter oar", option, f"found {bad[0]!r}", "letters, digits, and _ . : -, at most 80")
-    kept = [f"queue {name}" for name in queues] + [f"project {name}" for name in projects]
-    if placement_file is not None and not kept:
+    groups = [f"queue {name}" for name in queues] + [f"project {name}" for name in projects]
+    if placement_file is not None and not groups:
         raise ConfigError("adapter oar", "placement_file", "no jobs are handed over", "with queues or projects")
     host, _, port = server.rpartition(":")
     commands = OarCommands(timeout_s, per_minute=requests_per_minute)
@@ -94,7 +94,7 @@ def create(
         Oarstat(commands) if database is None else Database(commands.psql, database, secret, timeout_s),
         commands,
         OarSelection(frozenset(queues), frozenset(projects)),
-        None if placement_file is None else PlacementFile(Path(placement_file).absolute(), kept, max_defer_s),
+        None if placement_file is None else PlacementFile(Path(placement_file).absolute(), groups, max_defer_s),
         server=(host, int(port)),
         submit_options=submit_options or (["-q", queues[0]] if queues else []),
         output_dir=output_dir,
@@ -109,10 +109,10 @@ def discover() -> tuple[Cluster, tuple[str, ...]]:
     from .records.oarstat import resources_in
     from .records.requests import OarResources
 
-    found = resources_in(OarCommands(60.0).oar("nodes", ["oarnodes", "-J"]))
+    resources = resources_in(OarCommands(60.0).oar("nodes", ["oarnodes", "-J"]))
     types: dict[int, NodeType] = {}
     nodes = []
-    for name, cores in OarResources(found).cores.items():
+    for name, cores in OarResources(resources).cores.items():
         shape = NodeType(f"c{cores}", cores, cores * MEMORY_PER_CORE, cores * BANDWIDTH_PER_CORE)
         nodes.append(Node(name, types.setdefault(cores, shape)))
     notes = tuple(
@@ -251,8 +251,8 @@ def _words(value: Any) -> bool:
     return isinstance(value, (list, tuple)) and all(isinstance(word, str) and word for word in value)
 
 
-def _seconds(value: Any, most: float) -> bool:
-    return type(value) in (int, float) and 0 < value <= most and not math.isnan(value)
+def _seconds(value: Any, longest: float) -> bool:
+    return type(value) in (int, float) and 0 < value <= longest and not math.isnan(value)
 
 
 def _server(value: Any) -> bool:

@@ -100,14 +100,14 @@ class OarAdapter(Adapter):
         self._held_at = 0.0  # when holding was last prolonged, OAR's clock
         self._clocks = Clocks()
         # Half of a hold, because the jobs before it may take longer than forecast.
-        kept = selection.keeps(self._submit_options) and placements is not None
-        self._ahead_s = placements.hold_s / 2 if placements is not None and kept else 0.0
+        holds_own_jobs = selection.keeps(self._submit_options) and placements is not None
+        self._ahead_s = placements.hold_s / 2 if placements is not None and holds_own_jobs else 0.0
 
     @property
     def capabilities(self) -> Capabilities:
         """The capabilities of OAR."""
-        what = Capabilities(events=False, offers=self.placements is not None, resolution_s=1.0, late_s=LATE_S)
-        return replace(what, begins_within_s=BEGINS_S, launch_s=self._history.launch_s, ahead_s=self._ahead_s)
+        capabilities = Capabilities(events=False, offers=self.placements is not None, resolution_s=1.0, late_s=LATE_S)
+        return replace(capabilities, begins_within_s=BEGINS_S, launch_s=self._history.launch_s, ahead_s=self._ahead_s)
 
     @property
     def hand_over_by(self) -> str:
@@ -155,8 +155,8 @@ class OarAdapter(Adapter):
         """Look up jobs by id, or by name; one statement."""
         ids = {number for key in since if (number := job_views.id_in(key)) is not None}
         names = {submission.name_of(key): self._user for key in since if job_views.id_in(key) is None}
-        found = job_views.last_of(self.reader.find(ids, names), self._user)
-        views = {key: self._view(key, job) for key, job in found.items() if key in since}
+        last_jobs = job_views.last_of(self.reader.find(ids, names), self._user)
+        views = {key: self._view(key, job) for key, job in last_jobs.items() if key in since}
         over = {key for key, view in views.items() if view.state.ended or view.restartable}
         return {key: view if key in over else replace(view, state=JobState.UNKNOWN) for key, view in views.items()}
 
@@ -206,8 +206,8 @@ class OarAdapter(Adapter):
         waiting = {job.id: job for job in self._world.jobs if job.state in ("Waiting", "Hold")}
         if not self._outdated:  # what was submitted since is not among them
             self.placements.retain(waiting)
-        kept = [job for job in waiting.values() if self._selection.takes(job) and job.id not in self.placements.freed]
-        for job in kept:
+        jobs = [job for job in waiting.values() if self._selection.takes(job) and job.id not in self.placements.freed]
+        for job in jobs:
             if self._is_left(job):
                 self.placements.let_go(job.id)
                 self._passes.wait_for(job.id, self._world.now)
@@ -284,9 +284,9 @@ class OarAdapter(Adapter):
         """Submit a job of our own to the shim's queue, which keeps it; OAR lets it wait for the jobs before it."""
         job = self._ours_under(action)
         if self._ahead_s and (job is None or job_views.never_began(job)):
-            before = [found for key, _ in action.after if (found := self._find(key)) is not None]
-            waits_for = submission.after(found.id for found in before if found.state not in ENDED)
-            self._oarsub(action, waits_for, [self._done(key, each) for key, each in action.after])
+            before = [predecessor for key, _ in action.after if (predecessor := self._find(key)) is not None]
+            waits_for = submission.after(predecessor.id for predecessor in before if predecessor.state not in ENDED)
+            self._oarsub(action, waits_for, [self._done(key, other_job) for key, other_job in action.after])
 
     def _ours_under(self, action: Submit | SubmitAhead) -> OarJob | None:
         """Return the last job of ours under the key of a job that can be submitted."""
@@ -298,9 +298,9 @@ class OarAdapter(Adapter):
 
     def _oarsub(self, action: Submit | SubmitAhead, options: Sequence[str], before: Sequence[Path] = ()) -> int:
         """Submit a job; return its id, 0 in a preview."""
-        done = self._done(action.key, action.job) if action.followed else None
+        link = self._done(action.key, action.job) if action.followed else None
         words = [*options, *self._submit_options]
-        argv = submission.command(action.key, action.job, words, self._output, before, done)
+        argv = submission.command(action.key, action.job, words, self._output, before, link)
         self._submitted[action.key] = action.job
         if self._recorded is not None:
             self._recorded.append(shell_words(argv, one_line=True))
@@ -404,8 +404,8 @@ class OarAdapter(Adapter):
     def _offer(self, key: str, job: OarJob) -> JobView:
         """Return the view of one user's job, with the actions that are allowed."""
         world = replace(self._world, jobs=(job,))
-        found = job_views.views(world, self._machine, self._selection, self._ours())
-        return next((view for view in found if view.key == key), self._view(key, job))
+        views = job_views.views(world, self._machine, self._selection, self._ours())
+        return next((view for view in views if view.key == key), self._view(key, job))
 
     def _fresh(self, number: int) -> OarJob | None:
         """Return the last job of a chain as read within FRESH_S, or read it now."""
@@ -416,11 +416,11 @@ class OarAdapter(Adapter):
         """Return the last job of ours that was submitted under this key."""
         name = submission.name_of(key)
         world = self._world if self._is_fresh else None
-        for known in (world, None):
-            jobs = known.jobs if known else self.reader.find(names={name: self._user}).jobs
-            found = [job for job in jobs if job_views.key_of(job, self._user) == key]
-            if found:
-                return max(found, key=lambda job: job.id)
+        for state in (world, None):
+            jobs = state.jobs if state else self.reader.find(names={name: self._user}).jobs
+            matches = [job for job in jobs if job_views.key_of(job, self._user) == key]
+            if matches:
+                return max(matches, key=lambda job: job.id)
         return None
 
     def _refuse_unknown(self, action: Start) -> None:

@@ -64,8 +64,8 @@ class OarCommands:
     ) -> None:
         self.timeout_s, self._prefix = timeout_s, tuple(prefix)
         self.folder = folder if folder is not None else Path("~").expanduser()
-        kept = {name: value for name, value in inherited(os.environ).items() if not name.startswith("PG")}
-        self._environment = {**kept, "LC_ALL": "C", "PWD": str(self.folder)}
+        variables = {name: value for name, value in inherited(os.environ).items() if not name.startswith("PG")}
+        self._environment = {**variables, "LC_ALL": "C", "PWD": str(self.folder)}
         self._guard = RequestGuard(per_minute, (("oar", "OAR"),))
 
     def load(self) -> Load:
@@ -78,16 +78,16 @@ class OarCommands:
 
     def _psql(self, argv: Sequence[str], environment: Mapping[str, str]) -> str:
         needs = "the OAR adapter reads OAR's database with it (package postgresql-client)"
-        done = run_command(argv, self.timeout_s, {**self._environment, **environment}, needs, Path("/"), reads=True)
-        if done.exit_code:
-            said = " ".join(done.stderr.split())[-300:]
-            wrong = any(word in said for word in _WRONG)
-            away = not wrong and any(word in said for word in _AWAY)
+        result = run_command(argv, self.timeout_s, {**self._environment, **environment}, needs, Path("/"), reads=True)
+        if result.exit_code:
+            message = " ".join(result.stderr.split())[-300:]
+            wrong = any(word in message for word in _WRONG)
+            away = not wrong and any(word in message for word in _AWAY)
             kind = "unreachable" if away else "refused"
             raise AdapterError(
-                f"OAR's database: {said}", transient=away, kind=kind, argv=argv[:1], exit_code=done.exit_code
+                f"OAR's database: {message}", transient=away, kind=kind, argv=argv[:1], exit_code=result.exit_code
             )
-        return done.stdout.decode(errors="surrogateescape")
+        return result.stdout.decode(errors="surrogateescape")
 
     def oar(self, call: str, argv: Sequence[str], *, accepted: Sequence[int] = (0,)) -> str:
         """Return what a command of OAR's printed. Raises AdapterError.
@@ -117,19 +117,19 @@ class OarCommands:
     def _oar(self, argv: Sequence[str], accepted: Sequence[int], *, reads: bool) -> str:
         folder = self.folder if self.folder.is_dir() else None
         words = [*self._prefix, *argv]
-        done = run_command(words, self.timeout_s, self._environment, _NEEDS, folder, reads=reads)
-        if done.exit_code not in accepted:
-            said = f"{done.stdout.decode(errors='replace')}\n{done.stderr}"
-            away = done.exit_code == SERVER_AWAY or any(word in said for word in _AWAY)
+        result = run_command(words, self.timeout_s, self._environment, _NEEDS, folder, reads=reads)
+        if result.exit_code not in accepted:
+            output = f"{result.stdout.decode(errors='replace')}\n{result.stderr}"
+            away = result.exit_code == SERVER_AWAY or any(word in output for word in _AWAY)
             raise AdapterError(
-                f"{argv[0]}: {readable(said) or f'exit code {done.exit_code}'}",
+                f"{argv[0]}: {readable(output) or f'exit code {result.exit_code}'}",
                 transient=away,
                 kind="unreachable" if away else "refused",
                 argv=argv,
-                exit_code=done.exit_code,
-                stderr_tail=said[-500:],
+                exit_code=result.exit_code,
+                stderr_tail=output[-500:],
             )
-        return done.stdout.decode(errors="surrogateescape")
+        return result.stdout.decode(errors="surrogateescape")
 
 
 class NodesQuestion:
@@ -153,8 +153,8 @@ class NodesQuestion:
             AdapterError: The properties take too long (`timeout`), or are wrong (`refused`); transient: OAR's database
                 cannot be reached.
         """
-        took, ended = self._clock() - self._began, self._command.poll()
-        if ended is None and took <= QUESTION_S:
+        elapsed_s, ended = self._clock() - self._began, self._command.poll()
+        if ended is None and elapsed_s <= QUESTION_S:
             return None
         late = ended is None
         stderr = self._command.abandon() if ended is None else ended.stderr
@@ -173,7 +173,7 @@ class NodesQuestion:
             outcome = error.kind
             raise
         finally:
-            self._note(outcome, took)
+            self._note(outcome, elapsed_s)
 
     def abandon(self) -> None:
         """Ask no longer."""
@@ -184,11 +184,11 @@ class NodesQuestion:
 def readable(said: str) -> str:
     """Return the message in the output of an OAR command, without traces and notes."""
     lines = [line.strip().removeprefix("[ERROR] ") for line in said.splitlines()]
-    kept = [line for line in dict.fromkeys(lines) if not _NOISE.match(line) and not line.startswith("OAR_JOB")][-2:]
+    messages = [line for line in dict.fromkeys(lines) if not _NOISE.match(line) and not line.startswith("OAR_JOB")][-2:]
     why = _ERROR.search(said)  # of the database; those after it follow from it
-    if why and kept and not any(why[1] in line for line in kept):
-        kept.append(why[1])
-    return "; ".join(kept)[:300]
+    if why and messages and not any(why[1] in line for line in messages):
+        messages.append(why[1])
+    return "; ".join(messages)[:300]
 
 
 def poke(server: tuple[str, int], word: bytes = b"Term\n") -> bool:

@@ -65,8 +65,8 @@ def findings(
         reader: Reader = Database(commands.psql, options["database"], file, commands.timeout_s)
         yield from _secret(file, user) if file else ()
     else:
-        reader, found = _reader(commands)
-        yield found
+        reader, finding = _reader(commands)
+        yield finding
     began = time.monotonic()
     try:
         world = reader.world()
@@ -106,10 +106,10 @@ def _reader(commands: OarCommands) -> tuple[Reader, Finding]:
 def _secret(file: Path, user: str) -> Iterator[Finding]:
     """Yield that the daemon's account cannot read its password, as libpq lets only the owner of the file."""
     try:
-        owner, wanted = file.stat().st_uid, pwd.getpwnam(user).pw_uid
+        owner, reader = file.stat().st_uid, pwd.getpwnam(user).pw_uid
     except (OSError, KeyError):  # `create` and the service's own findings say it
         return
-    if wanted not in (0, owner):
+    if reader not in (0, owner):
         says = f"adapter.options.password_file: {file} does not belong to {user}, who cannot read it"
         yield Finding(PROBLEM, "database", says, (f"chown {user} {file}",))
 
@@ -131,12 +131,12 @@ def _unread(error: AdapterError, options: dict[str, Any]) -> Finding:
 
 def _version(commands: OarCommands) -> Finding:
     try:
-        said = " ".join(commands.oar("version", ["oarstat", "--version"]).split())
+        version = " ".join(commands.oar("version", ["oarstat", "--version"]).split())
     except AdapterError as error:
         return Finding(PROBLEM, "commands", str(error))
-    if KNOWN in said:
-        return Finding(OK, "version", said)
-    return Finding(WARNING, "version", f"{said}: pilotfish is tested with OAR {KNOWN} on PostgreSQL only")
+    if KNOWN in version:
+        return Finding(OK, "version", version)
+    return Finding(WARNING, "version", f"{version}: pilotfish is tested with OAR {KNOWN} on PostgreSQL only")
 
 
 def _times(world: OarState) -> Iterator[Finding]:
@@ -163,20 +163,20 @@ def _server(options: dict[str, Any]) -> Finding:
         if not options:
             says = f"{CONFIG} cannot be read: whether OAR's server listens is not known"
             return Finding(NOTE, "server", says)
-    asked = options.get("server") or site or DEFAULT_SERVER
-    host, _, port = asked.rpartition(":")
+    server = options.get("server") or site or DEFAULT_SERVER
+    host, _, port = server.rpartition(":")
     mend = f"server: {site}   # in adapter.options" if site else f"grep ^SERVER_ {CONFIG}"
     if not poke((host, int(port)), b""):
-        return Finding(PROBLEM, "server", f"adapter.options.server: OAR's server does not answer at {asked}", (mend,))
+        return Finding(PROBLEM, "server", f"adapter.options.server: OAR's server does not answer at {server}", (mend,))
     if site and site.rpartition(":")[2] != port:
-        return Finding(PROBLEM, "server", f"adapter.options.server: found {asked}, {CONFIG} has {site}", (mend,))
-    return Finding(OK, "server", f"OAR's server listens at {asked}")
+        return Finding(PROBLEM, "server", f"adapter.options.server: found {server}, {CONFIG} has {site}", (mend,))
+    return Finding(OK, "server", f"OAR's server listens at {server}")
 
 
 def _properties(commands: OarCommands) -> Iterator[Finding]:
     """Yield which properties are missing by which jobs of our own, and most of users, ask for cores."""
     try:
-        known = resource_properties(commands.oar("nodes", ["oarnodes", "-J"]))
+        existing = resource_properties(commands.oar("nodes", ["oarnodes", "-J"]))
     except AdapterError as error:
         yield Finding(NOTE, "properties", str(error))
         return
@@ -184,7 +184,7 @@ def _properties(commands: OarCommands) -> Iterator[Finding]:
         ("core", "each resource counts as a core, and oarsub refuses workflows that are submitted to pilotfish"),
         ("cpu", "jobs that ask for CPUs are refused by OAR"),
     ):
-        if name not in known:
+        if name not in existing:
             yield Finding(WARNING, "properties", f"OAR's resources have no property {name!r}: {without}",
                           (f"oarproperty -a {name}",))  # fmt: skip
 
@@ -221,18 +221,18 @@ def _queues(world: OarState, selection: OarSelection, options: dict[str, Any]) -
         return
     for name in sorted(selection.queues):
         if name not in world.queues:
-            known = ", ".join(sorted(world.queues))
-            yield Finding(PROBLEM, "handover", f"adapter.options.queues: OAR has no queue {name!r} ({known})",
+            names = ", ".join(sorted(world.queues))
+            yield Finding(PROBLEM, "handover", f"adapter.options.queues: OAR has no queue {name!r} ({names})",
                           (f'oarnotify --add-queue "{name},5,pilotfish_sched"',))  # fmt: skip
     for name, queue in sorted(world.queues.items()):
-        ours = _is_shim(queue.program)
-        if name in selection.queues and not ours:
+        has_shim = _is_shim(queue.program)
+        if name in selection.queues and not has_shim:
             says = f"the scheduler of queue {name}, {queue.program}, is not the shim"
             yield Finding(PROBLEM, "handover", f"{says}: its jobs are neither kept nor placed")
-        if (ours or name in selection.queues) and queue.state != "Active":
+        if (has_shim or name in selection.queues) and queue.state != "Active":
             says = f"queue {name} is {queue.state}: none of its jobs starts, and oarstat does not say so"
             yield Finding(PROBLEM, "handover", says, (f"oarnotify -e {name}",))
-        elif ours:
+        elif has_shim:
             yield Finding(OK, "handover", f"queue {name} has the shim {queue.program}")
 
 
@@ -270,16 +270,16 @@ def _file(options: dict[str, Any], user: str, service: ServiceState) -> Iterator
 
 def _jobs(world: OarState, selection: OarSelection) -> Iterator[Finding]:
     machine = OarResources(world.resources)
-    ours = [job for job in world.jobs if job.state in ("Waiting", "Hold") and selection.takes(job)]
-    vain = [why for job in ours if (why := left_to_oar(job) or request_of(job, machine)[2])]
-    says = f"{count(len(ours), 'job that is handed over waits', 'jobs that are handed over wait')}"
+    handed_over = [job for job in world.jobs if job.state in ("Waiting", "Hold") and selection.takes(job)]
+    vain = [why for job in handed_over if (why := left_to_oar(job) or request_of(job, machine)[2])]
+    says = f"{count(len(handed_over), 'job that is handed over waits', 'jobs that are handed over wait')}"
     if vain:
         yield Finding(NOTE, "queue", f"{says}; {len(vain)} in vain, the first one because {vain[0]}")
     else:
         yield Finding(OK, "queue", says)
     if killable := sum("besteffort" in job.types and job.state == "Running" for job in world.jobs):
-        many = count(killable, "besteffort job runs", "besteffort jobs run")
-        says = f"{many}: pilotfish plans around them while jobs fit next to them"
+        jobs = count(killable, "besteffort job runs", "besteffort jobs run")
+        says = f"{jobs}: pilotfish plans around them while jobs fit next to them"
         yield Finding(NOTE, "besteffort", says)
 
 

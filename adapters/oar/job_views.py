@@ -73,8 +73,8 @@ class OarSelection:
     def closed(self, world: OarState) -> tuple[str, ...]:
         """Return the queues with such jobs that OAR has disabled; it disables one whose scheduler fails."""
         shut = {name for name, queue in world.queues.items() if queue.state != "Active"}
-        ours = self.queues | {job.queue for job in world.jobs if job.queue in shut and self.takes(job)}
-        return tuple(sorted(shut & ours))
+        relevant = self.queues | {job.queue for job in world.jobs if job.queue in shut and self.takes(job)}
+        return tuple(sorted(shut & relevant))
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +108,8 @@ Known = dict[str, tuple[tuple[object, ...], JobView]]
 
 def key_of(job: OarJob, user: str) -> str:
     """Return the key in a job of our user's, otherwise `oar/ID` with the id under which it was first submitted."""
-    ours = key_in(job.command, job.name) if job.user == user else None
-    return ours if ours and id_in(ours) is None else f"{PREFIX}{job.first}"
+    key = key_in(job.command, job.name) if job.user == user else None
+    return key if key and id_in(key) is None else f"{PREFIX}{job.first}"
 
 
 @lru_cache(4096)
@@ -147,36 +147,36 @@ def views(
         ours: What we know of jobs.
         before: The views of the last snapshot; replaced by those of this one.
     """
-    found, known = [], before if before is not None else {}
-    seen: Known = {}
+    shown_views, last_views = [], before if before is not None else {}
+    new_views: Known = {}
     for key, job in last_of(world, ours.user).items():
-        own = not key.startswith(PREFIX)
-        ahead = own and selection.takes(job) and _waits_for_us(job, ours, world.now)
+        is_own = not key.startswith(PREFIX)
+        ahead = is_own and selection.takes(job) and _waits_for_us(job, ours, world.now)
         known_of = ours.submitted.get(key), ours.placed.get(job.id), job.id in ours.freed
-        handed_over = bool(ours.hold_s) and not own and selection.takes(job)
+        handed_over = bool(ours.hold_s) and not is_own and selection.takes(job)
         answer = ours.answer(job.properties) if handed_over and job.state == "Waiting" else None
-        said = (job, machine, *known_of, answer, ahead)
-        last = known.get(key)
-        if last is not None and last[0] == said:
+        sources = (job, machine, *known_of, answer, ahead)
+        last = last_views.get(key)
+        if last is not None and last[0] == sources:
             view = last[1]
         else:
             view = view_of(key, job, machine, ours)
             view = replace(view, restartable=True, ahead=True) if ahead else view
             view = _handed_over(view, job, machine, ours, answer) if handed_over else view
-        seen[key] = said, view
-        if own or not view.state.ended or selection.takes(job):
-            found.append(view)
-    known.clear()
-    known |= seen
-    return tuple(found)
+        new_views[key] = sources, view
+        if is_own or not view.state.ended or selection.takes(job):
+            shown_views.append(view)
+    last_views.clear()
+    last_views |= new_views
+    return tuple(shown_views)
 
 
 def view_of(key: str, job: OarJob, machine: OarResources, ours: Ours) -> JobView:
     """Return the view of a job, with its nodes if it is placed."""
     if not key.startswith(PREFIX) and skipped(job):
-        asked = ours.submitted.get(key) or job_of(job, *request_of(job, machine)[:2], ours.uid(job.user))
+        requested = ours.submitted.get(key) or job_of(job, *request_of(job, machine)[:2], ours.uid(job.user))
         why = f"as job {job.id} of OAR it did nothing: a job before it had not completed"
-        return JobView(key, asked, JobState.PENDING, submit_time=job.submitted, restartable=True, reason=why)
+        return JobView(key, requested, JobState.PENDING, submit_time=job.submitted, restartable=True, reason=why)
     view = progress_of(key, job, machine, ours.submitted.get(key), ours.uid(job.user))
     placed = ours.placed.get(job.id) if job.state == "Waiting" else None
     return replace(view, nodes=placed.nodes) if placed else view
@@ -196,12 +196,12 @@ def progress_of(
     """
     cores = machine.assigned(job.resources)
     state, reason = state_of(job)
-    nodes, each, _ = (len(cores), max(cores.values()), "") if cores else request_of(job, machine)
+    nodes, per_node, _ = (len(cores), max(cores.values()), "") if cores else request_of(job, machine)
     status = (job.status or 0) if job.state == "Terminated" else None
     signal = None if status is None else (status & 127) or None
     return JobView(
         key=key,
-        job=submitted or job_of(job, nodes, each, owner),
+        job=submitted or job_of(job, nodes, per_node, owner),
         state=state,
         nodes=tuple(cores),
         submit_time=job.submitted,
@@ -237,14 +237,16 @@ def state_of(job: OarJob) -> tuple[JobState, str]:
 
 def has_known_end(job: OarJob) -> bool:
     """Return whether OAR says why a job is in the state Error."""
-    known = {event for event, _, _ in _ENDS} | {RESUBMITTED, *_LAUNCH}
-    return never_ran(job) or any(event in known for event, _ in job.events)
+    events = {event for event, _, _ in _ENDS} | {RESUBMITTED, *_LAUNCH}
+    return never_ran(job) or any(event in events for event, _ in job.events)
 
 
 def why_again(job: OarJob) -> str:
     """Return why OAR could not launch a job that it submits again; "" of any other job."""
-    again = job.state == "Error" and any(event == RESUBMITTED for event, _ in job.events)
-    return next((f"{event}: {said}" for event, said in job.events if event in _LAUNCH), RESUBMITTED) if again else ""
+    resubmitted = job.state == "Error" and any(event == RESUBMITTED for event, _ in job.events)
+    return (
+        next((f"{event}: {text}" for event, text in job.events if event in _LAUNCH), RESUBMITTED) if resubmitted else ""
+    )
 
 
 def never_ran(job: OarJob) -> bool:
@@ -264,14 +266,14 @@ def skipped(job: OarJob) -> bool:
 
 def _waits_for_us(job: OarJob, ours: Ours, now: float) -> bool:
     """Return whether a job of ours waits because the shim keeps it, until we place it."""
-    told = job.id in ours.placed or job.id in ours.freed
-    return job.state == "Waiting" and job.first == job.id and not told and now < job.submitted + ours.hold_s
+    is_decided = job.id in ours.placed or job.id in ours.freed
+    return job.state == "Waiting" and job.first == job.id and not is_decided and now < job.submitted + ours.hold_s
 
 
 def _handed_over(view: JobView, job: OarJob, machine: OarResources, ours: Ours, answer: AllowedNodes | None) -> JobView:
     """Return the view of a job that its user has handed over, with the actions that are allowed while it waits."""
-    nodes, cores, more = request_of(job, machine)
-    if why := left_to_oar(job) or more or (answer.obstacle if answer else ""):
+    nodes, cores, obstacle = request_of(job, machine)
+    if why := left_to_oar(job) or obstacle or (answer.obstacle if answer else ""):
         return replace(view, due_why=f"{why}, so it is left to OAR")
     if view.state is not JobState.PENDING:
         return view
@@ -299,8 +301,8 @@ def _handed_over(view: JobView, job: OarJob, machine: OarResources, ours: Ours, 
 
 def node_states(cluster: Cluster, machine: OarResources, now: float) -> tuple[NodeState, ...]:
     """Return the states of the cluster's nodes in its order; a node that OAR does not have is down. O(nodes)."""
-    found = states_by_node(machine, now)
-    return tuple(found.get(node.name, NodeState.DOWN) for node in cluster.nodes)
+    states = states_by_node(machine, now)
+    return tuple(states.get(node.name, NodeState.DOWN) for node in cluster.nodes)
 
 
 def states_by_node(machine: OarResources, now: float) -> dict[str, NodeState]:

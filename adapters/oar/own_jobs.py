@@ -57,25 +57,25 @@ class OarJobs(UserJobs):
 
     def named(self, job: str) -> UserJob | None:
         """Return the user's job with this id."""
-        known = job.isascii() and job.isdecimal() and len(job) <= 18
-        return next(iter(self._shown(self._reader.find([int(job)]))), None) if known else None
+        is_id = job.isascii() and job.isdecimal() and len(job) <= 18
+        return next(iter(self._shown(self._reader.find([int(job)]))), None) if is_id else None
 
     def ended(self, ids: Collection[int]) -> list[UserJob]:
         """Return how those of `ids` ended. Raises nothing."""
         try:
-            found = self._shown(self._reader.find(ids))
+            jobs = self._shown(self._reader.find(ids))
         except AdapterError:
             return []
-        return [job for job in found if job.state.ended]
+        return [job for job in jobs if job.state.ended]
 
     def story(self, job: UserJob, now: float) -> Story:
         """Return why a job waits: the message that OAR shows of it."""
-        found = self._seen[job.id]
-        again = [(found.submitted, "resubmitted", f"by OAR, as job {found.id}")] if found.id != job.id else []
+        record = self._seen[job.id]
+        retries = [(record.submitted, "resubmitted", f"by OAR, as job {record.id}")] if record.id != job.id else []
         if job.state is not JobState.PENDING:
-            return Story(before=again)
-        waits = "you hold it (oarresume lets it go)" if found.state == "Hold" else f"OAR says: {found.message}"
-        return Story(waits if found.message or found.state == "Hold" else "OAR has not looked at it yet", again)
+            return Story(before=retries)
+        waits = "you hold it (oarresume lets it go)" if record.state == "Hold" else f"OAR says: {record.message}"
+        return Story(waits if record.message or record.state == "Hold" else "OAR has not looked at it yet", retries)
 
     def time(self) -> float:
         """Return this machine's clock: OAR's commands show no other."""
@@ -98,9 +98,9 @@ class OarJobs(UserJobs):
 
     def cancel(self, ids: Iterable[int], *, waiting: bool = False) -> None:
         """Cancel jobs, or only those that have not begun; one `oardel`."""
-        if not (asked := list(ids)):
+        if not (requested := list(ids)):
             return
-        states = {job.id: job.state for job in self._shown(self._reader.find(asked))}
+        states = {job.id: job.state for job in self._shown(self._reader.find(requested))}
         chosen = [self._seen[number] for number, state in states.items() if state is JobState.PENDING or not waiting]
         if alive := [str(job.id) for job in chosen if job.state not in ENDED]:
             self._commands.oar("cancel", ["oardel", *alive], accepted=(0, 6))  # 6: it is being deleted
@@ -125,20 +125,20 @@ def own_jobs(timeout_s: float) -> OarJobs:
 def user_job(job: OarJob, machine: OarResources, user: str) -> UserJob:
     """Return a job as its user sees it."""
     key = job_views.key_of(job, user)
-    seen = job_views.progress_of(key, job, machine)
-    why = seen.reason
-    if seen.state is JobState.TIMEOUT and job.forms:
+    view = job_views.progress_of(key, job, machine)
+    why = view.reason
+    if view.state is JobState.TIMEOUT and job.forms:
         why = f"reached its walltime of {job.forms[0].walltime} s"
-    shown = UserJob(
-        id=job.first, state=seen.state, key="" if key.startswith(job_views.PREFIX) else key, submit=seen.submit_time,
-        start=seen.start_time, end=seen.finish_time, nodes=seen.nodes, exit_code=seen.exit_code, signal=seen.signal,
-        reason=why, after=job.after, follows=seen.state is JobState.COMPLETED, name=job.name, partition=job.queue,
+    result = UserJob(
+        id=job.first, state=view.state, key="" if key.startswith(job_views.PREFIX) else key, submit=view.submit_time,
+        start=view.start_time, end=view.finish_time, nodes=view.nodes, exit_code=view.exit_code, signal=view.signal,
+        reason=why, after=job.after, follows=view.state is JobState.COMPLETED, name=job.name, partition=job.queue,
         handed_over=job.queue == QUEUE,
     )  # fmt: skip
-    if shown.key and shown.exit_code == SKIPPED:
+    if result.key and result.exit_code == SKIPPED:
         why = "a predecessor did not complete, or it was cancelled before OAR had it"
-        return replace(shown, state=JobState.CANCELLED, start=None, nodes=(), exit_code=None, reason=why)
-    return shown
+        return replace(result, state=JobState.CANCELLED, start=None, nodes=(), exit_code=None, reason=why)
+    return result
 
 
 def users_command(request: SubmissionRequest) -> list[str]:

@@ -74,11 +74,11 @@ def silent_since(path: Path) -> float | None:
     """
     try:
         with os.fdopen(open_file(path), errors="replace") as file:
-            written, text = os.fstat(file.fileno()).st_mtime, file.read(MOST_BYTES)
+            written_at, text = os.fstat(file.fileno()).st_mtime, file.read(MOST_BYTES)
     except FileNotFoundError:
         return None
-    found = re.match(rf"{HEADER}\nalive (\d{{1,12}})\n", text)
-    return float(found[1]) if found and text.endswith(f"\n{END}\n") else written
+    heading = re.match(rf"{HEADER}\nalive (\d{{1,12}})\n", text)
+    return float(heading[1]) if heading and text.endswith(f"\n{END}\n") else written_at
 
 
 class PlacementFile:
@@ -126,7 +126,7 @@ class PlacementFile:
     def placed(self) -> Mapping[int, Placement]:
         """The placements that hold now, by job: none from before the clock was set back."""
         now = self._clock()
-        return {job: each for job, each in self._placed.items() if each.since - CLOCKS_S <= now <= each.until}
+        return {job: entry for job, entry in self._placed.items() if entry.since - CLOCKS_S <= now <= entry.until}
 
     @property
     def freed(self) -> Collection[int]:
@@ -181,14 +181,16 @@ class PlacementFile:
     def retain(self, waiting: Collection[int]) -> None:
         """Forget all jobs but these; the next file has no others."""
         self._freed.intersection_update(waiting)
-        self._placed = {job: found for job, found in self.placed.items() if job in waiting}
+        self._placed = {job: placement for job, placement in self.placed.items() if job in waiting}
 
     def text(self) -> str:
         """Return the text of the file."""
         hold_s = int(self.hold_s)
         lines = [HEADER, f"alive {int(self._alive)}", *(f"keep {kind} {hold_s}" for kind in self._keep if hold_s)]
         lines += [f"free {job}" for job in sorted(self._freed)]
-        lines += [f"place {job} {int(each.until)} {' '.join(each.nodes)}" for job, each in sorted(self.placed.items())]
+        lines += [
+            f"place {job} {int(entry.until)} {' '.join(entry.nodes)}" for job, entry in sorted(self.placed.items())
+        ]
         return "\n".join([*lines, END, ""])
 
     def _write(self) -> None:
@@ -220,10 +222,10 @@ class PlacementFile:
         if lines[:1] != [HEADER] or lines[-1] != END:
             return
         with suppress(ValueError, IndexError):
-            for what, *words in (line.split(" ") for line in lines[1:-1]):
-                if what == "alive" and float(words[0]) <= self._clock() + LONGEST_ALIVE_S:
+            for keyword, *words in (line.split(" ") for line in lines[1:-1]):
+                if keyword == "alive" and float(words[0]) <= self._clock() + LONGEST_ALIVE_S:
                     self._alive = float(words[0])  # what is written before the first heartbeat ends no hold
-                elif what == "free":
+                elif keyword == "free":
                     self._freed.add(int(words[0]))
-                elif what == "place":
+                elif keyword == "place":
                     self._placed[int(words[0])] = Placement(tuple(words[2:]), self._clock(), float(words[1]))

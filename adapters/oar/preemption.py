@@ -32,45 +32,45 @@ def with_room(views: Sequence[JobView], cluster: Cluster, up: Collection[str]) -
     waiting = [view for view in views if view.offered and view.restartable and not view.waits] if killable else []
     if not waiting:
         return tuple(views)
-    taken = Occupancy(cluster)
+    occupancy = Occupancy(cluster)
     for view in filter(holds_nodes, views):
-        taken.place(view.job, view.nodes)
+        occupancy.place(view.job, view.nodes)
     on: dict[str, list[JobView]] = defaultdict(list)
     for view in killable:
         for node in view.nodes:
             on[node].append(view)
     yielded: set[str] = set()
     for view in waiting[:MOST]:
-        yielded |= _make_room(view, taken, on, [node.name for node in cluster.nodes if node.name in up])
+        yielded |= _make_room(view, occupancy, on, [node.name for node in cluster.nodes if node.name in up])
     return tuple(
         replace(view, nodes=(), yields=view.nodes, reason=WHY) if view.key in yielded else view for view in views
     )
 
 
-def _make_room(view: JobView, taken: Occupancy, on: dict[str, list[JobView]], nodes: Iterable[str]) -> set[str]:
+def _make_room(view: JobView, occupancy: Occupancy, on: dict[str, list[JobView]], nodes: Iterable[str]) -> set[str]:
     """Let a job take nodes that are free, or else those where the fewest cores yield; return the keys that yield."""
-    job, here = view.job, [node for node in nodes if view.job.allowed is None or node in view.job.allowed]
-    free = [node for node in here if taken.obstacle(job, node) is None]
+    job, possible = view.job, [node for node in nodes if view.job.allowed is None or node in view.job.allowed]
+    free = [node for node in possible if occupancy.obstacle(job, node) is None]
     if len(free) >= job.nodes:
-        taken.place(job, free[: job.nodes])
+        occupancy.place(job, free[: job.nodes])
         return set()
-    after, yielding = taken.copy(), dict[str, JobView]()
-    killed = {node: sum(each.job.profile.threads for each in on[node]) for node in here if on[node]}
+    after, yielding = occupancy.copy(), dict[str, JobView]()
+    killed = {node: sum(killable.job.profile.threads for killable in on[node]) for node in possible if on[node]}
     for node in sorted(killed.keys() - set(free), key=lambda node: (killed[node], node)):
-        for each in on[node]:
-            if each.key not in yielding:
-                yielding[each.key] = each
-                after.remove(each.job, each.nodes)
-        fits = [node for node in here if after.obstacle(job, node) is None]
+        for killable in on[node]:
+            if killable.key not in yielding:
+                yielding[killable.key] = killable
+                after.remove(killable.job, killable.nodes)
+        fits = [node for node in possible if after.obstacle(job, node) is None]
         if len(fits) >= job.nodes:
             break
     else:
         return set()
     chosen = fits[: job.nodes]
-    yielding = {key: each for key, each in yielding.items() if not set(chosen).isdisjoint(each.nodes)}
-    for each in yielding.values():
-        taken.remove(each.job, each.nodes)
-        for node in each.nodes:
-            on[node].remove(each)
-    taken.place(job, chosen)
+    yielding = {key: killable for key, killable in yielding.items() if not set(chosen).isdisjoint(killable.nodes)}
+    for killable in yielding.values():
+        occupancy.remove(killable.job, killable.nodes)
+        for node in killable.nodes:
+            on[node].remove(killable)
+    occupancy.place(job, chosen)
     return set(yielding)

@@ -88,7 +88,7 @@ class PropertyEvaluation:
         """Wait for the answers that handed-over jobs need, at most so many seconds."""
         deadline = self._clock() + timeout_s
         unknown = {job.properties for job in self._waiting if job.offered}
-        while any(self.answer(each) is None for each in unknown) and self._clock() < deadline:
+        while any(self.answer(properties) is None for properties in unknown) and self._clock() < deadline:
             time.sleep(POLL_S)
             self._properties.take_answer()
             self._properties.ask_next(self._waiting)
@@ -97,7 +97,7 @@ class PropertyEvaluation:
         for job in jobs:
             if job.state != "Waiting" or not job.properties or "besteffort" in job.types:
                 continue
-            ours = self._selection.takes(job) and job.first == job.id and not left_to_oar(job)
-            offered = ours and job.id not in let_go
+            handed_over = self._selection.takes(job) and job.first == job.id and not left_to_oar(job)
+            offered = handed_over and job.id not in let_go
             if (offered or self._whole_queue) and key_of(job, self._user).startswith(PREFIX):
                 yield Waiting(job.id, job.user, job.properties, offered)

@@ -26,16 +26,16 @@ class SiteConfig:
 def site_config(path: Path = CONFIG) -> SiteConfig:
     """Return what OAR's configuration says of its database. Raises OSError."""
     text = path.read_text(errors="replace")
-    said = {name: double or single or plain for name, double, single, plain in _LINE.findall(text)}
+    settings = {name: double or single or plain for name, double, single, plain in _LINE.findall(text)}
     words = {
-        "host": said.get("DB_HOSTNAME") or "localhost",
-        "port": said.get("DB_PORT") or "5432",
-        "dbname": said.get("DB_BASE_NAME") or "oar",
-        "user": said.get("DB_BASE_LOGIN_RO") or "oar_ro",
+        "host": settings.get("DB_HOSTNAME") or "localhost",
+        "port": settings.get("DB_PORT") or "5432",
+        "dbname": settings.get("DB_BASE_NAME") or "oar",
+        "user": settings.get("DB_BASE_LOGIN_RO") or "oar_ro",
     }
     connection = " ".join(f"{name}={_quoted(value)}" for name, value in words.items())
-    server = f"{said.get('SERVER_HOSTNAME') or 'localhost'}:{said.get('SERVER_PORT') or 6666}"
-    return SiteConfig(said.get("DB_TYPE") or "Pg", connection, said.get("DB_BASE_PASSWD_RO", ""), server)
+    server = f"{settings.get('SERVER_HOSTNAME') or 'localhost'}:{settings.get('SERVER_PORT') or 6666}"
+    return SiteConfig(settings.get("DB_TYPE") or "Pg", connection, settings.get("DB_BASE_PASSWD_RO", ""), server)
 
 
 def _quoted(value: str) -> str:

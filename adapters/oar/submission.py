@@ -33,8 +33,8 @@ def name_of(key: str) -> str:
 
 def key_in(command: str, name: str) -> str | None:
     """Return the key in the command of a job of ours, or None."""
-    found = _KEY.match(command)
-    key = unquoted(found[1]) if found else ""
+    match = _KEY.match(command)
+    key = unquoted(match[1]) if match else ""
     return key if key and name_of(key) == name else None
 
 
@@ -110,16 +110,16 @@ def script(key: str, job: Job, first: Sequence[str] = (), last: str = "") -> str
 def checks(before: Sequence[Path]) -> list[str]:
     """Return the commands that end a job with SKIPPED, unless each job before it has left its link."""
     why = shlex.quote("pilotfish: a job before this one did not complete, so it does nothing")
-    found = [f"[ -L {shlex.quote(str(link))} ]" for link in before]
-    return [f"skip() {{ echo {why} >&2; exit {SKIPPED}; }}", f"{{ {' && '.join(found)}; }} || skip"] if found else []
+    tests = [f"[ -L {shlex.quote(str(link))} ]" for link in before]
+    return [f"skip() {{ echo {why} >&2; exit {SKIPPED}; }}", f"{{ {' && '.join(tests)}; }} || skip"] if tests else []
 
 
 def leaves(done: Path | None) -> str:
     """Return the commands that run after a job's own, and leave its link if it has completed."""
     code = f"code=$?; [ $code -ne {SKIPPED} ] || code={OTHER}; "
     why = shlex.quote(f"pilotfish: {done} cannot be made")
-    left = f"[ $code -ne 0 ] || ln -sf done {shlex.quote(str(done))} || echo {why} >&2; "
-    return f"{code}{left if done else ''}exit $code"
+    link_command = f"[ $code -ne 0 ] || ln -sf done {shlex.quote(str(done))} || echo {why} >&2; "
+    return f"{code}{link_command if done else ''}exit $code"
 
 
 def did_nothing(command: str, status: int | None) -> bool:
@@ -129,8 +129,8 @@ def did_nothing(command: str, status: int | None) -> bool:
         command: Its command.
         status: Its raw wait status.
     """
-    found = _KEY.match(command)
-    return found is not None and status == SKIPPED << 8 and command[found.end() :].startswith(" skip() ")
+    match = _KEY.match(command)
+    return match is not None and status == SKIPPED << 8 and command[match.end() :].startswith(" skip() ")
 
 
 def done_link(folder: Path, key: str) -> Path:
@@ -162,5 +162,5 @@ def _sql(name: str) -> str:
 
 def job_id(printed: str) -> int | None:
     """Return the id that `oarsub` printed, or None."""
-    found = _ID.search(printed)
-    return int(found[1]) if found else None
+    match = _ID.search(printed)
+    return int(match[1]) if match else None

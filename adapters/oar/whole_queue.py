@@ -40,11 +40,14 @@ def observed_queue(
         allowed: Returns the nodes that a user's property allows; None: not known yet.
     """
     last = last_of(world, user)
-    states, seen = states_by_node(machine, world.now), _Seen(world, machine, {job.id: key for key, job in last.items()})
-    order = sorted(last.items(), key=lambda item: seen.place(item[1]))
-    found = [seen.queued(key, job, uid(job.user), allowed) for key, job in order]
+    states, evaluation = (
+        states_by_node(machine, world.now),
+        _Seen(world, machine, {job.id: key for key, job in last.items()}),
+    )
+    order = sorted(last.items(), key=lambda item: evaluation.place(item[1]))
+    queued_jobs = [evaluation.queued(key, job, uid(job.user), allowed) for key, job in order]
     usable = {name: (cores, 0.0) for name, cores in machine.cores.items() if states[name].takes_jobs}
-    return ObservedQueue(world.now, found, usable)
+    return ObservedQueue(world.now, queued_jobs, usable)
 
 
 class _Seen:
@@ -61,7 +64,7 @@ class _Seen:
         self._all = frozenset(machine.cores)
         # Fair share is that of a user and a project in a queue.
         noted = ((job, _KARMA.search(job.message)) for job in world.jobs)
-        self._share = {(job.queue, job.user, job.project): float(found[1]) for job, found in noted if found}
+        self._share = {(job.queue, job.user, job.project): float(karma[1]) for job, karma in noted if karma}
         reserved = [job for job in world.jobs if job.reservation != "None" and state_of(job)[0] is JobState.PENDING]
         #: Id of each advance reservation that has not begun, when it does, and its nodes; none: they are not known.
         self._reserved = [(job.id, self._planned(job), machine.assigned(self._resources(job))) for job in reserved]
@@ -76,7 +79,7 @@ class _Seen:
     ) -> ObservedJob:
         """Return a job of the queue."""
         state, cores, start = state_of(job)[0], self._machine.assigned(job.resources), self._planned(job)
-        nodes, each, odd = (len(cores), max(cores.values()), "") if cores else request_of(job, self._machine)
+        nodes, per_node, odd = (len(cores), max(cores.values()), "") if cores else request_of(job, self._machine)
         waits, where = state is JobState.PENDING, frozenset[str]() if "besteffort" in job.types else frozenset(cores)
         unknown = (self._unknown(job) or odd) if waits else ""
         if waits and not unknown:
@@ -91,7 +94,7 @@ class _Seen:
             account=job.project,
             queue=job.queue,
             nodes=nodes,
-            cores=each,
+            cores=per_node,
             walltime=float(job.forms[0].walltime) if job.forms else None,
             submit_time=job.submitted,
             after=tuple(self._keys[number] for number in job.after if number in self._keys) if waits else (),

@@ -99,8 +99,8 @@ def create(
     commands = CommandTransport(CommandRunner(timeout_s), run_usage=usage, unreadable=unreadable)
     transport: Transport = commands
     if not rest_url and (rest_user or rest_token_file or rest_token_command):
-        given = "rest_user" if rest_user else "rest_token_file" if rest_token_file else "rest_token_command"
-        raise ConfigError("adapter slurm", given, "there is no rest_url", "with rest_url")
+        option = "rest_user" if rest_user else "rest_token_file" if rest_token_file else "rest_token_command"
+        raise ConfigError("adapter slurm", option, "there is no rest_url", "with rest_url")
     if rest_url:
         from .rest.transport import rest_transport
         from .transport.failover import FailoverTransport
@@ -147,11 +147,11 @@ def examine(
     selection = SlurmSelection.of(**{name: options[name] for name in fields if name in options})
     answers = ask(run, user)
     with as_account(owner_of(service.state_dir) if service.state_dir else ""):
-        found = with_our_pins(answers.jobs, service.state_dir, answers.now)
-    answers.jobs, answers.pins_unread = found
-    every = [*findings_of(answers, selection, cluster, service), *check_reaper.findings(run, service)]
-    every += check_rest.findings(options, service.account or user, run, time.time())
-    return [*every, *rights_trial.findings(run, options.get("submit_options", ()))] if trial else every
+        jobs = with_our_pins(answers.jobs, service.state_dir, answers.now)
+    answers.jobs, answers.pins_unread = jobs
+    findings = [*findings_of(answers, selection, cluster, service), *check_reaper.findings(run, service)]
+    findings += check_rest.findings(options, service.account or user, run, time.time())
+    return [*findings, *rights_trial.findings(run, options.get("submit_options", ()))] if trial else findings
 
 
 def queue_names(*, timeout_s: float = 15.0, **options: Any) -> list[str]:
@@ -260,7 +260,7 @@ def cluster_of(nodes: Iterable[SlurmNode], name: str) -> tuple[Cluster, tuple[st
         name: Slurm's ClusterName.
     """
     types: dict[tuple[int, float], NodeType] = {}
-    found = []
+    cluster_nodes = []
     for node in nodes:
         if node.cpus < 1 or node.memory <= 0:
             continue
@@ -268,12 +268,12 @@ def cluster_of(nodes: Iterable[SlurmNode], name: str) -> tuple[Cluster, tuple[st
         if shape not in types:
             label = f"c{node.cpus}-{node.memory / 2**30:.4g}GiB"
             types[shape] = NodeType(label, node.cpus, node.memory, node.cpus * BANDWIDTH_PER_CORE)
-        found.append(Node(node.name, types[shape]))
+        cluster_nodes.append(Node(node.name, types[shape]))
     notes = tuple(
         f"memory bandwidth of nodes like {kind.name} is unknown to Slurm: {kind.memory_bandwidth / 1e9:g} GB/s assumed"
         for kind in types.values()
     )
-    return Cluster(name, tuple(found), source="Slurm"), notes
+    return Cluster(name, tuple(cluster_nodes), source="Slurm"), notes
 
 
 #: With fewer requests a minute, reading the queue would take too long.

@@ -58,21 +58,23 @@ def _by_key(
     try:
         users = look_up(sacct.of_ids(ids)) if ids else []
         first = min((since[key] for key in names.values()), default=0.0) - SLACK_S
-        ours = look_up(sacct.of_names(names, uid, first)) if names else []
+        own_records = look_up(sacct.of_names(names, uid, first)) if names else []
     except AdapterError as error:
         if error.kind == "unrecorded":
             return None
         raise
     records = {ids[job.id]: job for job in users if job.id in ids}
-    for job in sorted(ours, key=lambda job: (job.submit or 0.0, job.id)):
+    for job in sorted(own_records, key=lambda job: (job.submit or 0.0, job.id)):
         key = names.get(job.name)
         if key and job.uid == uid and (job.submit or 0.0) >= since[key] - SLACK_S:
             records[key] = job
     return records
 
 
-def _view(key: str, job: SlurmJob, asked: Job) -> JobView:
+def _view(key: str, job: SlurmJob, requested: Job) -> JobView:
     if job.state.ended:
-        return progress_view(key, job, asked)
+        return progress_view(key, job, requested)
     why = f"the queue does not show it, and accounting has it as {job.state}"
-    return JobView(key, asked, JobState.UNKNOWN, job.placed, job.submit, job.start if job.placed else None, reason=why)
+    return JobView(
+        key, requested, JobState.UNKNOWN, job.placed, job.submit, job.start if job.placed else None, reason=why
+    )

@@ -109,8 +109,8 @@ class SlurmAdapter(Adapter):
     def capabilities(self) -> Capabilities:
         """The capabilities of Slurm. With jobs ahead in the queue, only its backfill starts a pinned job."""
         begins = self._site_reader.site.settings.backfill_s + START_S
-        what = Capabilities(accounting=True, events=False, offers=True, pins_stay=True, power=True)
-        return replace(what, resolution_s=1.0, begins_within_s=begins, late_s=LATE_S)
+        capabilities = Capabilities(accounting=True, events=False, offers=True, pins_stay=True, power=True)
+        return replace(capabilities, resolution_s=1.0, begins_within_s=begins, late_s=LATE_S)
 
     @property
     def hand_over_by(self) -> str:
@@ -143,10 +143,10 @@ class SlurmAdapter(Adapter):
         nodes_due = not first and (not timing or self._time() - self._nodes_read_at > NODES_FRESH_S)
         if nodes_due:
             self._store_nodes(self.transport.nodes())
-        ours = self._cache.renew(now)
+        own_waiting = self._cache.renew(now)
         missing = self._site_reader.site.missing
         if missing or not ((timing and nodes_due) or self._resizes.examine(self._jobs)):
-            self._site_reader.refresh(self.transport, ours, self._cache.queue.pending.keys())
+            self._site_reader.refresh(self.transport, own_waiting, self._cache.queue.pending.keys())
         self._unheld.write()
         return self._build_snapshot(now)
 
@@ -159,7 +159,9 @@ class SlurmAdapter(Adapter):
         standing = self._cache.standings.of
         later = [job for job in self._jobs.values() if job.state is JobState.PENDING and (job.begin or 0.0) > now]
         waits = [job.begin for job in later if standing(job, now)[0] is Ownership.WAITING]
-        reserved = [at for each in self._site_reader.site.reservations for at in (each.start, each.end)]
+        reserved = [
+            at for reservation in self._site_reader.site.reservations for at in (reservation.start, reservation.end)
+        ]
         return min((at for at in (*waits, *reserved) if at is not None and at > now), default=math.inf)
 
     def _store_nodes(self, nodes: list[SlurmNode]) -> None:
@@ -168,8 +170,11 @@ class SlurmAdapter(Adapter):
         if nodes is self._nodes:
             return
         for before, after in differences(self._nodes, nodes):
-            known, found = self._nodes[before], nodes[after]
-            old, new = ([(node.name, node.partitions, node.features) for node in each] for each in (known, found))
+            old_nodes, new_nodes = self._nodes[before], nodes[after]
+            old, new = (
+                [(node.name, node.partitions, node.features) for node in node_range]
+                for node_range in (old_nodes, new_nodes)
+            )
             if old != new:
                 self._cache.node_lists.clear()
         self._nodes, self._nodes_by_name = nodes, {node.name: node for node in nodes}
@@ -182,29 +187,29 @@ class SlurmAdapter(Adapter):
         if len(numbers) < len(keys) or len(numbers) > MOST_BY_ID:  # a job of our own may have any id
             self._store_queue(self.transport.jobs())
             return self._build_snapshot(self._clock.now())
-        found = self.transport.jobs(numbers)
-        self._store_jobs(found, gone=set(numbers) - {job.id for job in found})
+        jobs = self.transport.jobs(numbers)
+        self._store_jobs(jobs, gone=set(numbers) - {job.id for job in jobs})
         return self._build_snapshot(self._clock.now())
 
     def _store_queue(self, jobs: list[SlurmJob]) -> None:
         """Store the whole queue; only the changes since the last read are evaluated."""
         self.changes.record.refresh()
-        new, gone = set[int](), set[int]()
+        new, removed = set[int](), set[int]()
         for before, after in differences(self._read, jobs) if jobs is not self._read else ():
-            gone.update(job.id for job in self._read[before])
+            removed.update(job.id for job in self._read[before])
             new.update(job.id for job in jobs[after])
             self._as_read |= {job.id: job for job in jobs[after]}
-        gone -= new
-        if len(self._as_read) - len(gone) != len(jobs):  # an id has come twice
+        removed -= new
+        if len(self._as_read) - len(removed) != len(jobs):  # an id has come twice
             as_read = {job.id: job for job in jobs}
-            new, gone = set(as_read), self._as_read.keys() - as_read.keys()
+            new, removed = set(as_read), self._as_read.keys() - as_read.keys()
             self._as_read |= as_read
-        for number in gone:
+        for number in removed:
             del self._as_read[number]
-        again = self._look_again | self._resizes.resized | self.changes.unsure()
-        self._read, gone = jobs, gone | (self._look_again - self._as_read.keys())
+        recheck = self._look_again | self._resizes.resized | self.changes.unsure()
+        self._read, removed = jobs, removed | (self._look_again - self._as_read.keys())
         self._read_at, self._all_read_at, self._look_again = {}, self._time(), set()
-        self._take_in([self._as_read[number] for number in new | (again & self._as_read.keys())], gone)
+        self._take_in([self._as_read[number] for number in new | (recheck & self._as_read.keys())], removed)
         self._eligibility = None
         self._cache.standings.retain(self._jobs.keys())
         self.changes.retain(self._jobs.keys())
@@ -217,14 +222,14 @@ class SlurmAdapter(Adapter):
         self._read_at |= dict.fromkeys((job.id for job in jobs), self._time())
         self._take_in(jobs, gone)
 
-    def _take_in(self, jobs: list[SlurmJob], gone: Collection[int]) -> None:
+    def _take_in(self, jobs: list[SlurmJob], removed: Collection[int]) -> None:
         new = [self.changes.recognise(job, self._clock.now) for job in jobs]
         resized = self._resizes.resized
         new = [replace(job, reason=RESIZED) if job.id in resized else job for job in new]
         queue = self._cache.queue
-        if not gone and all(queue.jobs.get(job.id) == job for job in new):
+        if not removed and all(queue.jobs.get(job.id) == job for job in new):
             return
-        queue.update(new, gone)
+        queue.update(new, removed)
         self._eligibility = None
 
     def _build_snapshot(self, now: float) -> Snapshot:
@@ -260,10 +265,10 @@ class SlurmAdapter(Adapter):
 
     def load(self) -> Load | None:
         """Return the request counts of the transport, if it keeps any; `resized` is a result of `update`."""
-        found, resized = self._load(), len(self._resizes.resized)
-        if found is None or not resized:
-            return found
-        return replace(found, requests={**found.requests, ("update", "resized"): resized})
+        load, resized = self._load(), len(self._resizes.resized)
+        if load is None or not resized:
+            return load
+        return replace(load, requests={**load.requests, ("update", "resized"): resized})
 
     def preview(self, action: Action) -> list[str]:
         """Return the commands of `apply`, recorded by a transport that changes nothing."""
@@ -328,8 +333,8 @@ class SlurmAdapter(Adapter):
         if job.pinned is not None and set(job.wanted) == set(action.nodes):
             return  # it is already pinned there
         now = self._clock.now()
-        what, why = self._cache.standings.of(job, now)
-        if what not in (Ownership.HELD, Ownership.FREE):
+        ownership, why = self._cache.standings.of(job, now)
+        if ownership not in (Ownership.HELD, Ownership.FREE):
             raise _refused(action, why or "it was not handed over")
         judge = self._current_eligibility(now)
         verdict = judge.verdict(job, action.nodes)
@@ -420,8 +425,8 @@ class SlurmAdapter(Adapter):
         """Return the last job of ours that was submitted under this key."""
         if key in self._changed_keys or self._time() - self._all_read_at > FRESH_S:
             self._store_queue(self.transport.jobs())
-        found = [job for job in self._jobs.values() if job_views.key_of(job, self._uid) == key]
-        return max(found, key=lambda job: job.id, default=None)
+        matches = [job for job in self._jobs.values() if job_views.key_of(job, self._uid) == key]
+        return max(matches, key=lambda job: job.id, default=None)
 
 
 def _refused(start: Start, why: str) -> AdapterError:

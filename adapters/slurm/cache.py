@@ -21,11 +21,11 @@ class TwoGenerationCache(Generic[Key, Value]):
 
     def get(self, key: Key, make: Callable[[], Value]) -> Value:
         """Return the value of `key`; create it with `make` if it is missing."""
-        found = self._now.get(key)
-        if found is None:
-            found = self._before.get(key)
-            found = self._now[key] = make() if found is None else found
-        return found
+        value = self._now.get(key)
+        if value is None:
+            value = self._before.get(key)
+            value = self._now[key] = make() if value is None else value
+        return value
 
     def age(self) -> None:
         """Drop the values that were not requested since the last call."""

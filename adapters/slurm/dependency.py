@@ -27,8 +27,8 @@ def followed(text: str) -> tuple[int, ...] | None:
     """
     ids: list[int] = []
     for clause in filter(None, text.split(",")):
-        found = _CLAUSE.fullmatch(clause)
-        if not found:
+        match = _CLAUSE.fullmatch(clause)
+        if not match:
             return None
-        ids += [int(job) for job, fulfilled in _JOB.findall(found["jobs"]) if not fulfilled]
+        ids += [int(job) for job, fulfilled in _JOB.findall(match["jobs"]) if not fulfilled]
     return tuple(dict.fromkeys(ids))

@@ -32,8 +32,8 @@ def key_of(job: SlurmJob, uid: int) -> str:
     Users cannot forge ours. Jobs that our account submitted as an ordinary user, by `pilotfish submit --adapter slurm`,
     keep the names of their workflow and are `slurm/ID`.
     """
-    ours = key_in(job.comment) if job.uid == uid else None
-    return ours if ours and id_in(ours) is None and job.name == name_for(ours) else f"{PREFIX}{job.id}"
+    key = key_in(job.comment) if job.uid == uid else None
+    return key if key and id_in(key) is None and job.name == name_for(key) else f"{PREFIX}{job.id}"
 
 
 def id_in(key: str) -> int | None:
@@ -49,11 +49,11 @@ def job_of(job: SlurmJob, cores: int = 0) -> Job:
     script = script_in(job.comment)
     name = f"{job.name} #{script}" if job.name and script else job.name
     kind = f"{name} of {job.account or 'no account'}/{job.uid}" if name else ""
-    asked = Job(str(job.id), profile, nodes=job.nodes, memory=job.memory, walltime=job.time_limit)
-    known = {"user": str(job.uid), "group": job.account, "executable": job.name, "queue": job.partition}
-    known |= {"script": script}
-    traits = tuple((name, value) for name, value in known.items() if value)
-    return replace(asked, known_as=kind, traits=traits, owner=job.uid)
+    job_request = Job(str(job.id), profile, nodes=job.nodes, memory=job.memory, walltime=job.time_limit)
+    values = {"user": str(job.uid), "group": job.account, "executable": job.name, "queue": job.partition}
+    values |= {"script": script}
+    traits = tuple((name, value) for name, value in values.items() if value)
+    return replace(job_request, known_as=kind, traits=traits, owner=job.uid)
 
 
 @lru_cache(4096)
@@ -185,8 +185,8 @@ def progress_view(key: str, job: SlurmJob, asked: Job) -> JobView:
 
 
 def _view(key: str, made_of: Sources, selection: SlurmSelection, now: float) -> JobView:
-    job, asked, (what, why), verdict, later = made_of
-    begun, view = job.state is not JobState.PENDING, progress_view(key, job, asked or job_of(job))
+    job, submitted, (ownership, why), verdict, later = made_of
+    begun, view = job.state is not JobState.PENDING, progress_view(key, job, submitted or job_of(job))
     if key != f"{PREFIX}{job.id}":
         return view
     if begun:
@@ -194,7 +194,7 @@ def _view(key: str, made_of: Sources, selection: SlurmSelection, now: float) -> 
     if job.pinned is not None:
         reason = "placed; Slurm is about to start it"
         return replace(view, nodes=job.wanted, pinned_since=job.pinned, offered=True, reason=reason)
-    if what is Ownership.NEIGHBOUR or verdict is None:
+    if ownership is Ownership.NEIGHBOUR or verdict is None:
         return replace(view, waits="" if ready(job) and not later else f"Slurm says {job.reason}", due_why=why)
     after = tuple(map(str, precursors(job, selection, now)))
     return replace(
@@ -210,12 +210,12 @@ def _view(key: str, made_of: Sources, selection: SlurmSelection, now: float) -> 
 
 def unseen_views(unseen: Iterable[tuple[str, int, float]]) -> tuple[JobView, ...]:
     """Return cores that are allocated on a node to no visible job as jobs that run there; see `Eligibility.unseen`."""
-    found = []
+    views = []
     for name, cores, span in unseen:
         note = f"from Slurm: {count(cores, 'core is', 'cores are')} taken on {name}"
         profile = Profile((ThreadGroup(cores, span),), provenance=Provenance("default", note=note))
-        found.append(JobView(f"{PREFIX}+{name}", Job(f"+{name}", profile), JobState.RUNNING, (name,)))
-    return tuple(found)
+        views.append(JobView(f"{PREFIX}+{name}", Job(f"+{name}", profile), JobState.RUNNING, (name,)))
+    return tuple(views)
 
 
 def node_states(cluster: Cluster, nodes: Iterable[SlurmNode]) -> tuple[NodeState, ...]:

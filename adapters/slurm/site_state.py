@@ -62,11 +62,11 @@ class SiteReader:
             pending: Ids of all waiting jobs.
         """
         if not ours:  # no job could be placed; starts of other jobs are forecast
-            most = dict.fromkeys(_FOR_FORECASTS, ALONE_S)
+            ages = dict.fromkeys(_FOR_FORECASTS, ALONE_S)
             if any(job not in self.site.covered for job in pending):
-                most["excluded"] = NEW_S
-            stale = [kind for kind in most if pending and self._clock() - self._read[kind] >= most[kind]]
-            for kind in stale if self.site.missing.issuperset(most) else stale[:1]:
+                ages["excluded"] = NEW_S
+            stale = [kind for kind in ages if pending and self._clock() - self._read[kind] >= ages[kind]]
+            for kind in stale if self.site.missing.issuperset(ages) else stale[:1]:
                 self._refresh(kind, transport, pending)
             return
         oldest = max(AGES, key=lambda kind: self._age(kind, ours))
@@ -90,14 +90,14 @@ class SiteReader:
         covered = frozenset(pending) if due == "excluded" else self.site.covered
         self.site = replace(self.site, **changed, covered=covered, missing=self.site.missing - {due})
 
-    def _age(self, kind: str, ours: Collection[SlurmJob]) -> float:
+    def _age(self, kind: str, waiting: Collection[SlurmJob]) -> float:
         """Return the age of a kind in units of its longest age; it is due from 1 on."""
         age = (self._clock() - self._read[kind]) / AGES[kind]
         if kind in self._refused:
             return age / PATIENCE
         if self._clock() - self._read[kind] < LEAST_S:
             return age
-        new = (kind == "excluded" and any(job.id not in self.site.covered for job in ours)) or (
-            kind == "limits" and self.site.settings.limits and not all(map(self.site.limits.knows, ours))
+        new = (kind == "excluded" and any(job.id not in self.site.covered for job in waiting)) or (
+            kind == "limits" and self.site.settings.limits and not all(map(self.site.limits.knows, waiting))
         )
         return max(age, 1.0 + age) if new else age

@@ -56,8 +56,8 @@ def profile_in(comment: str) -> str:
 
 def script_in(comment: str) -> str:
     """Return the checksum of the job's script in a comment, as job_submit.lua or a client wrote it, or ""."""
-    found = _value("script", comment)
-    return found if _CHECKSUM.fullmatch(found) else ""
+    checksum = _value("script", comment)
+    return checksum if _CHECKSUM.fullmatch(checksum) else ""
 
 
 def script_checksum(command: Sequence[str] | None) -> str:
@@ -66,8 +66,8 @@ def script_checksum(command: Sequence[str] | None) -> str:
 
 
 def _value(name: str, comment: str) -> str:
-    found = re.search(rf"(?:^|;){name}=([^;\s]+)", comment.partition("pilotfish:")[2])
-    return unquoted(found[1]) if found else ""
+    match = re.search(rf"(?:^|;){name}=([^;\s]+)", comment.partition("pilotfish:")[2])
+    return unquoted(match[1]) if match else ""
 
 
 def name_for(key: str) -> str:
@@ -124,7 +124,10 @@ def users_command(
         *dependency.options(after),
         *_needs(job, job.nodes),
         # Slurm replaces %x and the like in the names of files. A job that may not run must not empty another's.
-        *(f"--{what}={str(file).replace('%', '%%')}" for what, file in zip(("output", "error"), files, strict=False)),
+        *(
+            f"--{stream}={str(file).replace('%', '%%')}"
+            for stream, file in zip(("output", "error"), files, strict=False)
+        ),
         "--open-mode=append",
         *options,
         *_work(job, job.id[:LONGEST_NAME], start_guard(files[2])),

@@ -74,42 +74,44 @@ class OwnJobs(UserJobs):
         if not re.fullmatch(r"\d{1,10}(?:[_+]\d{1,7})?", job):
             return None
         try:
-            shown = queue().ask(self._run, f"--user={self.uid}", f"--jobs={job}")
+            jobs = queue().ask(self._run, f"--user={self.uid}", f"--jobs={job}")
         except AdapterError as error:
             if error.transient:
                 raise
             return None  # "Invalid job id specified": it has left the queue
         leader, plus, offset = job.partition("+")  # the parts of a heterogeneous job have ids in a row
         part = int(leader) + int(offset) if plus else None
-        found = (found for found in shown if found.uid == self.uid and part in (None, found.id))
-        return next(map(self._shown, found), None)
+        matches = (matches for matches in jobs if matches.uid == self.uid and part in (None, matches.id))
+        return next(map(self._shown, matches), None)
 
     def ended(self, ids: Collection[int]) -> list[UserJob]:
         """Return how those of `ids` ended, if accounting answers; one `sacct`. Raises nothing."""
         try:
-            found = self._commands.ended(of_ids(ids))
+            jobs = self._commands.ended(of_ids(ids))
         except AdapterError:
             return []
-        return [self._shown(job) for job in found if job.uid == self.uid and job.state.ended]
+        return [self._shown(job) for job in jobs if job.uid == self.uid and job.state.ended]
 
     def story(self, job: UserJob, now: float) -> Story:
         """Return why a job waits, and what became of its hold and its nodes; at most one `scontrol`."""
-        found, allocation = self._seen[job.id], None
-        if found.state is not JobState.PENDING:
+        record, allocation = self._seen[job.id], None
+        if record.state is not JobState.PENDING:
             with suppress(AdapterError):
                 allocation = self.allocation(job.id)
         before: list[tuple[float, str, str]] = []
         began = job.submit or 0.0
-        if found.wanted and found.begin is not None and found.begin <= now:  # a pin ends the hold
-            why = f"on {', '.join(found.wanted)}, chosen by pilotfish unless you named them"
-            before.append((found.begin, "placed", why))
-        elif job.hold_s and found.begin is not None and found.begin <= min(now, began + job.hold_s - EARLY_S):
-            before.append((found.begin, "released", "its hold ended early: pilotfish left it to Slurm, unless you did"))
+        if record.wanted and record.begin is not None and record.begin <= now:  # a pin ends the hold
+            why = f"on {', '.join(record.wanted)}, chosen by pilotfish unless you named them"
+            before.append((record.begin, "placed", why))
+        elif job.hold_s and record.begin is not None and record.begin <= min(now, began + job.hold_s - EARLY_S):
+            before.append(
+                (record.begin, "released", "its hold ended early: pilotfish left it to Slurm, unless you did")
+            )
         resized = "you, an administrator, or a fault of pilotfish if it chose the nodes: then tell the administrators"
         why = f"its nodes were changed after it had begun, by {resized}"
         after = [(job.start or began, "resized", why)] if allocation and allocation.resized else []
         cores = [allocation.cores.get(node, ()) for node in job.nodes] if allocation else []
-        return Story(_waits(found, now), before, after, cores)
+        return Story(_waits(record, now), before, after, cores)
 
     def is_too_long(self, request: SubmissionRequest) -> bool:
         """Return whether Slurm would refuse a comment for its length."""
@@ -130,14 +132,14 @@ class OwnJobs(UserJobs):
 
     def begin(self, ids: Iterable[int], in_s: int) -> None:
         """Let waiting jobs begin in `in_s` seconds, 0: now; one `scontrol` per 500 jobs."""
-        for some in _portions(ids):
-            self._run(["scontrol", "update", f"JobId={some}", f"StartTime=now{f'+{in_s}' if in_s > 0 else ''}"])
+        for portion in _portions(ids):
+            self._run(["scontrol", "update", f"JobId={portion}", f"StartTime=now{f'+{in_s}' if in_s > 0 else ''}"])
 
     def cancel(self, ids: Iterable[int], *, waiting: bool = False) -> None:
         """Cancel jobs, or only those that have not begun; one `scancel` per 500 jobs."""
-        which = ["--state=PENDING"] if waiting else []
-        for some in _portions(ids):
-            self._run(["scancel", *which, *some.split(",")])
+        options = ["--state=PENDING"] if waiting else []
+        for portion in _portions(ids):
+            self._run(["scancel", *options, *portion.split(",")])
 
     def takes(self, option: str) -> bool:
         """Return whether pilotfish leaves this option of sbatch to its user."""
@@ -177,21 +179,21 @@ def _waits(job: SlurmJob, now: float) -> str:
     """Return why a job waits, by Slurm and by pilotfish."""
     if job.state is not JobState.PENDING:
         return ""
-    what, why = ownership_of(job, SlurmSelection(), now)
-    if what is Ownership.HELD and job.begin is not None:
-        left = max(0.0, job.begin - now)
-        return f"pilotfish may choose its nodes and start it; in {left:.0f} s it may begin by itself"
-    if what is Ownership.FREE:
+    ownership, why = ownership_of(job, SlurmSelection(), now)
+    if ownership is Ownership.HELD and job.begin is not None:
+        remaining_s = max(0.0, job.begin - now)
+        return f"pilotfish may choose its nodes and start it; in {remaining_s:.0f} s it may begin by itself"
+    if ownership is Ownership.FREE:
         return f"Slurm says {job.reason}; pilotfish may still choose its nodes, unless it has left the job to Slurm"
-    if what is Ownership.NEIGHBOUR and not why:
+    if ownership is Ownership.NEIGHBOUR and not why:
         why = "it is left to Slurm, unless the site hands it over by partition, QOS, account or feature"
-    return f"{why}; Slurm says {job.reason}" if what is Ownership.NEIGHBOUR else why or f"Slurm says {job.reason}"
+    return f"{why}; Slurm says {job.reason}" if ownership is Ownership.NEIGHBOUR else why or f"Slurm says {job.reason}"
 
 
 def _comment(request: SubmissionRequest) -> str:
-    named = "" if request.job.profile.name == "default" else request.job.profile.name
+    profile = "" if request.job.profile.name == "default" else request.job.profile.name
     script = script_checksum(request.job.command)
-    return comment_for(request.key, hold=request.hold_s, profile=named, script=script)
+    return comment_for(request.key, hold=request.hold_s, profile=profile, script=script)
 
 
 def too_long(comment: str) -> bool:

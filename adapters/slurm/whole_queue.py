@@ -36,14 +36,16 @@ def observed_queue(
         uid: User id of our own jobs.
     """
     partitions = {name: of_job(job, site.partitions) for name, job in {j.partition: j for j in jobs.values()}.items()}
-    tiers = {name: max((each.tier for each in found), default=1) for name, found in partitions.items()}
+    tiers = {
+        name: max((partition.tier for partition in queued_jobs), default=1) for name, queued_jobs in partitions.items()
+    }
     by_number: dict[int, list[SlurmJob]] = {}
     for job in jobs.values():
         for number in {job.id, job.array} - {0}:
             by_number.setdefault(number, []).append(job)
     order = sorted(jobs.values(), key=lambda job: (-tiers[job.partition], -job.priority, job.id))
     possible: dict[object, frozenset[str]] = {}
-    found = []
+    queued_jobs = []
     for job in order:
         unwanted = site.excluded.get(job.id) or ()
         shape = (job.partition, job.features, job.wanted, job.nodes, unwanted)
@@ -53,11 +55,11 @@ def observed_queue(
             where = possible[shape]
         else:
             where = possible[shape] = node_constraints.possible(job, nodes.values(), unwanted)
-        found.append(
+        queued_jobs.append(
             _queued(job, key_of(job, uid), where, partitions[job.partition], site.reservations, by_number, now, uid)
         )
     usable = {name: (node.cpus, node.memory) for name, node in nodes.items() if node.state.takes_jobs}
-    return ObservedQueue(now, found, usable)
+    return ObservedQueue(now, queued_jobs, usable)
 
 
 def _queued(
@@ -82,7 +84,9 @@ def _queued(
         tasks=max(1, job.tasks),
         array=str(job.array) if job.array else "",
         tasks_at_once=job.tasks_at_once,
-        after=tuple(key_of(each, uid) for number in after for each in by_number.get(number, ())) if waits else (),
+        after=tuple(key_of(precursor, uid) for number in after for precursor in by_number.get(number, ()))
+        if waits
+        else (),
         where=where,
         start_time=job.start if job.placed and not waits else None,
         finish_time=job.end if job.state.ended else None,
@@ -118,5 +122,8 @@ def _unknown(
         return next(partition.obstacle(job) for partition in chosen)
     if shares_cores(job, chosen):
         return f"jobs of partition {job.partition} share cores"
-    window = next((each for each in reserved if each.end > now and not where.isdisjoint(each.nodes)), None)
+    window = next(
+        (reservation for reservation in reserved if reservation.end > now and not where.isdisjoint(reservation.nodes)),
+        None,
+    )
     return "" if window is None else f"reservation {window.name} has nodes that it may use"

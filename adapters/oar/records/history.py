@@ -47,18 +47,18 @@ class OarHistory:
             if job.began is None and job.ended is None:
                 continue
             if job.began is not None and job.decided and self._is_new("launch", job.id):
-                self._seconds["launch"] += (took := max(0.0, job.began - job.decided))
-                self._launches.append(took)
+                self._seconds["launch"] += (launch_s := max(0.0, job.began - job.decided))
+                self._launches.append(launch_s)
             if job.freed is not None and job.began is not None and job.ended and self._is_new("release", job.id):
                 self._seconds["release"] += max(0.0, job.freed - job.ended)
             if job.state == "Error" and not has_known_end(job) and self._is_new("unknown", job.id):
                 odd.append(f"OAR does not say how job {job.id} ended")
             if (why := why_again(job)) and self._is_new("again", job.id):
                 odd.append(f"OAR could not launch job {job.id}, and submits it again: {why}")
-        if any(len(known) > 2 * len(world.jobs) + 1000 for known in self._counted.values()):
-            shown = {job.id for job in world.jobs}
-            for known in self._counted.values():
-                known &= shown
+        if any(len(counted_ids) > 2 * len(world.jobs) + 1000 for counted_ids in self._counted.values()):
+            current_ids = {job.id for job in world.jobs}
+            for counted_ids in self._counted.values():
+                counted_ids &= current_ids
         return odd
 
     def _is_new(self, kind: str, job: int) -> bool:

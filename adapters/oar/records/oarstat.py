@@ -38,7 +38,7 @@ _UNREAD = (("a request that oarstat does not show plainly", ()),)
 def resource_properties(printed: str) -> frozenset[str]:
     """Return the names of the properties that resources have, from what `oarnodes -J` printed. Raises ParseError."""
     try:
-        return frozenset(name for each in json.loads(printed).values() for name in each)
+        return frozenset(name for resource in json.loads(printed).values() for name in resource)
     except (ValueError, AttributeError, TypeError) as error:
         raise ParseError(f"the answer of oarnodes cannot be read: {error}", argv=["oarnodes"]) from None
 
@@ -73,47 +73,47 @@ class Oarstat:
             ids: Ids of jobs.
             names: Name of a job -> name of its user.
         """
-        which = [f"job_name = {literal(name)} and job_user = {literal(user)}" for name, user in names.items()]
+        conditions = [f"job_name = {literal(name)} and job_user = {literal(user)}" for name, user in names.items()]
         if ids:
-            which.append(f"job_id in ({', '.join(map(str, sorted(ids)))})")
-        found = self._world(" or ".join(which) or "job_id = 0")
-        asked: set[int] = set()
+            conditions.append(f"job_id in ({', '.join(map(str, sorted(ids)))})")
+        state = self._world(" or ".join(conditions) or "job_id = 0")
+        visited: set[int] = set()
         for _ in range(LONGEST_CHAIN):  # those as which OAR has submitted them again
-            last = {job.id for job in found.jobs if job.state == "Error"} - asked
-            more = jobs_in(self._ask(f"resubmit_job_id in ({', '.join(map(str, sorted(last)))})")) if last else ()
-            if not more:
-                return found
-            asked |= last
-            found = replace(found, jobs=_with_first([*found.jobs, *more]))
-        return found
+            last = {job.id for job in state.jobs if job.state == "Error"} - visited
+            successors = jobs_in(self._ask(f"resubmit_job_id in ({', '.join(map(str, sorted(last)))})")) if last else ()
+            if not successors:
+                return state
+            visited |= last
+            state = replace(state, jobs=_with_first([*state.jobs, *successors]))
+        return state
 
     def of_user(self, user: str, since: float) -> OarState:
         """Return the jobs of a user that have not ended, or were submitted or ended since then; epoch seconds."""
         return self._world(f"job_user = {literal(user)} and (state not in ('Terminated', 'Error')"
                            f" or greatest(stop_time, submission_time) > {int(since)})")  # fmt: skip
 
-    def _world(self, which: str) -> OarState:
+    def _world(self, condition: str) -> OarState:
         if self._clock() - self._read_at > NODES_S:
             self._resources = resources_in(self._commands.oar("nodes", ["oarnodes", "-J"]))
             self._read_at = self._clock()
-        said = self._ask(which)
-        return OarState(self._wall(), 0.0, {}, self._resources, _with_first(jobs_in(said)), planned_in(said))
+        answer = self._ask(condition)
+        return OarState(self._wall(), 0.0, {}, self._resources, _with_first(jobs_in(answer)), planned_in(answer))
 
-    def _ask(self, which: str) -> str:
-        return self._commands.oar("jobs", ["oarstat", "-J", "-f", "--sql", f"({which})"])
+    def _ask(self, condition: str) -> str:
+        return self._commands.oar("jobs", ["oarstat", "-J", "-f", "--sql", f"({condition})"])
 
 
 def resources_in(said: str) -> tuple[Resource, ...]:
     """Return the resources in an answer of `oarnodes -J`. Raises ParseError."""
     try:
-        shown = json.loads(said) if said.strip() else {}
+        forms = json.loads(said) if said.strip() else {}
         return tuple(
             Resource(
-                int(number), str(each["network_address"]), str(each["state"]), each.get("drain") == "YES",
-                float(each.get("available_upto") or 0), str(each.get("core", number)),
+                int(number), str(form["network_address"]), str(form["state"]), form.get("drain") == "YES",
+                float(form.get("available_upto") or 0), str(form.get("core", number)),
             )
-            for number, each in sorted(shown.items(), key=lambda item: int(item[0]))
-            if each.get("type", "default") == "default"
+            for number, form in sorted(forms.items(), key=lambda item: int(item[0]))
+            if form.get("type", "default") == "default"
         )  # fmt: skip
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ParseError(f"the output of oarnodes cannot be read: {error}", argv=["oarnodes", "-J"]) from None
@@ -125,9 +125,9 @@ def jobs_in(said: str) -> list[OarJob]:
     Of what a job waits for only the jobs in the same answer are known, and of resubmissions only the job before.
     """
     try:
-        shown = json.loads(said) if said.strip() else {}
-        alive = {int(number) for number, each in shown.items() if each["state"] not in ENDED}
-        return sorted((_job(each, alive) for each in shown.values()), key=lambda job: job.id)
+        forms = json.loads(said) if said.strip() else {}
+        alive = {int(number) for number, form in forms.items() if form["state"] not in ENDED}
+        return sorted((_job(form, alive) for form in forms.values()), key=lambda job: job.id)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ParseError(
             f"the output of oarstat cannot be read: {type(error).__name__}: {error}", argv=["oarstat"]
@@ -137,53 +137,53 @@ def jobs_in(said: str) -> list[OarJob]:
 def planned_in(said: str) -> dict[int, tuple[float, tuple[int, ...]]]:
     """Return when OAR plans to start the jobs that wait, in an answer that `jobs_in` can read. Raises ParseError."""
     try:
-        shown = json.loads(said) if said.strip() else {}
-        waiting = {number: each for number, each in shown.items() if each["state"] in ("Waiting", "toAckReservation")}
-        starts = {int(number): float(each.get("scheduledStart") or 0.0) for number, each in waiting.items()}
+        forms = json.loads(said) if said.strip() else {}
+        waiting = {number: form for number, form in forms.items() if form["state"] in ("Waiting", "toAckReservation")}
+        starts = {int(number): float(form.get("scheduledStart") or 0.0) for number, form in waiting.items()}
         return {number: (start, ()) for number, start in starts.items() if start}
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ParseError(f"the output of oarstat cannot be read: {error}", argv=["oarstat"]) from None
 
 
-def _job(said: Mapping[str, Any], alive: Collection[int]) -> OarJob:
-    number, events = int(said["Job_Id"]), said["events"]
-    holds = any(each["type"] == "HOLD_WAITING_JOB" and each.get("to_check") == "YES" for each in events)
-    state = state_with(str(said["state"]), held=holds)
-    decided, stop = float(said["startTime"] or 0), float(said["stopTime"] or 0)
-    ran = state not in ("Waiting", "Hold", "toLaunch", "Launching", "toAckReservation")
+def _job(form: Mapping[str, Any], alive: Collection[int]) -> OarJob:
+    number, events = int(form["Job_Id"]), form["events"]
+    holds = any(entry["type"] == "HOLD_WAITING_JOB" and entry.get("to_check") == "YES" for entry in events)
+    state = state_with(str(form["state"]), held=holds)
+    decided, stop = float(form["startTime"] or 0), float(form["stopTime"] or 0)
+    begun = state not in ("Waiting", "Hold", "toLaunch", "Launching", "toAckReservation")
     if state == "Error":  # only a job whose process began has an exit code, or was ended by a user
-        ran = said.get("exit_code") is not None or bool(said["assigned_resources"])
-    before = int(said["resubmit_job_id"] or 0)
-    if before and int(said["array_index"]) == 1:
-        before = int(said["array_id"])  # the same for all of its resubmissions
+        begun = form.get("exit_code") is not None or bool(form["assigned_resources"])
+    before = int(form["resubmit_job_id"] or 0)
+    if before and int(form["array_index"]) == 1:
+        before = int(form["array_id"])  # the same for all of its resubmissions
     return OarJob(
-        id=number, state=state, name=str(said["name"] or ""), user=str(said["owner"]), project=str(said["project"]),
-        queue=str(said["queue"]), command=str(said["command"] or "")[:COMMAND],
-        properties=str(said["properties"] or ""), kind=str(said["jobType"]), reservation=str(said["reservation"]),
-        submitted=float(said["submissionTime"]), decided=None, freed=None, began=decided if ran and decided else None,
-        ended=(stop or float(said["submissionTime"])) if state in ENDED else None,
-        status=None if said.get("exit_code") is None else int(said["exit_code"]), message=str(said["message"] or ""),
-        first=before or number, types=tuple(sorted(map(str, said["types"]))),
-        events=tuple((str(each["type"]), str(each["description"] or "")) for each in events),
-        after=tuple(sorted({int(each) for each in said["dependencies"]} & set(alive))),
-        resources=tuple(sorted(map(int, said["assigned_resources"]))),
-        forms=forms_in(str(said["wanted_resources"] or ""), said["walltime"]),
+        id=number, state=state, name=str(form["name"] or ""), user=str(form["owner"]), project=str(form["project"]),
+        queue=str(form["queue"]), command=str(form["command"] or "")[:COMMAND],
+        properties=str(form["properties"] or ""), kind=str(form["jobType"]), reservation=str(form["reservation"]),
+        submitted=float(form["submissionTime"]), decided=None, freed=None, began=decided if begun and decided else None,
+        ended=(stop or float(form["submissionTime"])) if state in ENDED else None,
+        status=None if form.get("exit_code") is None else int(form["exit_code"]), message=str(form["message"] or ""),
+        first=before or number, types=tuple(sorted(map(str, form["types"]))),
+        events=tuple((str(entry["type"]), str(entry["description"] or "")) for entry in events),
+        after=tuple(sorted({int(entry) for entry in form["dependencies"]} & set(alive))),
+        resources=tuple(sorted(map(int, form["assigned_resources"]))),
+        forms=forms_in(str(form["wanted_resources"] or ""), form["walltime"]),
     )  # fmt: skip
 
 
 def forms_in(wanted: str, walltime: object) -> tuple[Form, ...]:
     """Return the forms of a request; one that is not plain has a group that leaves the job to OAR."""
     limit = int(str(walltime)) if str(walltime).isdecimal() else 0
-    found = _GROUP.fullmatch(wanted)
-    if not found or (found["where"] or "") not in ORDINARY:
+    request = _GROUP.fullmatch(wanted)
+    if not request or (request["where"] or "") not in ORDINARY:
         times = re.findall(r",walltime=(\d+):(\d+):(\d+)\"", wanted)
         hours, minutes, seconds = map(int, times[0]) if times else (0, 0, limit)
         return (Form(limit or 3600 * hours + 60 * minutes + seconds, _UNREAD),)
-    hours, minutes, seconds = map(int, re.findall(r"\d+", found[0].rpartition("walltime=")[2]))
+    hours, minutes, seconds = map(int, re.findall(r"\d+", request[0].rpartition("walltime=")[2]))
     levels = tuple(
-        (level, {"ALL": -1, "BEST": -2}.get(value) or int(value)) for level, value in _LEVEL.findall(found["levels"])
+        (level, {"ALL": -1, "BEST": -2}.get(value) or int(value)) for level, value in _LEVEL.findall(request["levels"])
     )
-    return (Form(3600 * hours + 60 * minutes + seconds, ((found["where"] or "", levels),)),)
+    return (Form(3600 * hours + 60 * minutes + seconds, ((request["where"] or "", levels),)),)
 
 
 def _with_first(jobs: Collection[OarJob]) -> tuple[OarJob, ...]:

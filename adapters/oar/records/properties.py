@@ -191,10 +191,10 @@ class Properties:
         used: dict[str, set[str]] = {}
         best: tuple[tuple[bool, float, float], Waiting] | None = None
         for job in waiting:
-            mine = used.setdefault(job.user, set())
-            if job.properties in mine or len(mine) >= MOST_OF_A_USER:
+            texts = used.setdefault(job.user, set())
+            if job.properties in texts or len(texts) >= MOST_OF_A_USER:
                 continue
-            mine.add(job.properties)
+            texts.add(job.properties)
             ready_at, record = self._ready_at.get(job.user, -math.inf), self._records.get(job.properties)
             due_at = -math.inf if record is None else record.due_at()
             if record is not None and record.answer is not None and not job.offered:
@@ -214,21 +214,21 @@ class Properties:
     def _keep(self, waiting: Waiting, answer: AllowedNodes | None) -> _Record:
         """Keep an answer; drop the oldest one of the user with the most if there are too many."""
         self._records.pop(waiting.properties, None)
-        kept = self._records[waiting.properties] = _Record(answer, self._clock(), waiting.user)
+        new_record = self._records[waiting.properties] = _Record(answer, self._clock(), waiting.user)
         if len(self._records) > MOST_KEPT:
             ((user, _),) = Counter(record.user for record in self._records.values()).most_common(1)
             del self._records[next(text for text, record in self._records.items() if record.user == user)]
-        return kept
+        return new_record
 
     def _read(self, text: str) -> AllowedNodes:
         """Return the answer in what `oarnodes` printed. Raises AdapterError."""
         try:
-            every = (json.loads(text) if text.strip() else {}).values()
-            nodes = frozenset(str(each["network_address"]) for each in every)
+            resources = (json.loads(text) if text.strip() else {}).values()
+            nodes = frozenset(str(resource["network_address"]) for resource in resources)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise AdapterError(f"the output of oarnodes cannot be read: {error}", kind="parse") from None
-        ours = self._nodes & nodes
-        return AllowedNodes(nodes, ours, "" if ours else NOWHERE)
+        known_nodes = self._nodes & nodes
+        return AllowedNodes(nodes, known_nodes, "" if known_nodes else NOWHERE)
 
     def _report(self, waiting: Waiting, obstacle: str, detail: str) -> None:
         """Log once for each user that OAR cannot evaluate properties."""

@@ -40,7 +40,7 @@ class OarResources:
     @cached_property
     def core_of(self) -> Mapping[int, tuple[str, str]]:
         """The node and the core of each resource."""
-        return {each.id: (each.node, each.core) for each in self.resources}
+        return {resource.id: (resource.node, resource.core) for resource in self.resources}
 
     @cached_property
     def sizes(self) -> frozenset[int]:
@@ -50,25 +50,25 @@ class OarResources:
     @cached_property
     def cores(self) -> Mapping[str, int]:
         """The number of cores of each node, in the order of their resources."""
-        return Counter(node for node, _ in dict.fromkeys((each.node, each.core) for each in self.resources))
+        return Counter(node for node, _ in dict.fromkeys((resource.node, resource.core) for resource in self.resources))
 
     @cached_property
     def kinds(self) -> Mapping[str, frozenset[tuple[str, bool, float]]]:
         """The states of the resources of each node, whether they are drained, and until when they are available."""
-        found: dict[str, set[tuple[str, bool, float]]] = {}
-        for each in self.resources:
-            found.setdefault(each.node, set()).add((each.state, each.drained, each.available_until))
-        return {node: frozenset(kinds) for node, kinds in found.items()}
+        by_node: dict[str, set[tuple[str, bool, float]]] = {}
+        for resource in self.resources:
+            by_node.setdefault(resource.node, set()).add((resource.state, resource.drained, resource.available_until))
+        return {node: frozenset(kinds) for node, kinds in by_node.items()}
 
     @cached_property
     def plain(self) -> bool:
         """True if each resource is one core."""
-        return len({(each.node, each.core) for each in self.resources}) == len(self.resources)
+        return len({(resource.node, resource.core) for resource in self.resources}) == len(self.resources)
 
     def assigned(self, resources: Iterable[int]) -> Mapping[str, int]:
         """Return the nodes of these resources, and how many cores of each these are."""
-        known = self.core_of
-        return Counter(node for node, _ in sorted({known[each] for each in resources if each in known}))
+        core_of = self.core_of
+        return Counter(node for node, _ in sorted({core_of[number] for number in resources if number in core_of}))
 
 
 @lru_cache(4096)
@@ -116,26 +116,26 @@ def request_of(job: OarJob, machine: OarResources) -> tuple[int, int, str]:
     ((where, levels),) = form.groups
     if where not in ORDINARY:
         return 1, 1, "it asks for properties of a group of resources"
-    asked = dict(levels)
-    nodes = [name for name in asked if name in NODE]
-    if odd := [name for name in asked if name not in NODE and name not in ("cpu", "core", "resource_id")]:
+    amounts = dict(levels)
+    nodes = [name for name in amounts if name in NODE]
+    if odd := [name for name in amounts if name not in NODE and name not in ("cpu", "core", "resource_id")]:
         return 1, 1, f"it asks for {odd[0]}"
     if nodes and levels[0][0] not in NODE:
         return 1, 1, "it asks for nodes within something else"
-    if "resource_id" in asked and not machine.plain:
+    if "resource_id" in amounts and not machine.plain:
         return 1, 1, "it asks for resources that are not cores"
-    if any(value < 1 for value in asked.values()):
+    if any(value < 1 for value in amounts.values()):
         return 1, 1, "it asks for all or the best of something"
     sizes = machine.sizes
-    if "core" in asked or "resource_id" in asked:
-        cores = asked.get("cpu", 1) * asked.get("core", 1) * asked.get("resource_id", 1)
-    elif "cpu" in asked or len(sizes) != 1:
+    if "core" in amounts or "resource_id" in amounts:
+        cores = amounts.get("cpu", 1) * amounts.get("core", 1) * amounts.get("resource_id", 1)
+    elif "cpu" in amounts or len(sizes) != 1:
         return 1, 1, "how many cores it asks for depends on the nodes"
     else:
         cores = max(sizes)
     if cores > max(sizes, default=0):
         return 1, 1, f"{count(cores, 'core is', 'cores are')} more than a node has"
-    return asked[nodes[0]] if nodes else 1, cores, ""
+    return amounts[nodes[0]] if nodes else 1, cores, ""
 
 
 def name_of(job: OarJob) -> str:
@@ -145,8 +145,8 @@ def name_of(job: OarJob) -> str:
 
 def _program(job: OarJob) -> str:
     """Return the program of a user's job; "" of a job of ours, and of a command that was not read in full."""
-    whole = len(job.command) < COMMAND and key_in(job.command, job.name) is None
-    return PurePath((job.command.split() or [""])[0]).name if whole else ""
+    is_complete = len(job.command) < COMMAND and key_in(job.command, job.name) is None
+    return PurePath((job.command.split() or [""])[0]).name if is_complete else ""
 
 
 def job_of(job: OarJob, nodes: int, cores: int, owner: int | None) -> Job:
@@ -160,11 +160,11 @@ def job_of(job: OarJob, nodes: int, cores: int, owner: int | None) -> Job:
     """
     limit = float(job.forms[0].walltime) if job.forms else 3600.0
     script, name = checksum(job.command) if _program(job) else "", name_of(job)
-    known = f"{name}{script and f' #{script}'} of {job.project}/{job.user}" if name else ""
-    more = {"user": job.user, "group": job.project, "executable": name, "queue": job.queue, "script": script}
-    traits = tuple((name, value) for name, value in more.items() if value)
+    kind = f"{name}{script and f' #{script}'} of {job.project}/{job.user}" if name else ""
+    values = {"user": job.user, "group": job.project, "executable": name, "queue": job.queue, "script": script}
+    traits = tuple((name, value) for name, value in values.items() if value)
     profile = _assumed(cores, limit)
-    return Job(str(job.first), profile, nodes=nodes, walltime=limit, known_as=known, traits=traits, owner=owner)
+    return Job(str(job.first), profile, nodes=nodes, walltime=limit, known_as=kind, traits=traits, owner=owner)
 
 
 @lru_cache(4096)

@@ -220,12 +220,14 @@ class Database:
             names: Name of a job -> name of its user.
         """
         listed = ", ".join(map(str, sorted(ids))) or "0"
-        which = [CHAINS.format(ids=listed)]
-        which += [f"j.job_name = {literal(name)} and j.job_user = {literal(user)}" for name, user in names.items()]
-        return self._ask(f"({' or '.join(which)})")
+        conditions = [CHAINS.format(ids=listed)]
+        conditions += [f"j.job_name = {literal(name)} and j.job_user = {literal(user)}" for name, user in names.items()]
+        return self._ask(f"({' or '.join(conditions)})")
 
-    def _ask(self, which: str, *, whole: bool = False) -> OarState:
-        statement = STATEMENT.format(which=which, chain=LONGEST_CHAIN, command=COMMAND, properties=4 * PROPERTIES + 4)
+    def _ask(self, condition: str, *, whole: bool = False) -> OarState:
+        statement = STATEMENT.format(
+            which=condition, chain=LONGEST_CHAIN, command=COMMAND, properties=4 * PROPERTIES + 4
+        )
         argv = [psql(), "-wXAtq0", "-v", "ON_ERROR_STOP=1", "-d", self._connection, "-c", statement]
         world, rows = _read(self._run(argv, self._environment), self._rows)
         if whole:
@@ -235,8 +237,8 @@ class Database:
 
 def psql(folder: Path = Path("/usr/lib/postgresql")) -> str:
     """Return the newest `psql` below Debian's folder; that on the PATH is a script that takes 0.04 s to find it."""
-    found = folder.glob("[0-9]*/bin/psql")
-    return str(max(found, key=lambda path: float(path.parts[-3]), default="psql"))
+    programs = folder.glob("[0-9]*/bin/psql")
+    return str(max(programs, key=lambda path: float(path.parts[-3]), default="psql"))
 
 
 def world_in(answer: str) -> OarState:
@@ -248,45 +250,47 @@ def _read(answer: str, before: _Rows) -> tuple[OarState, _Rows]:
     """Return the world in an answer, and its rows; a row with the same text as before is not parsed again."""
     try:
         head, resources, *jobs = answer.split(ROW_END)[:-1]
-        said = json.loads(head)
-        queues = {str(name): OarQueue(str(a), str(b), int(c)) for name, (a, b, c) in said["queues"].items()}
-        planned = {int(job): (float(at), tuple(map(int, on or ()))) for job, (at, on) in said["planned"].items()}
+        header = json.loads(head)
+        queues = {str(name): OarQueue(str(a), str(b), int(c)) for name, (a, b, c) in header["queues"].items()}
+        planned = {int(job): (float(at), tuple(map(int, on or ()))) for job, (at, on) in header["planned"].items()}
         rows: _Rows = {row: before.get(row) or _job(json.loads(row)) for row in jobs}
-        known = before.get(resources) or _resources(json.loads(resources))
-        if len(rows) != said["jobs"]:
-            raise ValueError(f"found {len(rows)} of {count(said['jobs'], 'job')}")
-        world = OarState(float(said["now"]), float(said["passed"] or 0), queues, known, tuple(rows.values()), planned)
-        return world, {resources: known, **rows}
+        parsed_resources = before.get(resources) or _resources(json.loads(resources))
+        if len(rows) != header["jobs"]:
+            raise ValueError(f"found {len(rows)} of {count(header['jobs'], 'job')}")
+        world = OarState(
+            float(header["now"]), float(header["passed"] or 0), queues, parsed_resources, tuple(rows.values()), planned
+        )
+        return world, {resources: parsed_resources, **rows}
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ParseError(f"the answer of OAR's database cannot be read: {type(error).__name__}: {error}") from None
 
 
-def _resources(said: Iterable[Any]) -> tuple[Resource, ...]:
+def _resources(rows: Iterable[Any]) -> tuple[Resource, ...]:
     return tuple(
         Resource(int(number), str(node), str(state), drain == "YES", float(until), str(core))
-        for number, node, state, drain, until, core in said
+        for number, node, state, drain, until, core in rows
     )
 
 
-def _job(said: Mapping[str, Any]) -> OarJob:
-    state = state_with(str(said["state"]), held=said["holding"])
+def _job(form: Mapping[str, Any]) -> OarJob:
+    state = state_with(str(form["state"]), held=form["holding"])
     ended = state in ENDED
     forms = tuple(
         Form(int(limit), tuple((text(where), tuple((str(k), int(v)) for k, v in levels)) for where, levels in groups))
-        for limit, groups in said["forms"]
+        for limit, groups in form["forms"]
     )
     return OarJob(
-        id=int(said["id"]), state=state, name=text(said["name"]), user=text(said["user"]),
-        project=text(said["project"]), queue=text(said["queue"]), command=text(said["command"]),
-        properties=text(said["properties"]), kind=str(said["kind"]), reservation=str(said["reservation"]),
-        submitted=float(said["submitted"]), decided=float(said["decided"]) or None,
-        began=None if said["began"] is None else float(said["began"]),
-        ended=float(said["stop"] or said["ended"] or said["submitted"]) if ended else None,
-        freed=None if said["ended"] is None else float(said["ended"]),
-        status=None if said["exit"] is None else int(said["exit"]), message=text(said["message"] or ""),
-        first=int(said["first"]),
-        types=tuple(map(text, said["types"])), events=tuple((str(kind), text(what)) for kind, what in said["events"]),
-        after=tuple(map(int, said["after"])), resources=tuple(map(int, said["on"])), forms=forms,
+        id=int(form["id"]), state=state, name=text(form["name"]), user=text(form["user"]),
+        project=text(form["project"]), queue=text(form["queue"]), command=text(form["command"]),
+        properties=text(form["properties"]), kind=str(form["kind"]), reservation=str(form["reservation"]),
+        submitted=float(form["submitted"]), decided=float(form["decided"]) or None,
+        began=None if form["began"] is None else float(form["began"]),
+        ended=float(form["stop"] or form["ended"] or form["submitted"]) if ended else None,
+        freed=None if form["ended"] is None else float(form["ended"]),
+        status=None if form["exit"] is None else int(form["exit"]), message=text(form["message"] or ""),
+        first=int(form["first"]),
+        types=tuple(map(text, form["types"])), events=tuple((str(kind), text(note)) for kind, note in form["events"]),
+        after=tuple(map(int, form["after"])), resources=tuple(map(int, form["on"])), forms=forms,
     )  # fmt: skip
 
 

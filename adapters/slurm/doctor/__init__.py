@@ -20,9 +20,9 @@ def findings_of(
     answers: Answers, selection: SlurmSelection, cluster: Cluster | None, service: ServiceState
 ) -> Iterator[Finding]:
     """Yield the findings from Slurm's answers, the most basic ones first; pure. Arguments as of `examine`."""
-    found = list(check_connection.findings(answers))
-    yield from found
-    if any(finding.level is Level.PROBLEM for finding in found):
+    connection = list(check_connection.findings(answers))
+    yield from connection
+    if any(finding.level is Level.PROBLEM for finding in connection):
         return  # every other check would only fail for the same reason
     yield from check_accounts.findings(answers, selection, service)
     yield from check_partitions.findings(answers, selection)

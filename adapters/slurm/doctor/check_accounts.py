@@ -39,20 +39,20 @@ def findings(answers: Answers, selection: SlurmSelection, service: ServiceState)
 def _rights(answers: Answers) -> Finding:
     user, level = answers.user, answers.level
     add = f"sacctmgr add user {user} account=ACCOUNT AdminLevel=Operator"
-    again = (f"sacctmgr delete user name={user}", add) if level else (add,)
+    remedy = (f"sacctmgr delete user name={user}", add) if level else (add,)
     if answers.rules_all:
         says = f"{user} may do everything here, and pilotfish needs only an operator: examine that account with --user"
         make = ("sacctmgr add user pilotfish account=ACCOUNT AdminLevel=Operator",) if answers.has_accounting else ()
-        alone = f"{user} may place jobs; without accounting no other user may, except {answers.slurm_user}"
-        return Finding(NOTE, "rights", says if make else alone, make)
+        limits = f"{user} may place jobs; without accounting no other user may, except {answers.slurm_user}"
+        return Finding(NOTE, "rights", says if make else limits, make)
     if answers.uid is None:
         create = CREATE_USER if user == "pilotfish" else (f"useradd --system {user}",)
         says = f"there is no Unix user {user} here; create it before its account, because Slurm then looks up its id"
-        return Finding(PROBLEM, "rights", says, (*create, *(again if answers.has_accounting else ())))
+        return Finding(PROBLEM, "rights", says, (*create, *(remedy if answers.has_accounting else ())))
     if level in ("Operator", "Administrator") and answers.slurm_uid not in (None, answers.uid):
         says = (f"slurmctld does not know that {user} has the user id {answers.uid}, so its rights do not hold: the "
                 "account was added before the Unix user")  # fmt: skip
-        return Finding(PROBLEM, "rights", says, again)
+        return Finding(PROBLEM, "rights", says, remedy)
     if level == "Administrator":
         says = f"{user} is an administrator: more than is needed, unless nodes are powered down (power.save)"
         return Finding(OK, "rights", says)
@@ -68,7 +68,7 @@ def _rights(answers: Answers) -> Finding:
     if level:
         make = (f"sacctmgr modify user where name={user} set AdminLevel=Operator",)
         return Finding(PROBLEM, "rights", f"{user} is not an operator: Slurm lets it change only its own jobs", make)
-    return Finding(PROBLEM, "rights", f"accounting has no user {user}: Slurm lets it change only its own jobs", again)
+    return Finding(PROBLEM, "rights", f"accounting has no user {user}: Slurm lets it change only its own jobs", remedy)
 
 
 def _hidden(answers: Answers, *kinds: str) -> str:

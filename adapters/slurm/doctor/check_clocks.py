@@ -61,23 +61,25 @@ def findings(jobs: Collection[SlurmJob], hosts: Mapping[int, str], now: float) -
         hosts: Job id -> machine from which it was submitted.
         now: Controller's clock, epoch seconds.
     """
-    seen: dict[str, dict[int, list[float]]] = {}  # by login node and user
+    shifts: dict[str, dict[int, list[float]]] = {}  # by login node and user
     for job in jobs:
         if (by := shifted(job, now)) is not None:
-            seen.setdefault(hosts.get(job.id, UNKNOWN), {}).setdefault(job.uid, []).append(by)
-    typical = {host: median(map(median, users.values())) for host, users in seen.items()}
-    wrong = sorted((host for host, by in typical.items() if not -EARLY_S <= by <= LATE_S), key=lambda h: -len(seen[h]))
+            shifts.setdefault(hosts.get(job.id, UNKNOWN), {}).setdefault(job.uid, []).append(by)
+    typical = {host: median(map(median, users.values())) for host, users in shifts.items()}
+    wrong = sorted(
+        (host for host, by in typical.items() if not -EARLY_S <= by <= LATE_S), key=lambda h: -len(shifts[h])
+    )
     for host in wrong[:MOST]:
-        users, by = seen[host], typical[host]
-        many = sum(map(len, users.values()))
+        users, by = shifts[host], typical[host]
+        job_count = sum(map(len, users.values()))
         of = (
-            f"{count(many, 'job')} of {count(len(users), 'user')}"
+            f"{count(job_count, 'job')} of {count(len(users), 'user')}"
             if len(users) > 1
-            else f"{count(many, 'job')} of one user"
+            else f"{count(job_count, 'job')} of one user"
         )
         when = "later" if by > 0 else "earlier"
         says = f"{of} from {host} begin {abs(by):.0f} s {when} than their holds say, so they are not placed: "
-        if many >= SEVERAL:
+        if job_count >= SEVERAL:
             yield Finding(WARNING, "clock", f"{says}the clock of {host} is probably wrong",
                           (f"timedatectl set-ntp true   # on {host}",))  # fmt: skip
         else:

@@ -66,15 +66,17 @@ def _backups(answers: Answers) -> Iterator[Finding]:
 
 
 def _versions(answers: Answers) -> Iterator[Finding]:
-    mine, theirs = answers.client, answers.controller
-    if mine > theirs != (0, 0):
-        says = f"the commands here are {_release(mine)}, newer than the controller: Slurm does not support that"
+    client, controller = answers.client, answers.controller
+    if client > controller != (0, 0):
+        says = f"the commands here are {_release(client)}, newer than the controller: Slurm does not support that"
         yield Finding(WARNING, "versions", says)
-    elif mine != theirs:
-        yield Finding(NOTE, "versions", f"the commands here are {_release(mine)}: they may be up to two releases older")
-    if not OLDEST <= theirs <= NEWEST:
+    elif client != controller:
+        yield Finding(
+            NOTE, "versions", f"the commands here are {_release(client)}: they may be up to two releases older"
+        )
+    if not OLDEST <= controller <= NEWEST:
         oldest, newest = _release(OLDEST), _release(NEWEST)
-        says = f"{_release(theirs)} is outside the known releases, {oldest} to {newest}: watch a dry run"
+        says = f"{_release(controller)} is outside the known releases, {oldest} to {newest}: watch a dry run"
         yield Finding(WARNING, "versions", says)
 
 

@@ -56,8 +56,8 @@ def constrains(answers: Answers) -> bool | None:
         text = answers.files.get("cgroup.conf")
         if text is None:
             return False if answers.at_controller and "cgroup.conf" not in answers.unread else None
-        found = re.findall(r"^\s*ConstrainRAMSpace\s*=\s*(\w+)", text, re.MULTILINE | re.IGNORECASE)
-        value = found[-1] if found else "no"
+        values = re.findall(r"^\s*ConstrainRAMSpace\s*=\s*(\w+)", text, re.MULTILINE | re.IGNORECASE)
+        value = values[-1] if values else "no"
     return value.lower() in ("yes", "true", "1", "on")
 
 
@@ -74,23 +74,23 @@ def _power(answers: Answers, service: ServiceState) -> Iterator[Finding]:
 
 
 def _cluster(nodes: Iterable[SlurmNode], cluster: Cluster) -> Iterator[Finding]:
-    here = {node.name: node for node in nodes}
+    by_name = {node.name: node for node in nodes}
     source = cluster.source or "the cluster file"
-    absent = [node.name for node in cluster.nodes if node.name not in here]
+    absent = [node.name for node in cluster.nodes if node.name not in by_name]
     if absent:
         level = PROBLEM if len(absent) == len(cluster.nodes) else WARNING
         yield Finding(level, "cluster", f"{source}: Slurm has no {fold(absent)}; they count as down",
                       ("pilotfish cluster --adapter slurm > cluster.yaml",))  # fmt: skip
-    known = [(node, here[node.name]) for node in cluster.nodes if node.name in here]
-    cores = [node.name for node, seen in known if node.type.cores != seen.cpus]
+    pairs = [(node, by_name[node.name]) for node in cluster.nodes if node.name in by_name]
+    cores = [node.name for node, slurm_node in pairs if node.type.cores != slurm_node.cpus]
     if cores:
         yield Finding(WARNING, "cluster", f"{source}: {fold(cores)} have another number of CPUs in Slurm; jobs are "
                       "planned with the file's")  # fmt: skip
-    memory = [node.name for node, seen in known if node.type.memory > seen.memory * (1 + NEAR)]
+    memory = [node.name for node, slurm_node in pairs if node.type.memory > slurm_node.memory * (1 + NEAR)]
     if memory:
         yield Finding(WARNING, "cluster", f"{source}: {fold(memory)} have less memory in Slurm")
-    others = [name for name in here if name not in cluster.index]
-    if others:
-        yield Finding(NOTE, "cluster", f"{source} leaves out {fold(others)}: pilotfish places nothing there")
+    unlisted = [name for name in by_name if name not in cluster.index]
+    if unlisted:
+        yield Finding(NOTE, "cluster", f"{source} leaves out {fold(unlisted)}: pilotfish places nothing there")
     if not (absent or cores or memory):
-        yield Finding(OK, "cluster", f"{source} agrees with Slurm about {count(len(known), 'node')}")
+        yield Finding(OK, "cluster", f"{source} agrees with Slurm about {count(len(pairs), 'node')}")

@@ -49,10 +49,10 @@ def findings(answers: Answers, selection: SlurmSelection) -> Iterator[Finding]:
 
 def _scheduling(answers: Answers) -> Iterator[Finding]:
     """Yield what happens after a hold, the priority that a hold costs, the backfill scheduler, preemption."""
-    every = answers.config.number("sched_interval", SCHED_INTERVAL_S)
+    pause_s = answers.config.number("sched_interval", SCHED_INTERVAL_S)
     depth = answers.config.number("default_queue_depth", QUEUE_DEPTH)
-    yield Finding(OK, "grace", f"after its hold Slurm starts a job within {every} s (sched_interval) if it is among "
-                  f"the first {depth} (default_queue_depth); with holds of {max(10 * every, 120)} s and more this "
+    yield Finding(OK, "grace", f"after its hold Slurm starts a job within {pause_s} s (sched_interval) if it is among "
+                  f"the first {depth} (default_queue_depth); with holds of {max(10 * pause_s, 120)} s and more this "
                   "delay matters little")  # fmt: skip
     yield _age(answers)
     scheduler = answers.config["SchedulerType"]
@@ -84,23 +84,23 @@ def _age(answers: Answers) -> Finding:
 
 def sharing(words: Mapping[str, str]) -> str:
     """Return what jobs of a partition share, as a clause."""
-    shares, _, most = words.get("OverSubscribe", "NO").partition(":")
+    shares, _, job_count = words.get("OverSubscribe", "NO").partition(":")
     if shares == "EXCLUSIVE" or words.get("Exclusive", "NO").upper() in ("NODE", "TOPO", "YES"):
         return "jobs get whole nodes (OverSubscribe=EXCLUSIVE), so none has neighbours"
     if words.get("ExclusiveUser") == "YES" or words.get("Exclusive", "").upper() == "USER":
         return "nodes belong to one user at a time (ExclusiveUser), so only their jobs are neighbours"
     if shares == "FORCE":
-        return f"up to {most or 4} jobs share each core (OverSubscribe=FORCE), and slow each other down"
+        return f"up to {job_count or 4} jobs share each core (OverSubscribe=FORCE), and slow each other down"
     if shares == "YES":
-        return f"up to {most or 4} jobs that ask for it share each core (OverSubscribe=YES)"
+        return f"up to {job_count or 4} jobs that ask for it share each core (OverSubscribe=YES)"
     return "jobs share nodes, and each core belongs to one job"
 
 
 def _by(partitions: list[dict[str, str]], key: Callable[[Mapping[str, str]], str]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
+    groups: dict[str, list[str]] = {}
     for words in partitions:
-        found.setdefault(key(words), []).append(words["PartitionName"])
-    return found
+        groups.setdefault(key(words), []).append(words["PartitionName"])
+    return groups
 
 
 def _partitions(names: list[str]) -> str:

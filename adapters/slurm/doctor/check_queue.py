@@ -37,12 +37,12 @@ def findings(answers: Answers, selection: SlurmSelection, service: ServiceState)
 
 
 def _handover(answers: Answers, selection: SlurmSelection) -> Iterator[Finding]:
-    there = {words["PartitionName"] for words in answers.partitions}
-    for name in sorted(selection.partitions - there):
-        known = ", ".join(sorted(there))
-        yield Finding(PROBLEM, "handover", f"adapter.options.partitions: Slurm has no partition {name!r} ({known})")
+    existing = {words["PartitionName"] for words in answers.partitions}
+    for name in sorted(selection.partitions - existing):
+        names = ", ".join(sorted(existing))
+        yield Finding(PROBLEM, "handover", f"adapter.options.partitions: Slurm has no partition {name!r} ({names})")
     ways = [
-        *(f"partition {name}" for name in sorted(selection.partitions & there)),
+        *(f"partition {name}" for name in sorted(selection.partitions & existing)),
         *(f"QOS {name}" for name in sorted(selection.qos)),
         *(f"account {name}" for name in sorted(selection.accounts)),
         *(f"the feature {name}" for name in sorted(selection.features)),
@@ -57,22 +57,22 @@ def _handover(answers: Answers, selection: SlurmSelection) -> Iterator[Finding]:
 
 def _jobs(answers: Answers, service: ServiceState) -> Iterator[Finding]:
     waiting = [job for job in answers.jobs if job.state is JobState.PENDING]
-    held = [job for job in waiting if is_held(job, answers.now)]
+    held_jobs = [job for job in waiting if is_held(job, answers.now)]
     pins = [job.pinned for job in waiting if job.pinned is not None]
     overdue = sum(time < answers.now - OVERDUE_S for time in pins)
     wait = count(len(waiting), "job waits", "jobs wait")
     if answers.pins_unread:
-        yield Finding(NOTE, "queue", f"{wait}, {len(held)} for pilotfish; how many are pinned is unknown "
+        yield Finding(NOTE, "queue", f"{wait}, {len(held_jobs)} for pilotfish; how many are pinned is unknown "
                       f"({answers.pins_unread})")  # fmt: skip
     else:
-        yield Finding(OK, "queue", f"{wait}, {len(held)} for pilotfish; {len(pins)} pinned")
-    if held and service.mode == "":
-        last = max(job.begin or 0.0 for job in held) - answers.now
-        says = f"{len(held)} held for a daemon that does not answer: Slurm starts them, the last in {last:.0f} s"
+        yield Finding(OK, "queue", f"{wait}, {len(held_jobs)} for pilotfish; {len(pins)} pinned")
+    if held_jobs and service.mode == "":
+        last = max(job.begin or 0.0 for job in held_jobs) - answers.now
+        says = f"{len(held_jobs)} held for a daemon that does not answer: Slurm starts them, the last in {last:.0f} s"
         yield Finding(WARNING, "queue", says, (service.remedy,))
-    if late := [job.id for job in held if job.deadline and job.begin and job.deadline < job.begin]:
-        some = ", ".join(map(str, late[:5])) + (", ..." if len(late) > 5 else "")
-        yield Finding(WARNING, "queue", f"jobs with a deadline before the end of their hold ({some}): if pilotfish "
+    if late := [job.id for job in held_jobs if job.deadline and job.begin and job.deadline < job.begin]:
+        ids = ", ".join(map(str, late[:5])) + (", ..." if len(late) > 5 else "")
+        yield Finding(WARNING, "queue", f"jobs with a deadline before the end of their hold ({ids}): if pilotfish "
                       "does not start them, Slurm ends them", ("scontrol update JobId=... StartTime=now",))  # fmt: skip
     if overdue:
         pinned = count(overdue, "job with a pin has not started", "jobs with pins have not started")
@@ -87,8 +87,8 @@ def _unknown_pins(answers: Answers, selection: SlurmSelection) -> Iterator[Findi
         return
     waiting = [job for job in answers.jobs if job.state is JobState.PENDING and job.wanted and selection.takes(job)]
     if unknown := [job.id for job in waiting if job.pinned is None and not is_held(job, answers.now)]:
-        some = ", ".join(map(str, unknown[:5])) + (", ..." if len(unknown) > 5 else "")
-        says = f"jobs wait for nodes ({some}), and no pin is on record: their users chose them, or the state directory"
+        ids = ", ".join(map(str, unknown[:5])) + (", ..." if len(unknown) > 5 else "")
+        says = f"jobs wait for nodes ({ids}), and no pin is on record: their users chose them, or the state directory"
         clear = ("sacct --format=JobID,SubmitLine --jobs=...", "scontrol update JobId=... ReqNodeList=")
         yield Finding(NOTE, "queue", f"{says} was lost and pilotfish chose them", clear)
 
@@ -99,9 +99,9 @@ def _left(answers: Answers, selection: SlurmSelection) -> Iterator[Finding]:
     reasons = Counter(job.left_to_slurm for job in waiting if selection.takes(job))
     del reasons[""]
     if reasons:
-        why, most = reasons.most_common(1)[0]
-        some = f"{count(sum(reasons.values()), 'job')} handed over in vain, left to Slurm"
-        yield Finding(NOTE, "queue", f"{some}; {most} because {why}")
+        why, most_common = reasons.most_common(1)[0]
+        subject = f"{count(sum(reasons.values()), 'job')} handed over in vain, left to Slurm"
+        yield Finding(NOTE, "queue", f"{subject}; {most_common} because {why}")
     cut = sum(job.special == MIN_TIME for job in waiting)
     if cut and "time_min_as_soft_limit" not in answers.config.words("SchedulerParameters"):
         says = f"{count(cut, 'job')} with {MIN_TIME} (--time-min): backfill may cut their time limits to it for good"
@@ -130,8 +130,8 @@ def _submit_plugin(answers: Answers, service: ServiceState) -> Iterator[Finding]
 
 def _holding(text: str, answers: Answers, service: ServiceState) -> Finding:
     """Return whether a daemon takes the jobs that our script holds."""
-    found = _HOLD.search(text)
-    hold = f"{found[1]} s" if found else "its hold"
+    match = _HOLD.search(text)
+    hold = f"{match[1]} s" if match else "its hold"
     path, idle = answers.looked_for, bool(answers.looked_for) and not answers.socket_there
     if idle and service.mode == "":
         return Finding(OK, "job_submit", f"{LUA} holds no job now, because there is no {path}")

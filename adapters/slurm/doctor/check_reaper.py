@@ -23,12 +23,12 @@ _CONFIG = re.compile(r"\s--config[ =](\S+)")
 
 def units(run: Runner) -> dict[str, dict[str, str]] | None:
     """Return the properties of the timer and of its service, by the name of the unit; None: no systemd runs here."""
-    wanted = "--property=Id,LoadState,ActiveState,User,ExecStart"
+    properties = "--property=Id,LoadState,ActiveState,User,ExecStart"
     try:
-        shown = run(["systemctl", "show", wanted, TIMER, UNIT])
+        output = run(["systemctl", "show", properties, TIMER, UNIT])
     except AdapterError:
         return None
-    blocks = [dict(line.split("=", 1) for line in block.splitlines() if "=" in line) for block in shown.split("\n\n")]
+    blocks = [dict(line.split("=", 1) for line in block.splitlines() if "=" in line) for block in output.split("\n\n")]
     return {block["Id"]: block for block in blocks if "Id" in block}
 
 
@@ -41,12 +41,12 @@ def findings(run: Runner, service: ServiceState) -> Iterator[Finding]:
     """
     if service.config is None:
         return
-    found, reap = units(run), f"pilotfish reap --config {service.config}"
-    if found is None:
+    unit_properties, reap = units(run), f"pilotfish reap --config {service.config}"
+    if unit_properties is None:
         says = "systemd does not run here: whether the reaper runs is unknown; it must run every half a minute"
         yield Finding(NOTE, "reaper", says, (reap,))
-    elif found.get(TIMER, {}).get("ActiveState") == "active":
-        yield from _active(found.get(UNIT, {}), service)
+    elif unit_properties.get(TIMER, {}).get("ActiveState") == "active":
+        yield from _active(unit_properties.get(UNIT, {}), service)
     elif service.dry_run:
         yield Finding(OK, "reaper", "its timer does not run, and a dry run pins no job; start it before you go live")
     else:

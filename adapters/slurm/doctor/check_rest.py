@@ -32,12 +32,12 @@ SOON_S = 60.0
 
 def findings(options: Mapping[str, Any], user: str, run: CommandRunner, now: float) -> Iterator[Finding]:
     """Yield nothing if no `rest_url` is configured. Arguments as of `examine`; `now` in epoch seconds."""
-    found = list(connection_findings(options, now, user))
-    yield from found
-    if options.get("rest_url") and not any(each.level in (WARNING, PROBLEM) for each in found):
-        own = {name.removeprefix("rest_"): value for name, value in options.items() if name.startswith("rest_")}
-        own["user"] = own.get("user") or user
-        yield from request_findings(lambda: rest_transport(**own, timeout_s=run.timeout_s), CommandTransport(run))
+    connection = list(connection_findings(options, now, user))
+    yield from connection
+    if options.get("rest_url") and not any(finding.level in (WARNING, PROBLEM) for finding in connection):
+        arguments = {name.removeprefix("rest_"): value for name, value in options.items() if name.startswith("rest_")}
+        arguments["user"] = arguments.get("user") or user
+        yield from request_findings(lambda: rest_transport(**arguments, timeout_s=run.timeout_s), CommandTransport(run))
 
 
 def connection_findings(options: Mapping[str, object], now: float, account: str = "") -> Iterator[Finding]:
@@ -58,35 +58,37 @@ def connection_findings(options: Mapping[str, object], now: float, account: str 
         yield Finding(OK, "rest", f"a server listens at {url}")
     if path := str(options.get("rest_token_file") or ""):
         with as_account(account):
-            found = [*_token(Path(path), now)]
-        yield from found
+            token_findings = [*_token(Path(path), now)]
+        yield from token_findings
 
 
 def request_findings(connect: Callable[[], RestTransport], commands: CommandTransport) -> Iterator[Finding]:
     """Yield what the slurmrestd of `connect` answers, compared with `commands`."""
     try:
-        rest = connect()
-        yield from (Finding(NOTE, "rest", note) for note in rest.notes)
-        yield from _compare(rest, commands)
-        rest.close()
+        transport = connect()
+        yield from (Finding(NOTE, "rest", note) for note in transport.notes)
+        yield from _compare(transport, commands)
+        transport.close()
     except (AdapterError, ConfigError) as error:
         yield Finding(WARNING, "rest", f"{error}; commands are used instead", ("systemctl status slurmrestd",))
 
 
-def _compare(rest: RestTransport, commands: CommandTransport) -> Iterator[Finding]:
+def _compare(transport: RestTransport, commands: CommandTransport) -> Iterator[Finding]:
     before = {job.id for job in commands.jobs()}
     began = time.monotonic()
-    shown = {job.id for job in rest.jobs()}
-    took = time.monotonic() - began
-    hidden = (before & {job.id for job in commands.jobs()}) - shown
-    yield Finding(OK, "rest", f"slurmrestd {rest.version} shows {count(len(shown), 'job')} in {1e3 * took:.0f} ms")
+    visible = {job.id for job in transport.jobs()}
+    elapsed_s = time.monotonic() - began
+    hidden = (before & {job.id for job in commands.jobs()}) - visible
+    yield Finding(
+        OK, "rest", f"slurmrestd {transport.version} shows {count(len(visible), 'job')} in {1e3 * elapsed_s:.0f} ms"
+    )
     if hidden:
         says = (
             f"slurmrestd hides {len(hidden)} of {count(len(before), 'job')} from the token's user: is that an operator?"
         )
         yield Finding(WARNING, "rest", says, ("sacctmgr modify user NAME set AdminLevel=Operator",))
-    if cannot := rest.version.cannot_write():
-        yield Finding(NOTE, "rest", f"slurmrestd {rest.version} cannot write {', '.join(cannot)}; scontrol does")
+    if cannot := transport.version.cannot_write():
+        yield Finding(NOTE, "rest", f"slurmrestd {transport.version} cannot write {', '.join(cannot)}; scontrol does")
 
 
 def unreachable(url: str) -> str:

@@ -73,10 +73,10 @@ class Answers:
         """Return a setting such as `300 sec` or `7-00:00:00` in seconds."""
         text = self.config[name].removesuffix(" sec").strip()
         try:
-            found = float(text) if text.isdigit() else span(text)
+            seconds = float(text) if text.isdigit() else span(text)
         except ValueError:
-            found = None
-        return otherwise if found is None else found
+            seconds = None
+        return otherwise if seconds is None else seconds
 
     @property
     def controller(self) -> tuple[int, int]:
@@ -101,8 +101,8 @@ class Answers:
 
 def version(text: str) -> tuple[int, int]:
     """Return the release in `slurm-wlm 22.05.8` or `23.11.4`, as two numbers."""
-    found = _VERSION.search(text)
-    return (int(found[1]), int(found[2])) if found else (0, 0)
+    match = _VERSION.search(text)
+    return (int(match[1]), int(match[2])) if match else (0, 0)
 
 
 def rights(text: str, user: str) -> tuple[str, tuple[str, ...]]:
@@ -114,9 +114,9 @@ def rights(text: str, user: str) -> tuple[str, tuple[str, ...]]:
 
 def _version(run: Runner) -> str:
     """Return what the commands print as their version; for this they search a slurm.conf, for a long time."""
-    named = os.environ.get("SLURM_CONF")
-    if named and not Path(named).exists():
-        raise AdapterError(f"SLURM_CONF names {named}, which does not exist", kind="refused")
+    config_file = os.environ.get("SLURM_CONF")
+    if config_file and not Path(config_file).exists():
+        raise AdapterError(f"SLURM_CONF names {config_file}, which does not exist", kind="refused")
     return run(["squeue", "--version"])
 
 
@@ -126,8 +126,8 @@ def munge_command() -> list[str]:
         text = Path(os.environ.get("SLURM_CONF") or "/etc/slurm/slurm.conf").read_text(errors="replace")
     except OSError:
         text = ""
-    found = _SOCKET.search(text)
-    return ["munge", "--no-input", *([f"--socket={found[1]}"] if found else [])]
+    match = _SOCKET.search(text)
+    return ["munge", "--no-input", *([f"--socket={match[1]}"] if match else [])]
 
 
 def _uid_of(user: str) -> int | None:
@@ -171,18 +171,18 @@ def ask(run: Runner, user: str, clock: Callable[[], float] = time.time) -> Answe
     answers.ahead_s = answers.now + 0.5 - middle if "time" not in answers.errors else 0.0  # Slurm says whole seconds
     if "SlurmctldHost[1]" in answers.config:
         answers.pings = attempt("ping", lambda: run(["scontrol", "ping"]), "").splitlines()
-    shown = attempt("partitions", lambda: run(scontrol.command("partition")), "")
-    answers.partitions = attempt("partitions", lambda: [*scontrol.lines(shown, "PartitionName")], [])
+    output = attempt("partitions", lambda: run(scontrol.command("partition")), "")
+    answers.partitions = attempt("partitions", lambda: [*scontrol.lines(output, "PartitionName")], [])
     answers.nodes = attempt("nodes", transport.nodes, [])
     answers.jobs = attempt("jobs", transport.jobs, [])
     answers.login_nodes = attempt("login nodes", lambda: login_nodes(run), {})
     if answers.has_accounting:
-        wanted = ("show", "user", f"name={user}", "withassoc", "format=User,AdminLevel,Account")
-        argv = ["sacctmgr", "--noheader", "--parsable2", *wanted]
+        query = ("show", "user", f"name={user}", "withassoc", "format=User,AdminLevel,Account")
+        argv = ["sacctmgr", "--noheader", "--parsable2", *query]
         answers.level, answers.accounts = rights(attempt("accounting", lambda: run(argv), ""), user)
-        shown = attempt("users", lambda: run(["scontrol", "show", "assoc_mgr", f"users={user}", "flags=users"]), "")
-        if found := re.search(rf"^\s*UserName={re.escape(user)}\((\d+)\)", shown, re.MULTILINE):
-            answers.slurm_uid = int(found[1])
+        output = attempt("users", lambda: run(["scontrol", "show", "assoc_mgr", f"users={user}", "flags=users"]), "")
+        if match := re.search(rf"^\s*UserName={re.escape(user)}\((\d+)\)", output, re.MULTILINE):
+            answers.slurm_uid = int(match[1])
     _read_files(answers)
     return answers
 

@@ -91,5 +91,5 @@ def _changes(run: Runner, job: int) -> Iterator[Finding]:
 def _unchanged(before: SlurmJob, after: SlurmJob, node: Sequence[str]) -> list[str]:
     """Return the fields that the pin of the trial did not change."""
     begins_later = after.begin is not None and before.begin is not None and after.begin > before.begin + 3600.0
-    made = {"ReqNodeList": set(after.wanted) == set(node), "StartTime": begins_later}
-    return [name for name, done in made.items() if not done]
+    changes = {"ReqNodeList": set(after.wanted) == set(node), "StartTime": begins_later}
+    return [name for name, is_changed in changes.items() if not is_changed]

@@ -53,7 +53,7 @@ class FirstBegins:
 
     def retain(self, jobs: Collection[int]) -> None:
         """Forget all jobs but these, and save what has changed. A file that cannot be written does no harm."""
-        self._first = {job: seen for job, seen in self._first.items() if job in jobs}
+        self._first = {job: begin for job, begin in self._first.items() if job in jobs}
         if self._path is None or self._read_only or self._first == self._saved:
             return
         draft = self._path.with_name(".begins.new")

@@ -77,23 +77,23 @@ class OurChanges:
         if job.state is not JobState.PENDING:
             return job
         pin, let_go = self.record.get(job.id), self._begins.is_let_go(job)
-        found = job
+        recognised = job
         if pin is not None and (pin.uid, set(pin.nodes)) == (job.uid, set(job.wanted)) and pin.nodes:
-            found = replace(job, pinned=float(pin.time), own_nodes=pin.own)
+            recognised = replace(job, pinned=float(pin.time), own_nodes=pin.own)
         if paused := pin is not None and pin.uid == job.uid and not pin.nodes and job.begin == pin.time:
-            found = replace(found, paused=now() < pin.time)
+            recognised = replace(recognised, paused=now() < pin.time)
         moved = not paused and is_held(job, -math.inf) and self._begins.moved(job)
         if let_go or moved:
-            found = replace(found, let_go=let_go, moved=moved)
+            recognised = replace(recognised, let_go=let_go, moved=moved)
         if (
             pin is not None
-            and found.pinned is None
-            and not found.paused
+            and recognised.pinned is None
+            and not recognised.paused
             and pin.uid == job.uid
             and now() < pin.time + HOLD_BACK_S
         ):
-            return replace(found, unsettled=True)  # time alone settles it
-        return found
+            return replace(recognised, unsettled=True)  # time alone settles it
+        return recognised
 
     def unsure(self) -> set[int]:
         """Return the ids of jobs for which `recognise` may return something else than last time, as read the same."""
@@ -102,9 +102,9 @@ class OurChanges:
 
     def retain(self, jobs: Collection[int]) -> None:
         """Forget jobs that have not been in the queue for GONE_S. `jobs` are the whole queue, as Slurm shows it now."""
-        now, known = self._clock(), {*self.record.jobs(), *self.record.damaged, *self._begins.jobs()}
-        seen = {job: now if job in jobs else self._seen.get(job, self._retained_at) for job in known}
-        self._seen = {job: at for job, at in seen.items() if now - at < GONE_S}
+        now, ids = self._clock(), {*self.record.jobs(), *self.record.damaged, *self._begins.jobs()}
+        last_seen = {job: now if job in jobs else self._seen.get(job, self._retained_at) for job in ids}
+        self._seen = {job: at for job, at in last_seen.items() if now - at < GONE_S}
         self._retained_at = now
         self.record.retain(self._seen.keys())
         self._begins.retain(self._seen.keys())

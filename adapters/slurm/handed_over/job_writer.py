@@ -124,8 +124,8 @@ class JobWriter:
         until = hold_back_until(job, self._now(), self._max_defer_s)
         if until is None:
             raise _refused(job, "it may not be held back for longer: Slurm starts it")
-        held = replace(job, begin=until)
-        self._record(job.id, _pause(held))
+        held_job = replace(job, begin=until)
+        self._record(job.id, _pause(held_job))
         try:
             if not self.change(job, hold_back(until)):
                 return None
@@ -134,9 +134,9 @@ class JobWriter:
                 self._record(job.id, None)
             raise
         if self.recorder is not None:
-            return held
+            return held_job
         try:
-            return self.read_again(held)
+            return self.read_again(held_job)
         except AdapterError as error:
             if error.kind == MOVED:  # it is its user who holds it back
                 self._record(job.id, None)
@@ -148,14 +148,14 @@ class JobWriter:
         Raises:
             AdapterError: It changed, kind MOVED if that is its begin time; or it cannot be read.
         """
-        found = self.read(job.id)
-        if found.state is not JobState.PENDING:
+        current = self.read(job.id)
+        if current.state is not JobState.PENDING:
             return None
-        if found.begin != job.begin and not (_passed(found, self._now()) and _passed(job, self._now())):
+        if current.begin != job.begin and not (_passed(current, self._now()) and _passed(job, self._now())):
             raise _refused(job, "its begin time was moved meanwhile", kind=MOVED)
-        if _request(found) != _request(job):
+        if _request(current) != _request(job):
             raise _refused(job, "it was changed meanwhile")
-        return found
+        return current
 
     def _record(self, job: int, pin: Pin | None) -> None:
         """Record a pin before it is set, or that a job has no pin; nothing in a preview. Raises AdapterError."""
@@ -178,12 +178,12 @@ def _pause(job: SlurmJob) -> Pin:
 
 def _request(job: SlurmJob) -> SlurmJob:
     """Return what a waiting job and its user ask for, without what Slurm alone changes."""
-    held = 0 if job.priority == 0 else 1
+    priority = 0 if job.priority == 0 else 1
     reason = "" if ready(job) else job.reason
     return replace(
         job,
         reason=reason,
-        priority=held,
+        priority=priority,
         begin=None,
         start=None,
         end=None,

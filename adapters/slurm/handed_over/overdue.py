@@ -101,8 +101,8 @@ class Reaper:
         now = time.monotonic() + offset
         if job.pinned is not None:
             return self._changes.unpin(job) if job.pinned < now - older_s else None
-        kept = not job.let_go and self._selection.takes(job) and is_held(job, now) and not may_begin(job, now)
-        if kept and job.submit is not None and job.submit + self._max_defer_s <= now - older_s:
+        is_held_back = not job.let_go and self._selection.takes(job) and is_held(job, now) and not may_begin(job, now)
+        if is_held_back and job.submit is not None and job.submit + self._max_defer_s <= now - older_s:
             return LET_GO
         return None
 
@@ -114,9 +114,9 @@ class Reaper:
         def now() -> float:
             return time.monotonic() + offset
 
-        some = [] if only is None else [f"--jobs={only}"]
+        filters = [] if only is None else [f"--jobs={only}"]
         try:
-            printed = self._run(["squeue", "--noheader", "--all", "--states=pending", *some, f"--Format={form}"])
+            printed = self._run(["squeue", "--noheader", "--all", "--states=pending", *filters, f"--Format={form}"])
         except AdapterError as error:
             if only is not None and "Invalid job id" in error.stderr_tail:
                 return {}  # it is gone
@@ -124,7 +124,7 @@ class Reaper:
         cells = printed.split(mark)
         if cells.pop().strip() or len(cells) % len(FIELDS):
             raise AdapterError("squeue: the table is cut off or garbled", kind="parse", argv=("squeue",))
-        found = {}
+        jobs = {}
         for values in zip(*[iter(cells)] * len(FIELDS), strict=True):
             try:
                 row = dict(zip(FIELDS, values, strict=True))
@@ -132,8 +132,8 @@ class Reaper:
                 job = self._changes.recognise(replace(job, wanted=self._wanted(job, _word(row["ReqNodes"]))), now)
             except Exception:  # a user's text: the other rows must be judged
                 continue
-            found[job.id] = job
-        return found
+            jobs[job.id] = job
+        return jobs
 
     def _wanted(self, job: SlurmJob, text: str) -> tuple[str, ...]:
         """Return the nodes of a list that may be a pin of ours; () of any other, which is not expanded."""
@@ -177,9 +177,9 @@ def _time(text: str) -> float | None:
         return None
 
 
-def _nodes(text: str, most: int) -> tuple[str, ...]:
-    """Return the names of a node list, () if it is empty, unreadable, or has more than `most` names."""
+def _nodes(text: str, limit: int) -> tuple[str, ...]:
+    """Return the names of a node list, () if it is empty, unreadable, or has more than `limit` names."""
     try:
-        return expand(text, most) if 0 < len(text) <= LONGEST_LIST else ()
+        return expand(text, limit) if 0 < len(text) <= LONGEST_LIST else ()
     except ConfigError:
         return ()

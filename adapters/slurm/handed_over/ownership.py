@@ -173,17 +173,17 @@ class OwnershipCache:
         """Return `ownership_of` a job; the very same pair while nothing has changed. O(1) for a known record."""
         if job.state is not JobState.PENDING:
             return NEIGHBOUR
-        known, early = self._known.get(job.id), job.begin is not None and job.begin > now
-        if known is not None and known[0] is job and known[1] is early:
-            return known[2]
-        found = ownership_of(job, self.selection, now)
-        self._known[job.id] = job, early, found
-        return found
+        entry, early = self._known.get(job.id), job.begin is not None and job.begin > now
+        if entry is not None and entry[0] is job and entry[1] is early:
+            return entry[2]
+        answer = ownership_of(job, self.selection, now)
+        self._known[job.id] = job, early, answer
+        return answer
 
     def retain(self, ids: Collection[int]) -> None:
         """Drop all jobs but these."""
-        for gone in self._known.keys() - ids:
-            del self._known[gone]
+        for number in self._known.keys() - ids:
+            del self._known[number]
 
 
 def precursors(job: SlurmJob, selection: SlurmSelection, now: float) -> tuple[int, ...]:

@@ -124,9 +124,9 @@ class PinRecord:
 
         An empty queue forgets nothing: a user without rights, from whom jobs are hidden, sees an empty queue, too.
         """
-        known = self._pins.keys() | self.damaged
-        for gone in known - set(jobs) if not known.isdisjoint(jobs) else ():
-            self.drop(gone)
+        recorded = self._pins.keys() | self.damaged
+        for number in recorded - set(jobs) if not recorded.isdisjoint(jobs) else ():
+            self.drop(number)
 
     def _write_again(self) -> None:
         if self._folder is None or self._read is None or self._read_only:
@@ -139,8 +139,8 @@ class PinRecord:
 
 
 def _pin_in(text: str) -> Pin:
-    said = json.loads(text)
-    return Pin(int(said["uid"]), tuple(map(str, said["nodes"])), int(said["time"]), bool(said["own"]))
+    form = json.loads(text)
+    return Pin(int(form["uid"]), tuple(map(str, form["nodes"])), int(form["time"]), bool(form["own"]))
 
 
 def _write(path: Path, content: bytes) -> None:

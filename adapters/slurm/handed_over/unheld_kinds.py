@@ -80,8 +80,8 @@ class UnheldKinds:
         if self._prefix is None or self.read_only:
             return
         now = self._clock()
-        known = [kind for kind, gain in self._gains.items() if gain.until > now]
-        kinds = [known[place] for place in turns([uid for uid, _ in known])[:MOST]]
+        current = [kind for kind, gain in self._gains.items() if gain.until > now]
+        kinds = [current[place] for place in turns([uid for uid, _ in current])[:MOST]]
         files = frozenset(self._prefix.with_name(f"{self._prefix.name}.{uid}.{_escaped(name)}") for uid, name in kinds)
         if files == self._written:
             return
@@ -110,7 +110,7 @@ class UnheldKinds:
     def _present(self) -> list[Path]:
         assert self._prefix is not None
         begin = f"{self._prefix.name}."
-        return [each for each in self._prefix.parent.iterdir() if each.name.startswith(begin)]
+        return [path for path in self._prefix.parent.iterdir() if path.name.startswith(begin)]
 
 
 def _escaped(name: str) -> str:

@@ -71,18 +71,18 @@ class EligibilityCache:
 
     def quota(self, limits: Limits | None, partition_qos: Mapping[str, str]) -> Quota:
         """Return an empty count against these limits."""
-        known, wanted = self._quota, self._none if limits is None else limits
-        if known.limits is not wanted or known.partition_qos != partition_qos:
-            self._quota = Quota(wanted, partition_qos)
+        quota, current_limits = self._quota, self._none if limits is None else limits
+        if quota.limits is not current_limits or quota.partition_qos != partition_qos:
+            self._quota = Quota(current_limits, partition_qos)
         return self._quota.empty()
 
     def renew(self, now: float) -> list[SlurmJob]:
         """Go on to the next snapshot, for which the queue was updated; return the waiting jobs that are ours."""
-        for each in (self.node_lists, self.capacity, self._quota):
-            each.age()
-        found = [(job, self.standings.of(job, now)[0]) for job in self.queue.ours.values()]
-        self.since = {job.id: self.since.get(job.id, now) for job, what in found if what is Ownership.HELD}
-        return [job for job, what in found if what is not Ownership.NEIGHBOUR]
+        for cache in (self.node_lists, self.capacity, self._quota):
+            cache.age()
+        waiting = [(job, self.standings.of(job, now)[0]) for job in self.queue.ours.values()]
+        self.since = {job.id: self.since.get(job.id, now) for job, ownership in waiting if ownership is Ownership.HELD}
+        return [job for job, ownership in waiting if ownership is not Ownership.NEIGHBOUR]
 
 
 class JobPartitions(tuple[Partition, ...]):
@@ -141,21 +141,21 @@ class Eligibility:
         """
         if self._verdicts is not None:
             return self._verdicts
-        quota, found = self._quota().copy(), dict[int, Verdict]()
+        quota, verdicts = self._quota().copy(), dict[int, Verdict]()
         for job in self._in_order():
-            what, why = self._ownership(job)
-            if what is not Ownership.NEIGHBOUR:
-                found[job.id] = self._verdict(job, what, why, quota)
-            ours = job.id in found and not found[job.id].waits and what is Ownership.HELD
-            if ours or (self._startable(job, what) and not self._planned_later(job)):
+            ownership, why = self._ownership(job)
+            if ownership is not Ownership.NEIGHBOUR:
+                verdicts[job.id] = self._verdict(job, ownership, why, quota)
+            is_granted = job.id in verdicts and not verdicts[job.id].waits and ownership is Ownership.HELD
+            if is_granted or (self._startable(job, ownership) and not self._planned_later(job)):
                 quota.count(job, job.time_limit or math.inf)
-        self._verdicts = found
-        return found
+        self._verdicts = verdicts
+        return verdicts
 
     def verdict(self, job: SlurmJob, nodes: Collection[str]) -> Verdict:
         """Return the verdict on one job on these nodes only, in addition to all that runs and was placed."""
-        what, why = self._ownership(job)
-        return self._verdict(job, what, why, self._quota(), frozenset(nodes))
+        ownership, why = self._ownership(job)
+        return self._verdict(job, ownership, why, self._quota(), frozenset(nodes))
 
     def place(self, job: SlurmJob) -> None:
         """Count a job that was pinned after the snapshot."""
@@ -181,37 +181,37 @@ class Eligibility:
         """Return cores that are taken by no visible job: node, cores, for how many seconds."""
         if self._unseen is not None:
             return self._unseen
-        found = self._unseen = []
+        allocations = self._unseen = []
         for name, cores in self._capacity.unseen():
             uneven = [job for job in self._capacity.jobs_on(name) if job.cpus % max(1, job.nodes)]
             end = max(uneven, key=lambda job: job.id).end if uneven else None
-            found.append((name, cores, max(1.0, (end or self.now + UNSEEN_S) - self.now)))
-        return found
+            allocations.append((name, cores, max(1.0, (end or self.now + UNSEEN_S) - self.now)))
+        return allocations
 
     def _verdict(
-        self, job: SlurmJob, what: Ownership, why: str, quota: Quota, only: frozenset[str] | None = None
+        self, job: SlurmJob, ownership: Ownership, why: str, quota: Quota, only: frozenset[str] | None = None
     ) -> Verdict:
         """Return the verdict on a job; `only`: consider these nodes, not all that it may use."""
         usable, never = self._usable_nodes(job)
-        whole = self._whole(job)
-        cores = max(job.cores, self._least_cores(usable)) if whole else job.cores
-        due, reason = self._due(job, what, never)
-        if what is Ownership.WAITING:
+        whole_nodes = self._whole(job)
+        cores = max(job.cores, self._least_cores(usable)) if whole_nodes else job.cores
+        due, reason = self._due(job, ownership, never)
+        if ownership is Ownership.WAITING:
             return Verdict(usable, why, cores, due, reason)
         waits = never or self._unread(job) or quota.obstacle(job, job.time_limit or math.inf)
-        if not waits and what is Ownership.FREE and self._planned_later(job):
+        if not waits and ownership is Ownership.FREE and self._planned_later(job):
             waits = "Slurm has planned its start"
         longest = self._deferral.max_defer_s
         if not waits and may_begin(job, self.now) and hold_back_until(job, self.now, longest) is None:
             waits = "it may not be held back long enough to be bound to nodes: Slurm starts it"
         if waits:
             return Verdict(frozenset(), waits, cores, due, reason)
-        request = StartRequest(self.order(job), job.time_limit or math.inf, cores, job.memory, whole)
+        request = StartRequest(self.order(job), job.time_limit or math.inf, cores, job.memory, whole_nodes)
         roomy = self._nodes_with_room(job, usable) if only is None else self._capacity.fitting_among(job, usable & only)
-        left, blocked = self._future.open_nodes(request, roomy)
-        if len(left) < job.nodes and len(usable) >= job.nodes:
+        open_nodes, blocked = self._future.open_nodes(request, roomy)
+        if len(open_nodes) < job.nodes and len(usable) >= job.nodes:
             waits = blocked or f"{len(roomy)} of the nodes that it may use have room for it, it needs {job.nodes}"
-        return Verdict(left, waits, cores, due, reason)
+        return Verdict(open_nodes, waits, cores, due, reason)
 
     def _least_cores(self, usable: frozenset[str]) -> int:
         if usable not in self._least_cores_of:
@@ -229,10 +229,12 @@ class Eligibility:
             return frozenset(), "its user names more or fewer nodes than it asks for, so Slurm must choose"
         unwanted = self._site.excluded.get(job.id, ()) or ()
         shape = (job.partition, job.features, job.wanted, job.nodes, unwanted)
-        known = self._cluster.index
+        in_cluster = self._cluster.index
         nodes = self._nodes.values()
-        found = self._node_lists.of(shape, lambda: node_constraints.allowed(job, nodes, unwanted).intersection(known))
-        return found, "" if len(found) >= job.nodes else "too few of the nodes that pilotfish knows may run it"
+        usable = self._node_lists.of(
+            shape, lambda: node_constraints.allowed(job, nodes, unwanted).intersection(in_cluster)
+        )
+        return usable, "" if len(usable) >= job.nodes else "too few of the nodes that pilotfish knows may run it"
 
     def _unread(self, job: SlurmJob) -> str:
         site = self._site
@@ -259,21 +261,28 @@ class Eligibility:
             self._partitions_by_name[job.partition] = JobPartitions(of_job(job, self._site.partitions))
         return self._partitions_by_name[job.partition]
 
-    def _due(self, job: SlurmJob, what: Ownership, never: str) -> tuple[float | None, str]:
+    def _due(self, job: SlurmJob, ownership: Ownership, never: str) -> tuple[float | None, str]:
         if job.paused:
             longest = (job.submit or 0.0) + self._deferral.max_defer_s
             return min(hold_end(job), longest), "it was held back for nodes and not bound to them; its hold is over"
-        if job.submit is None or may_begin(job, self.now) or not (what is Ownership.HELD or is_held(job, self.now)):
+        if (
+            job.submit is None
+            or may_begin(job, self.now)
+            or not (ownership is Ownership.HELD or is_held(job, self.now))
+        ):
             return None, ""
         longest = self._deferral.max_defer_s
-        found = (job.submit + longest, f"it has waited for {longest:g} s, the longest time that pilotfish keeps a job")
+        deferral = (
+            job.submit + longest,
+            f"it has waited for {longest:g} s, the longest time that pilotfish keeps a job",
+        )
         if job.left_to_slurm or (never and not self._site.missing and not self._unread(job)):
             return job.submit, job.left_to_slurm or never
-        if what is Ownership.HELD and self.is_wide(job):
+        if ownership is Ownership.HELD and self.is_wide(job):
             pause = self._site.settings.backfill_s
             why = f"it needs {count(job.nodes, 'node')} and did not fit within {pause:g} s: Slurm reserves them"
-            return min(found, (self._cache.since.get(job.id, self.now) + pause, why))
-        return found
+            return min(deferral, (self._cache.since.get(job.id, self.now) + pause, why))
+        return deferral
 
     def is_wide(self, job: SlurmJob) -> bool:
         """Return whether the job needs so many nodes that only a Slurm reservation frees them together."""
@@ -281,8 +290,8 @@ class Eligibility:
             return job.nodes >= self._deferral.wide_nodes
         return job.nodes >= 2 and 4 * job.nodes > self._partitions(job).size > 0
 
-    def _startable(self, job: SlurmJob, what: Ownership) -> bool:
-        return what is not Ownership.HELD and startable(job, self.now)
+    def _startable(self, job: SlurmJob, ownership: Ownership) -> bool:
+        return ownership is not Ownership.HELD and startable(job, self.now)
 
     def _planned_later(self, job: SlurmJob) -> bool:
         return (job.start or 0.0) > self.now + START_S
@@ -296,13 +305,13 @@ class Eligibility:
 
     def _in_order(self) -> list[SlurmJob]:
         """Return our waiting jobs and those before the last of them that count against the same limits, in order."""
-        found = self._ours()
-        tier, *last = max(map(self.order, found), default=(-math.inf,))
+        jobs = self._ours()
+        tier, *last = max(map(self.order, jobs), default=(-math.inf,))
         for _, group in self._rivals(self._queue.startable_of):
             its = self.order(next(iter(group.values())))[0]
             if its <= tier:
-                found += [job for job in group.values() if its < tier or [-job.priority, job.id] < last]
-        return sorted(found, key=self.order)
+                jobs += [job for job in group.values() if its < tier or [-job.priority, job.id] < last]
+        return sorted(jobs, key=self.order)
 
     def _rivals(self, groups: Mapping[Who, Mapping[int, SlurmJob]]) -> Iterator[tuple[Who, Mapping[int, SlurmJob]]]:
         """Yield those groups of jobs that are counted with a job of ours against a limit."""
@@ -322,25 +331,25 @@ class Eligibility:
         if self._counted_quota is None:
             self._counted_quota = self._quota_of_site()
             for who, group in self._rivals(self._queue.placed_of):
-                some = next(iter(group.values()))
-                if not self._counted_quota.timed(some):
-                    self._counted_quota.count_like(some, self._queue.used_of[who])
+                example = next(iter(group.values()))
+                if not self._counted_quota.timed(example):
+                    self._counted_quota.count_like(example, self._queue.used_of[who])
                     continue
                 for job in sorted(group.values(), key=lambda job: job.id):
-                    left = (job.end - self.now) if job.end is not None else (job.time_limit or math.inf)
-                    self._counted_quota.count(job, max(0.0, left))
+                    remaining_s = (job.end - self.now) if job.end is not None else (job.time_limit or math.inf)
+                    self._counted_quota.count(job, max(0.0, remaining_s))
         return self._counted_quota
 
     def _future_occupancy(self) -> FutureOccupancy:
         """Return the future occupancy; the last one if nothing has changed that it was made of."""
         planned, ahead = list[PlannedStart](), list[QueuedAhead]()
-        ours = [job for job in self._ours() if self._startable(job, self._ownership(job)[0])]
-        for job in sorted((*self._queue.planned.values(), *ours), key=lambda job: job.id):
+        own_jobs = [job for job in self._ours() if self._startable(job, self._ownership(job)[0])]
+        for job in sorted((*self._queue.planned.values(), *own_jobs), key=lambda job: job.id):
             if job.start is not None:  # a start that Slurm planned without naming nodes may be on any
-                whole, where = self._whole(job) or not job.planned, job.planned or tuple(self._possible(job))
+                whole_nodes, where = self._whole(job) or not job.planned, job.planned or tuple(self._possible(job))
                 order = self.order(job)
-                planned.append(PlannedStart(job.id, order, where, job.start, job.cores, job.memory, whole))
-        for job in (*self._queue.ahead(self._site.excluded.keys()), *(job for job in ours if job.start is None)):
+                planned.append(PlannedStart(job.id, order, where, job.start, job.cores, job.memory, whole_nodes))
+        for job in (*self._queue.ahead(self._site.excluded.keys()), *(job for job in own_jobs if job.start is None)):
             ahead.append(QueuedAhead(job.id, self.order(job), self._possible(job)))
         names = {name for start in planned for name in start.nodes}
         sizes = {name: (node.cpus, node.memory) for name in names if (node := self._nodes.get(name))}
@@ -351,12 +360,12 @@ class Eligibility:
         ]
         occupied += [Occupation((name,), c, 0.0, self.now + span) for name, c, span in self.unseen() if name in names]
         made_of = sizes, occupied, planned, ahead, self._site.reservations
-        known = self._cache.future
-        if known is None or known[0] != made_of:
+        last = self._cache.future
+        if last is None or last[0] != made_of:
             canonical = self._node_lists.canonical
-            known = self._cache.future = made_of, FutureOccupancy(self.now, *made_of, canonical=canonical)
-        known[1].now = self.now
-        return known[1]
+            last = self._cache.future = made_of, FutureOccupancy(self.now, *made_of, canonical=canonical)
+        last[1].now = self.now
+        return last[1]
 
     def _end(self, job: SlurmJob) -> float:
         """Return the latest end of a job that runs or was placed, epoch seconds."""

@@ -111,11 +111,11 @@ class FutureOccupancy:
 
     def _rank(self) -> None:
         """Find the first of the jobs that could use the same nodes."""
-        self._queued_first, seen = [], set[frozenset[str]]()
+        self._queued_first, node_sets = [], set[frozenset[str]]()
         alike = {id(job.nodes): job for job in reversed(self._queued)}  # equal lists are mostly one object
         for job in sorted(alike.values(), key=lambda job: job.order):
-            if job.nodes not in seen:
-                seen.add(job.nodes)
+            if job.nodes not in node_sets:
+                node_sets.add(job.nodes)
                 self._queued_first.append(job)
 
     def _hold(self, hold: Occupation) -> None:
@@ -144,10 +144,10 @@ class FutureOccupancy:
         before = tuple(i for i, start in enumerate(self._starts) if start.order < request.order and start.start < end)
         shape = (names, windows, firsts, before, request.cores, request.memory, request.whole)  # equal for many jobs
         if shape not in self._answers:
-            left, closed = self._left(request, names, windows, firsts, before)
-            self._answers[shape] = self._canonical(left), closed
-        left, closed = self._answers[shape]
-        return left, self.obstacle(request, closed) if closed else ""
+            open_nodes, closed = self._left(request, names, windows, firsts, before)
+            self._answers[shape] = self._canonical(open_nodes), closed
+        open_nodes, closed = self._answers[shape]
+        return open_nodes, self.obstacle(request, closed) if closed else ""
 
     def _left(
         self, request: StartRequest, names: frozenset[str], windows: Indices, firsts: int, before: Indices
@@ -168,12 +168,12 @@ class FutureOccupancy:
         """Return the nodes without room for the job besides these planned starts; equal for many jobs."""
         shape = (before, request.cores, request.memory, request.whole)
         if shape not in self._full_by_shape:
-            there: dict[str, list[PlannedStart]] = defaultdict(list)
+            by_node: dict[str, list[PlannedStart]] = defaultdict(list)
             for i in before:
                 for name in self._starts[i].nodes:
-                    there[name].append(self._starts[i])
+                    by_node[name].append(self._starts[i])
             self._full_by_shape[shape] = frozenset(
-                name for name, starts in there.items() if not self._room(request, name, starts)
+                name for name, starts in by_node.items() if not self._room(request, name, starts)
             )
         return self._full_by_shape[shape]
 
@@ -198,6 +198,6 @@ class FutureOccupancy:
         cores, memory = self._sizes.get(name, (0, 0.0))
         begin = min(start.start for start in planned)
         stay = [hold for hold in self._holds[name] if hold.end > begin]
-        taken = sum(hold.cores for hold in stay) + sum(start.cores for start in planned) + request.cores
+        cores_used = sum(hold.cores for hold in stay) + sum(start.cores for start in planned) + request.cores
         filled = sum(hold.memory for hold in stay) + sum(start.memory for start in planned) + request.memory
-        return taken <= cores and filled <= memory * (1 + 1e-9)
+        return cores_used <= cores and filled <= memory * (1 + 1e-9)

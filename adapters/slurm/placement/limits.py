@@ -104,13 +104,13 @@ class Limits:
     def _above(self, job: SlurmJob) -> Iterator[Association]:
         account = job.account
         keys = ((account, job.uid, partition) for partition in (*job.partition.split(","), ""))
-        found = next((self.associations[key] for key in keys if key in self.associations), None)
-        if found is not None:
-            yield found
-        seen = set[int]()
+        association = next((self.associations[key] for key in keys if key in self.associations), None)
+        if association is not None:
+            yield association
+        visited = set[int]()
         above = self.associations.get((account, None, ""))
-        while above is not None and above.id not in seen:
-            seen.add(above.id)
+        while above is not None and above.id not in visited:
+            visited.add(above.id)
             yield above
             above = self._by_id.get(above.above) if above.above is not None else None
 
@@ -150,8 +150,8 @@ def parse(text: str, unreadable: Unreadable | None = None) -> Limits:
 
 
 def _qos(line: str) -> Qos:
-    head, *rest = _PARTS.split(line)
-    parts = dict(zip(rest[::2], rest[1::2], strict=True))
+    head, *sections = _PARTS.split(line)
+    parts = dict(zip(sections[::2], sections[1::2], strict=True))
     members = {
         kind: {name: caps_in(_words(inner), _MEMBERS) for name, inner in _MEMBER.findall(parts.get(kind, ""))}
         for kind in ("User", "Account")
@@ -168,18 +168,18 @@ def _association(words: dict[str, str]) -> Association:
 
 def caps_in(words: Mapping[str, str], meaning: Mapping[str, str]) -> dict[str, UsageCap]:
     """Return the caps that are set, by what is counted; the smaller of two on the same. Raises ValueError."""
-    found: dict[str, UsageCap] = {}
-    for key, what in meaning.items():
-        pairs = words.get(key, "").split(",") if "{}" in what else [words.get(key, "")]
+    caps: dict[str, UsageCap] = {}
+    for key, unit in meaning.items():
+        pairs = words.get(key, "").split(",") if "{}" in unit else [words.get(key, "")]
         for pair in filter(None, pairs):
             resource, equals, value = pair.rpartition("=")
             cap = _CAP.fullmatch(value)
-            if not cap or bool(equals) is not ("{}" in what):
+            if not cap or bool(equals) is not ("{}" in unit):
                 raise ValueError(f"{key}={pair}")
-            name = what.format(resource)
-            if cap[1] != "N" and (name not in found or float(cap[1]) < found[name].most):
-                found[name] = UsageCap(float(cap[1]), float(cap[2] or 0))
-    return found
+            name = unit.format(resource)
+            if cap[1] != "N" and (name not in caps or float(cap[1]) < caps[name].most):
+                caps[name] = UsageCap(float(cap[1]), float(cap[2] or 0))
+    return caps
 
 
 def _words(line: str) -> dict[str, str]:
@@ -187,8 +187,8 @@ def _words(line: str) -> dict[str, str]:
 
 
 def _number(text: str) -> int | None:
-    found = _ID.search(text)
-    return int(found[1]) if found else None
+    match = _ID.search(text)
+    return int(match[1]) if match else None
 
 
 _SLACK = 1e-9
@@ -203,15 +203,15 @@ def usage(job: SlurmJob) -> dict[str, float]:
 
 def _charge(job: SlurmJob, span_s: float) -> dict[str, float]:
     """Return what a job counts for if it runs for `span_s` more seconds, by what is counted."""
-    found = usage(job)
-    used, minutes = {name: amount for name, amount in found.items() if name != "jobs"}, span_s / 60
-    found["minutes"] = minutes
+    charge = usage(job)
+    used, minutes = {name: amount for name, amount in charge.items() if name != "jobs"}, span_s / 60
+    charge["minutes"] = minutes
     for name, amount in used.items():
         if not amount:
             continue
-        found |= {f"{name} minutes": amount * minutes, f"{name} minutes left": amount * minutes}
-        found[f"{name} on a node"] = amount / max(1, job.nodes)
-    return found
+        charge |= {f"{name} minutes": amount * minutes, f"{name} minutes left": amount * minutes}
+        charge[f"{name} on a node"] = amount / max(1, job.nodes)
+    return charge
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,15 +252,15 @@ class Quota:
         scopes = self._scopes(job).all
         amounts = _charge(job, span_s) if scopes else {}
         for scope in scopes:
-            for what, cap in scope.each.items():
-                if amounts.get(what, 0.0) > cap.most * (1 + _SLACK):
-                    return f"{scope.name} allows a job {cap.most:g} {what}, it asks for {amounts[what]:g}"
+            for unit, cap in scope.each.items():
+                if amounts.get(unit, 0.0) > cap.most * (1 + _SLACK):
+                    return f"{scope.name} allows a job {cap.most:g} {unit}, it asks for {amounts[unit]:g}"
         for scope in scopes:
-            for what, cap in scope.caps.items():
-                past = cap.used if what.endswith("minutes") else 0.0
-                taken = self._counted[(scope.name, what)] + past
-                if taken + amounts.get(what, 0.0) > cap.most * (1 + _SLACK) and amounts.get(what, 0.0) > 0:
-                    return f"{scope.name} may have {cap.most:g} {what}, and {taken:g} are taken"
+            for unit, cap in scope.caps.items():
+                past = cap.used if unit.endswith("minutes") else 0.0
+                amount = self._counted[(scope.name, unit)] + past
+                if amount + amounts.get(unit, 0.0) > cap.most * (1 + _SLACK) and amounts.get(unit, 0.0) > 0:
+                    return f"{scope.name} may have {cap.most:g} {unit}, and {amount:g} are taken"
         return ""
 
     def count(self, job: SlurmJob, span_s: float) -> None:
@@ -268,14 +268,14 @@ class Quota:
         scopes = self._scopes(job).all
         amounts = _charge(job, span_s) if scopes else {}
         for scope in scopes:
-            for what in scope.caps:
-                self._counted[(scope.name, what)] += amounts.get(what, 0.0)
+            for unit in scope.caps:
+                self._counted[(scope.name, unit)] += amounts.get(unit, 0.0)
 
     def count_like(self, job: SlurmJob, used: Mapping[str, float]) -> None:
         """Count jobs that use the same limits as a job; `used`: the sums of their `usage`."""
         for scope in self._scopes(job).all:
-            for what in scope.caps:
-                self._counted[(scope.name, what)] += used.get(what, 0.0)
+            for unit in scope.caps:
+                self._counted[(scope.name, unit)] += used.get(unit, 0.0)
 
     def timed(self, job: SlurmJob) -> bool:
         """Return whether a cap on all jobs of a scope of the job counts minutes."""
@@ -291,6 +291,6 @@ class Quota:
 
     def _look_up(self, job: SlurmJob) -> _Scopes:
         qos = next((qos for name in job.partition.split(",") if (qos := self.partition_qos.get(name))), "")
-        found = [scope for scope in self.limits.scopes(job, qos) if scope.caps or scope.each]
-        timed = any(what.endswith(("minutes", "minutes left")) for scope in found for what in scope.caps)
-        return _Scopes(found, frozenset(scope.name for scope in found if scope.caps), timed)
+        scopes = [scope for scope in self.limits.scopes(job, qos) if scope.caps or scope.each]
+        timed = any(unit.endswith(("minutes", "minutes left")) for scope in scopes for unit in scope.caps)
+        return _Scopes(scopes, frozenset(scope.name for scope in scopes if scope.caps), timed)

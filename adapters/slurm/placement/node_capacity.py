@@ -40,14 +40,14 @@ class NodeLoad:
 
 def node_load(jobs: Iterable[SlurmJob], partitions: Mapping[str, Partition]) -> NodeLoad:
     """Return what these jobs take together on a node. O(jobs)."""
-    found = NodeLoad()
+    load = NodeLoad()
     for job in jobs:
-        found.cores += job.cores
-        found.memory += job.memory
-        found.jobs[job.partition].append(job.cores)
-        found.kinds.add(shares_cores(job, of_job(job, partitions)))
-        found.alone = found.alone or alone(job)
-    return found
+        load.cores += job.cores
+        load.memory += job.memory
+        load.jobs[job.partition].append(job.cores)
+        load.kinds.add(shares_cores(job, of_job(job, partitions)))
+        load.alone = load.alone or alone(job)
+    return load
 
 
 def alone(job: SlurmJob, partitions: Iterable[Partition] = ()) -> bool:
@@ -95,22 +95,22 @@ def obstacle(
     if any(p.node_cpus is not None and sum(node_load.jobs.get(p.name, ())) + job.cores > p.node_cpus for p in chosen):
         return f"the partition may not use more cores of {node.name}"
     if chosen and all(partition.sharing is CoreSharing.FORCE for partition in chosen):
-        own = [cores for partition in chosen for cores in node_load.jobs.get(partition.name, ())]
-        shared = node.cpus - (node_load.cores - sum(own)) - unseen_cores(node.cpus, node, node_load)
+        job_sizes = [cores for partition in chosen for cores in node_load.jobs.get(partition.name, ())]
+        shared = node.cpus - (node_load.cores - sum(job_sizes)) - unseen_cores(node.cpus, node, node_load)
         rows = min(partition.rows for partition in chosen)
-        return "" if in_rows([*own, job.cores], shared, rows) else f"{node.name} has no row of cores free"
+        return "" if in_rows([*job_sizes, job.cores], shared, rows) else f"{node.name} has no row of cores free"
     idle = node.cpus - node_load.cores if node.idle is None else min(node.idle, node.cpus - node_load.cores)
     return f"{node.name} has {count(max(0, idle), 'core')} free" if oversubscribed and job.cores > idle else ""
 
 
 def in_rows(sizes: Iterable[int], cores: int, rows: int) -> bool:
     """Return whether jobs of these sizes fit `rows` rows of `cores` cores: first fit, largest job first."""
-    left = [cores] * rows
+    free_cores = [cores] * rows
     for size in sorted(sizes, reverse=True):
-        row = next((i for i, room in enumerate(left) if room >= size), None)
+        row = next((i for i, room in enumerate(free_cores) if room >= size), None)
         if row is None:
             return False
-        left[row] -= size
+        free_cores[row] -= size
     return True
 
 
@@ -166,10 +166,10 @@ class NodeCapacity:
             if job is not None:
                 self._placed[number] = where
         queue.moved.clear()
-        known = self._nodes
-        if nodes is not known:
-            touched |= {name for name, node in nodes.items() if known.get(name) is not node}
-            touched |= known.keys() - nodes.keys()
+        last_nodes = self._nodes
+        if nodes is not last_nodes:
+            touched |= {name for name, node in nodes.items() if last_nodes.get(name) is not node}
+            touched |= last_nodes.keys() - nodes.keys()
         if partitions is not self._partitions and partitions != self._partitions:
             self._forget()
             touched |= nodes.keys() | self._jobs_by_node.keys()
@@ -211,22 +211,22 @@ class NodeCapacity:
     def fitting(self, job: SlurmJob, names: frozenset[str]) -> frozenset[str]:
         """Return those of the nodes that have room for the job now. O(nodes that changed since it was last asked)."""
         shape = job.partition, job.cores, job.memory, job.shares
-        known = self._fits.get(shape, dict[int, bool])
-        found = self._found.get((shape, names), _Found)
-        changed = names if found.upto < 0 else names.intersection(self._changed[found.upto :])
-        found.upto = len(self._changed)
-        room = frozenset(name for name in changed if self._fit(job, name, known))
-        if not (room <= found.nodes and found.nodes.isdisjoint(changed - room)):
-            found.nodes = (found.nodes - changed) | room
-        return found.nodes
+        answers = self._fits.get(shape, dict[int, bool])
+        fit = self._found.get((shape, names), _Found)
+        changed = names if fit.upto < 0 else names.intersection(self._changed[fit.upto :])
+        fit.upto = len(self._changed)
+        room = frozenset(name for name in changed if self._fit(job, name, answers))
+        if not (room <= fit.nodes and fit.nodes.isdisjoint(changed - room)):
+            fit.nodes = (fit.nodes - changed) | room
+        return fit.nodes
 
-    def _fit(self, job: SlurmJob, name: str, known: dict[int, bool]) -> bool:
+    def _fit(self, job: SlurmJob, name: str, answers: dict[int, bool]) -> bool:
         kind = self._kind_of.get(name)
         if kind is None:
             return False
-        if kind not in known:
-            known[kind] = not self._obstacle(job, name)
-        return known[kind]
+        if kind not in answers:
+            answers[kind] = not self._obstacle(job, name)
+        return answers[kind]
 
     def fitting_among(self, job: SlurmJob, names: Iterable[str]) -> frozenset[str]:
         """Return those of a few nodes that have room for the job now. O(nodes)."""

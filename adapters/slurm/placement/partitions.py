@@ -87,18 +87,18 @@ def parse(text: str, unreadable: Unreadable | None = None) -> dict[str, Partitio
         text: What `scontrol` prints.
         unreadable: Counts and reports partitions that cannot be read; they take no job.
     """
-    seen, problems = unreadable or Unreadable(), dict[str, str]()
+    report, problems = unreadable or Unreadable(), dict[str, str]()
     rows, name = scontrol.lines(text, "PartitionName"), lambda words: words["PartitionName"]
-    found = read_rows(rows, partial(_partition, seen.most_names), _unknown_partition, name, problems)
-    seen.note("partition", problems, whole=True)
-    return {partition.name: partition for partition in found}
+    partitions = read_rows(rows, partial(_partition, report.most_names), _unknown_partition, name, problems)
+    report.note("partition", problems, whole=True)
+    return {partition.name: partition for partition in partitions}
 
 
 def _unknown_partition(words: dict[str, str]) -> Partition:
     return Partition(words["PartitionName"], readable=False, up=False, sharing=CoreSharing.EXCLUSIVE)
 
 
-def _partition(most: int, words: dict[str, str]) -> Partition:
+def _partition(name_limit: int, words: dict[str, str]) -> Partition:
     sharing = _SHARING.fullmatch(words.get("OverSubscribe", "NO"))
     exclusive = words.get("ExclusiveUser") == "YES" or words.get("Exclusive", "NO").upper() != "NO" or sharing is None
     kind = CoreSharing.EXCLUSIVE if exclusive or sharing is None else CoreSharing(sharing[1])
@@ -106,7 +106,7 @@ def _partition(most: int, words: dict[str, str]) -> Partition:
     return Partition(
         name=words["PartitionName"],
         up=words.get("State") == "UP",
-        nodes=frozenset(node_names(words.get("Nodes", ""), most)),
+        nodes=frozenset(node_names(words.get("Nodes", ""), name_limit)),
         accounts=scontrol.names(words.get("AllowAccounts", "ALL")),
         no_accounts=scontrol.names(words.get("DenyAccounts", "")) or frozenset(),
         qos_allowed=scontrol.names(words.get("AllowQos", "ALL")),
@@ -140,10 +140,10 @@ def parse_reservations(text: str, unreadable: Unreadable | None = None) -> list[
         text: What `scontrol` prints.
         unreadable: Counts and reports reservations that cannot be read; they keep their nodes, if these can be read.
     """
-    seen, problems = unreadable or Unreadable(), dict[str, str]()
+    report, problems = unreadable or Unreadable(), dict[str, str]()
 
     def names(words: dict[str, str]) -> frozenset[str]:
-        return frozenset(node_names(words.get("Nodes", ""), seen.most_names))
+        return frozenset(node_names(words.get("Nodes", ""), report.most_names))
 
     def read(words: dict[str, str]) -> SlurmReservation:
         start, end = (moment(words.get(key, "")) for key in ("StartTime", "EndTime"))
@@ -153,6 +153,6 @@ def parse_reservations(text: str, unreadable: Unreadable | None = None) -> list[
         return SlurmReservation(words["ReservationName"], 0.0, math.inf, names(words))
 
     rows = scontrol.lines(text, "ReservationName")
-    found = read_rows(rows, read, stand_in, lambda words: words["ReservationName"], problems)
-    seen.note("reservation", problems, whole=True)
-    return [reservation for reservation in found if reservation.nodes]
+    reservations = read_rows(rows, read, stand_in, lambda words: words["ReservationName"], problems)
+    report.note("reservation", problems, whole=True)
+    return [reservation for reservation in reservations if reservation.nodes]

@@ -66,13 +66,13 @@ class Ranking:
     def order(self) -> list[tuple[float, int]]:
         """All pairs, smallest first; not to be changed."""
         if len(self._gone) + len(self._new) > FEW:
-            kept = [each for each in self._order if each not in self._gone] if self._gone else self._order
-            self._order = sorted([*kept, *self._new])
+            remaining = [rank for rank in self._order if rank not in self._gone] if self._gone else self._order
+            self._order = sorted([*remaining, *self._new])
         else:
-            for each in self._gone:
-                del self._order[bisect_left(self._order, each)]
-            for each in self._new:
-                insort(self._order, each)
+            for rank in self._gone:
+                del self._order[bisect_left(self._order, rank)]
+            for rank in self._new:
+                insort(self._order, rank)
         self._gone, self._new = set(), set()
         return self._order
 
@@ -113,9 +113,9 @@ class QueueState:
             if number in self.jobs:
                 self._leave(number)
         for job in new:
-            known = self.jobs.get(job.id)
-            if known is not None:
-                if known == job:
+            last_job = self.jobs.get(job.id)
+            if last_job is not None:
+                if last_job == job:
                     continue
                 self._leave(job.id)
             self._enter(job)
@@ -176,8 +176,8 @@ class QueueState:
         """Add to, or take from, what the placed jobs use that count against the same limits."""
         who = _who(job)
         sums = self.used_of[who]
-        for what, amount in usage(job).items():
-            sums[what] = sums.get(what, 0.0) + sign * amount
+        for unit, amount in usage(job).items():
+            sums[unit] = sums.get(unit, 0.0) + sign * amount
         if who not in self.placed_of:
             del self.used_of[who]
 

@@ -42,14 +42,14 @@ class _UnixConnection(HTTPConnection):
         self._path = path
 
     def connect(self) -> None:
-        made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
-            made.settimeout(CONNECT_S)
-            made.connect(self._path)
+            connection.settimeout(CONNECT_S)
+            connection.connect(self._path)
         except OSError as error:
-            made.close()
+            connection.close()
             raise NewConnectionError(self, f"{self._path}: {error.strerror or error}") from None
-        self.sock = made
+        self.sock = connection
 
 
 class _UnixPool(HTTPConnectionPool):
@@ -139,7 +139,7 @@ class Client:
                 raise
             return ask()
 
-    def _send(self, method: str, path: str, what: str, **options: Any) -> dict[str, Any]:
+    def _send(self, method: str, path: str, request: str, **options: Any) -> dict[str, Any]:
         token = self._token.get()
         headers = {"X-SLURM-USER-NAME": self.user, "X-SLURM-USER-TOKEN": token.text, "Accept": "application/json"}
         headers["Accept-Encoding"] = "identity"  # what is not packed needs no more memory than was received
@@ -152,22 +152,22 @@ class Client:
         deadline = self._clock() + self.timeout_s
         try:
             with closing(self._session.request(method, f"{self._base}{path}", **options)) as answer:
-                return errors.read(what, answer.status_code, token.hidden_in(self._whole(answer, deadline, what)))
+                return errors.read(request, answer.status_code, token.hidden_in(self._whole(answer, deadline, request)))
         except (requests.RequestException, HTTPError, OSError) as error:
-            raise _problem(what, self.url, error) from None
+            raise _problem(request, self.url, error) from None
 
-    def _whole(self, answer: requests.Response, deadline: float, what: str) -> bytes:
+    def _whole(self, answer: requests.Response, deadline: float, request: str) -> bytes:
         """Return the body; it is read as it arrives, so that one that is slow or without end is given up too."""
         if (packed := answer.headers.get("Content-Encoding", "identity")) != "identity":
-            raise ParseError(f"{what}: slurmrestd's answer is packed ({packed[:40]}), which was not asked for")
+            raise ParseError(f"{request}: slurmrestd's answer is packed ({packed[:40]}), which was not asked for")
         parts, size = list[bytes](), 0
         while part := answer.raw.read1(CHUNK, decode_content=False):
             parts.append(part)
             size += len(part)
             if size > LARGEST:
-                raise ParseError(f"{what}: slurmrestd's answer is larger than {LARGEST // 2**20} MiB")
+                raise ParseError(f"{request}: slurmrestd's answer is larger than {LARGEST // 2**20} MiB")
             if self._clock() > deadline:
-                message = f"{what}: slurmrestd's answer took longer than {self.timeout_s:g} s"
+                message = f"{request}: slurmrestd's answer took longer than {self.timeout_s:g} s"
                 raise AdapterError(message, transient=True, kind="timeout")
         return b"".join(parts)
 
@@ -184,15 +184,15 @@ def _parts(url: str) -> tuple[str, str]:
     raise ConfigError("adapter slurm", "rest_url", f"found {url!r}", "http://HOST:PORT, https://HOST:PORT, unix:/PATH")
 
 
-def _problem(what: str, url: str, error: Exception) -> AdapterError:
+def _problem(request: str, url: str, error: Exception) -> AdapterError:
     """Return the error of a failed request, without its headers, which contain the token."""
     if _never_connected(error):
-        return errors.NotDone(f"{what}: no server listens at {url}", kind="unreachable")
+        return errors.NotDone(f"{request}: no server listens at {url}", kind="unreachable")
     if isinstance(error, requests.Timeout):
-        return AdapterError(f"{what}: slurmrestd did not answer in time", transient=True, kind="timeout")
+        return AdapterError(f"{request}: slurmrestd did not answer in time", transient=True, kind="timeout")
     if isinstance(error, requests.exceptions.SSLError):
-        return errors.NotDone(f"{what}: {url}: its certificate is not trusted", kind="unreachable")
-    why = f"{what}: slurmrestd closed the connection without a whole answer"
+        return errors.NotDone(f"{request}: {url}: its certificate is not trusted", kind="unreachable")
+    why = f"{request}: slurmrestd closed the connection without a whole answer"
     return AdapterError(why, transient=True, kind="closed")
 
 

@@ -82,48 +82,48 @@ def read(what: str, status: int, body: bytes) -> dict[str, Any]:
 
 def warnings(answer: Mapping[str, Any]) -> str:
     """Return the warnings of an answer as one text."""
-    given = answer.get("warnings")
-    return " ".join(str(each) for each in given) if isinstance(given, list) else ""
+    texts = answer.get("warnings")
+    return " ".join(str(warning) for warning in texts) if isinstance(texts, list) else ""
 
 
-def _not_json(what: str, status: int, body: bytes) -> AdapterError:
+def _not_json(request: str, status: int, body: bytes) -> AdapterError:
     if status == 404:
-        return NotDone(f"{what}: slurmrestd does not offer it (HTTP 404)", kind="absent")
+        return NotDone(f"{request}: slurmrestd does not offer it (HTTP 404)", kind="absent")
     if status >= 500:
-        message = f"{what}: slurmrestd answers HTTP {status} without a body"
+        message = f"{request}: slurmrestd answers HTTP {status} without a body"
         return AdapterError(message, transient=True, kind="unreachable", stderr_tail=_tail(body))
-    return ParseError(f"{what}: the answer (HTTP {status}) is cut off or not JSON", stderr_tail=_tail(body))
+    return ParseError(f"{request}: the answer (HTTP {status}) is cut off or not JSON", stderr_tail=_tail(body))
 
 
-def _errors(what: str, given: object) -> Iterable[tuple[int, str]]:
+def _errors(request: str, forms: object) -> Iterable[tuple[int, str]]:
     """Yield (number, text) of each error; the number is under one of three keys, or missing."""
-    if given is None:
+    if forms is None:
         return
-    if not isinstance(given, list):
-        raise ParseError(f"{what}: errors is not a list", stderr_tail=str(given)[:200])
-    for each in given:
-        if not isinstance(each, dict):
-            yield 0, str(each)
+    if not isinstance(forms, list):
+        raise ParseError(f"{request}: errors is not a list", stderr_tail=str(forms)[:200])
+    for form in forms:
+        if not isinstance(form, dict):
+            yield 0, str(form)
             continue
-        numbers = [each.get(key) for key in ("error_number", "error_code", "errno")]
+        numbers = [form.get(key) for key in ("error_number", "error_code", "errno")]
         number = next((n for n in numbers if isinstance(n, int)), 0)
-        texts = dict.fromkeys(str(each[key]) for key in ("error", "description") if each.get(key))
+        texts = dict.fromkeys(str(form[key]) for key in ("error", "description") if form.get(key))
         yield number, ": ".join(texts) or f"error {number}"
 
 
-def _results(what: str, given: object) -> Iterable[tuple[int, str]]:
+def _results(request: str, forms: object) -> Iterable[tuple[int, str]]:
     """Yield errors of single jobs, as an update reports them since Slurm 23.11."""
-    for each in given if isinstance(given, list) else ():
-        if isinstance(each, dict) and each.get("error_code"):
-            yield from _errors(what, [{**each, "description": each.get("why")}])
+    for form in forms if isinstance(forms, list) else ():
+        if isinstance(form, dict) and form.get("error_code"):
+            yield from _errors(request, [{**form, "description": form.get("why")}])
 
 
-def _refusal(what: str, wrong: list[tuple[int, str]]) -> AdapterError:
-    numbers, said = {number for number, _ in wrong}, "; ".join(text for _, text in wrong)
-    message, tail = f"{what}: {said[:300]}", said[:500]
+def _refusal(request: str, wrong: list[tuple[int, str]]) -> AdapterError:
+    numbers, problems = {number for number, _ in wrong}, "; ".join(text for _, text in wrong)
+    message, tail = f"{request}: {problems[:300]}", problems[:500]
     if UNCHANGED in numbers:
         raise Unchanged
-    if numbers & {*_NOT_UNDERSTOOD} or "Unknown key" in said or "Disabled key" in said:
+    if numbers & {*_NOT_UNDERSTOOD} or "Unknown key" in problems or "Disabled key" in problems:
         return NotDone(message, stderr_tail=tail)
     if INVALID_JOB_ID in numbers:
         return AdapterError(message, kind="gone", stderr_tail=tail)

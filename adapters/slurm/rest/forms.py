@@ -69,24 +69,24 @@ def jobs(
         unreadable: Counts and reports the jobs that cannot be read.
         whole: The answer shows all jobs.
     """
-    forms, seen = _list(answer, "jobs", what, NEEDED), unreadable or Unreadable()
+    forms, report = _list(answer, "jobs", what, NEEDED), unreadable or Unreadable()
     problems: dict[str, str] = {}
-    found = read_rows(forms, partial(_job, seen.most_names), partial(_unknown, seen.most_names), _id_of, problems)
-    seen.note("job", problems, whole=whole)
-    return found
+    records = read_rows(forms, partial(_job, report.most_names), partial(_unknown, report.most_names), _id_of, problems)
+    report.note("job", problems, whole=whole)
+    return records
 
 
 def _id_of(form: Form) -> str:
     return str(form["job_id"])
 
 
-def _unknown(most: int, form: Form) -> SlurmJob | None:
+def _unknown(name_limit: int, form: Form) -> SlurmJob | None:
     return unknown_job(
         {
             "id": lambda: _identity(form["job_id"]),
             "uid": lambda: _identity(form["user_id"], least=0),
             "state": lambda: job_state(_words(form["job_state"])),
-            "placed": lambda: names(_text(form["nodes"]), most),
+            "placed": lambda: names(_text(form["nodes"]), name_limit),
             "partition": lambda: _text(form["partition"]),
             "nodes": lambda: max(1, _count(form["node_count"])),
             "cpus": lambda: max(1, _count(form["cpus"])),
@@ -96,8 +96,8 @@ def _unknown(most: int, form: Form) -> SlurmJob | None:
 
 
 def _memory_of_unknown(form: Form) -> float:
-    many, cpus = max(1, _count(form["node_count"])), max(1, _count(form["cpus"]))
-    return _memory(form, tres(_text(form["tres_alloc_str"])), cpus, max(1, -(-cpus // many)), many)
+    node_count, cpus = max(1, _count(form["node_count"])), max(1, _count(form["cpus"]))
+    return _memory(form, tres(_text(form["tres_alloc_str"])), cpus, max(1, -(-cpus // node_count)), node_count)
 
 
 def shows_all(answer: Form) -> bool:
@@ -107,12 +107,12 @@ def shows_all(answer: Form) -> bool:
 
 def nodes(answer: Form, what: str = "nodes", unreadable: Unreadable | None = None) -> list[SlurmNode]:
     """Return the nodes of an answer. O(nodes). Raises ParseError. The arguments are those of `jobs`."""
-    forms, seen = _list(answer, "nodes", what, _NEEDED_OF_NODES), unreadable or Unreadable()
+    forms, report = _list(answer, "nodes", what, _NEEDED_OF_NODES), unreadable or Unreadable()
     problems: dict[str, str] = {}
-    found = read_rows(forms, _node, _unknown_node, lambda form: str(form["name"]), problems)
-    seen.note("node", problems, whole=True)
-    seen.bound(len(found))
-    return found
+    records = read_rows(forms, _node, _unknown_node, lambda form: str(form["name"]), problems)
+    report.note("node", problems, whole=True)
+    report.bound(len(records))
+    return records
 
 
 def _unknown_node(form: Form) -> SlurmNode | None:
@@ -156,36 +156,39 @@ def number(value: object) -> float | None:
     return value
 
 
-def _list(answer: Form, key: str, what: str, needed: frozenset[str]) -> list[Form]:
+def _list(answer: Form, key: str, request: str, needed: frozenset[str]) -> list[Form]:
     """Return the forms under a key; each has the `needed` keys. Raises ParseError."""
-    found = answer.get(key)
-    if not isinstance(found, list):
-        raise ParseError(f"{what}: slurmrestd's answer has no list of {key}", stderr_tail=str(found)[:200])
-    for form in found:
+    entries = answer.get(key)
+    if not isinstance(entries, list):
+        raise ParseError(f"{request}: slurmrestd's answer has no list of {key}", stderr_tail=str(entries)[:200])
+    for form in entries:
         if not isinstance(form, dict):
-            raise ParseError(f"{what}: {str(form)[:40]!r} is not one of {key}")
+            raise ParseError(f"{request}: {str(form)[:40]!r} is not one of {key}")
         if lacking := needed - form.keys():
             name = form.get("job_id", form.get("name", "?"))
-            raise ParseError(f"{what}: {key[:-1]} {str(name)[:40]}: it lacks {min(lacking)!r}")
-    return found
+            raise ParseError(f"{request}: {key[:-1]} {str(name)[:40]}: it lacks {min(lacking)!r}")
+    return entries
 
 
-def _job(most: int, form: Form) -> SlurmJob:
-    many, cpus = max(1, _count(form["node_count"])), max(1, _count(form["cpus"]))
+def _job(name_limit: int, form: Form) -> SlurmJob:
+    node_count, cpus = max(1, _count(form["node_count"])), max(1, _count(form["cpus"]))
     exit_code, signal = _ending(form["exit_code"])
     minutes, state = number(form["time_limit"]), job_state(_words(form["job_state"]))
     shares, priority = _words(form["shared"]), number(form["priority"])
-    asked, threads = tres(_text(form["tres_alloc_str"]) or _text(form["tres_req_str"])), max(1, -(-cpus // many))
+    request, threads = (
+        tres(_text(form["tres_alloc_str"]) or _text(form["tres_req_str"])),
+        max(1, -(-cpus // node_count)),
+    )
     special = _special(form)
     if state is JobState.PENDING:
-        tasks, each, per_node, least = (_few(form[key]) for key in _TASKS)
-        threads = max(threads, threads_for(many, tasks, each, per_node, least))
-        special = special or unusual_size(many, _few(form["max_nodes"]), asked, cpus, tasks, each)
+        tasks, per_task, per_node, least = (_few(form[key]) for key in _TASKS)
+        threads = max(threads, threads_for(node_count, tasks, per_task, per_node, least))
+        special = special or unusual_size(node_count, _few(form["max_nodes"]), request, cpus, tasks, per_task)
     plain: dict[str, Any] = {
         **{name: _text(form[key]) for name, key in _TEXTS.items()},
         "comment": comment(form["comment"] or ""),
         **{name: _moment(form[key]) for name, key in _TIMES.items()},
-        **{name: names(_text(form[key]), most) for name, key in _NODES.items()},
+        **{name: names(_text(form[key]), name_limit) for name, key in _NODES.items()},
     }
     array, of_several = int(number(form["array_job_id"]) or 0), bool(number(form["het_job_id"]))
     listed = _text(form.get("array_task_string"))
@@ -199,14 +202,14 @@ def _job(most: int, form: Form) -> SlurmJob:
         tasks=waiting,
         tasks_at_once=at_once,
         uid=_identity(form["user_id"], least=0),
-        nodes=many,
+        nodes=node_count,
         cpus=cpus,
         threads=threads,
-        memory=_memory(form, asked, cpus, threads, many),
-        tres=amounts(asked),
+        memory=_memory(form, request, cpus, threads, node_count),
+        tres=amounts(request),
         time_limit=None if minutes is None else 60.0 * minutes,
         end=_moment(form["end_time"]) if state.ended or minutes is not None else None,
-        planned=names(_text(form.get("scheduled_nodes")), most),
+        planned=names(_text(form.get("scheduled_nodes")), name_limit),
         special=special,
         shares=_SHARES.get(shares, shares.upper()),
         priority=1 if priority is None else int(priority),  # 0 means held, one that is not set yet does not
@@ -217,11 +220,11 @@ def _job(most: int, form: Form) -> SlurmJob:
     )
 
 
-def _memory(form: Form, asked: Mapping[str, str], cpus: int, threads: int, many: int) -> float:
+def _memory(form: Form, request: Mapping[str, str], cpus: int, threads: int, node_count: int) -> float:
     """Return the bytes on each node of a job; the arguments are those of `memory`."""
-    of_core = (number(form["memory_per_cpu"]) or 0.0) * (1 if "mem" in asked else threads)
-    one = number(form["memory_per_node"]) or of_core
-    return memory(one * 2.0**20, asked, cpus, threads, many)
+    of_core = (number(form["memory_per_cpu"]) or 0.0) * (1 if "mem" in request else threads)
+    per_node = number(form["memory_per_node"]) or of_core
+    return memory(per_node * 2.0**20, request, cpus, threads, node_count)
 
 
 def _node(form: Form) -> SlurmNode:
@@ -230,13 +233,13 @@ def _node(form: Form) -> SlurmNode:
         raise ValueError("it has no name")
     state = node_state("+".join(filter(None, words)))
     usable = state not in (NodeState.DOWN, NodeState.DRAINED)
-    cpus, taken = _count(form["cpus"]), _count(form["alloc_cpus"])
+    cpus, allocated = _count(form["cpus"]), _count(form["alloc_cpus"])
     return SlurmNode(
         name=_text(form["name"]),
         state=state,
         cpus=cpus,
         memory=_count(form["real_memory"]) * 2.0**20,
-        idle=max(0, cpus - taken) if usable else 0,
+        idle=max(0, cpus - allocated) if usable else 0,
         free=max(0.0, (_count(form["real_memory"]) - _count(form["alloc_memory"])) * 2.0**20),
         features=frozenset(_items(form["active_features"])),
         partitions=frozenset(_items(form["partitions"])),
@@ -245,10 +248,10 @@ def _node(form: Form) -> SlurmNode:
 
 
 def _identity(value: object, least: int = 1) -> int:
-    found = number(value)
-    if found is None or found < least or found != int(found):
+    identity = number(value)
+    if identity is None or identity < least or identity != int(identity):
         raise ValueError(f"{value!r} is not an id of a job or user")
-    return int(found)
+    return int(identity)
 
 
 def _count(value: object) -> int:
@@ -257,8 +260,8 @@ def _count(value: object) -> int:
 
 def _moment(value: object) -> float | None:
     """Return epoch seconds; Slurm writes 0 for no time."""
-    found = number(value)
-    return float(found) if found else None
+    seconds = number(value)
+    return float(seconds) if seconds else None
 
 
 def _text(value: object) -> str:
@@ -277,15 +280,15 @@ def _items(value: object) -> list[str]:
     """Return the words of a list, or of a text separated by commas."""
     if value is None:
         return []
-    found = value.split(",") if isinstance(value, str) else value
-    if not isinstance(found, list) or not all(isinstance(word, str) for word in found):
+    words = value.split(",") if isinstance(value, str) else value
+    if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
         raise ValueError(f"{value!r} is neither a text nor a list of words")
-    return [word for word in found if word]
+    return [word for word in words if word]
 
 
 def _few(value: object) -> int | None:
-    found = number(value)
-    return None if found is None or found in _SHORT_STAND_INS else int(found)
+    amount = number(value)
+    return None if amount is None or amount in _SHORT_STAND_INS else int(amount)
 
 
 def _special(form: Form) -> str:

@@ -113,9 +113,9 @@ class TokenFile:
             raise ConfigError(str(self._path), key, problem, "what `scontrol token` prints") from None
 
 
-def _version(found: os.stat_result) -> tuple[int, ...]:
+def _version(status: os.stat_result) -> tuple[int, ...]:
     """Return what changes with a file's content or mode."""
-    return found.st_ino, found.st_mtime_ns, found.st_size, found.st_mode
+    return status.st_ino, status.st_mtime_ns, status.st_size, status.st_mode
 
 
 class TokenCommand:

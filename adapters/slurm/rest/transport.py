@@ -133,11 +133,11 @@ class RestTransport:
     def _all(self) -> list[SlurmJob]:
         """Return the queue; the last one if it is unchanged."""
         began = self._clock()
-        whole = self._since is None or began - self._whole_at > WHOLE_EVERY_S
-        if whole:
+        is_whole = self._since is None or began - self._whole_at > WHOLE_EVERY_S
+        if is_whole:
             self.time()
         since = self._lower_bound()
-        query = {} if whole or self._since is None else {"update_time": self._since}
+        query = {} if is_whole or self._since is None else {"update_time": self._since}
         try:
             answer = self._get("jobs", **query)
         except Unchanged:
@@ -152,24 +152,24 @@ class RestTransport:
             answer = self._get("jobs")
             read = forms.jobs(answer, self._what("jobs"), self._unreadable)
         self.shows_all = forms.shows_all(answer)
-        known = [moment for moment in (since, forms.last_update(answer)) if moment is not None]
-        self._jobs, self._since = read, int(min(known)) if known else None
+        moments = [moment for moment in (since, forms.last_update(answer)) if moment is not None]
+        self._jobs, self._since = read, int(min(moments)) if moments else None
         if not query:
             self._whole_at = began
         return read
 
     def _job(self, number: int) -> list[SlurmJob]:
-        path, what = self.version.job(number), self._what(f"job {number}")
+        path, request = self.version.job(number), self._what(f"job {number}")
         try:
-            answer = self._client.get(path, what)
+            answer = self._client.get(path, request)
         except AdapterError as error:
             if error.kind == "gone":
                 return []
             raise
-        found = forms.jobs(answer, what, self._unreadable, whole=False)
-        if not found:
-            raise ParseError(f"{what}: slurmrestd shows neither a job nor a reason")
-        return [job for job in found if job.id == number]
+        jobs = forms.jobs(answer, request, self._unreadable, whole=False)
+        if not jobs:
+            raise ParseError(f"{request}: slurmrestd shows neither a job nor a reason")
+        return [job for job in jobs if job.id == number]
 
     def _get(self, name: str, **query: int) -> forms.Form:
         try:

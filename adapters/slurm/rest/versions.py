@@ -75,8 +75,8 @@ class Version:
                 cannot.append(name)
         return cannot
 
-    def _cannot(self, what: str) -> NotDone:
-        return NotDone(f"slurmrestd {self} cannot {what} of a job")
+    def _cannot(self, action: str) -> NotDone:
+        return NotDone(f"slurmrestd {self} cannot {action} of a job")
 
 
 def choose(document: Mapping[str, Any], where: str = "slurmrestd") -> Version:
@@ -86,13 +86,13 @@ def choose(document: Mapping[str, Any], where: str = "slurmrestd") -> Version:
         raise ParseError(f"{where}: its description is not an OpenAPI document")
     offered: dict[int, dict[str, str]] = {}
     for path in paths:
-        if found := _PATH.fullmatch(path):
-            offered.setdefault(int(found[1]), {})[found[2]] = path
+        if match := _PATH.fullmatch(path):
+            offered.setdefault(int(match[1]), {})[match[2]] = path
     usable = [number for number, names in offered.items() if number in READABLE and names.keys() >= _NEEDED]
     if not usable:
-        said = ", ".join(f"v0.0.{number}" for number in sorted(offered)) or "none"
-        known = f"v0.0.{READABLE.start} to v0.0.{READABLE[-1]}"
-        message = f"{where}: none of the versions that it offers ({said}) can be read here ({known})"
+        names_offered = ", ".join(f"v0.0.{number}" for number in sorted(offered)) or "none"
+        readable = f"v0.0.{READABLE.start} to v0.0.{READABLE[-1]}"
+        message = f"{where}: none of the versions that it offers ({names_offered}) can be read here ({readable})"
         raise NotDone(message, kind="absent")
     number = max(usable)
     names = offered[number]

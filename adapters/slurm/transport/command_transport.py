@@ -111,16 +111,20 @@ class CommandTransport:
     ) -> None:
         self._run, self._run_usage, self._clock, self._wall = run, run_usage or run, clock, wall
         self._offset: float | None = None  # the controller's time minus our clock
-        self.unreadable = seen = unreadable or Unreadable()
-        self._queue, self._nodes, self._excluded = squeue.queue(seen), squeue.node_table(seen), squeue.excluded(seen)
+        self.unreadable = report = unreadable or Unreadable()
+        self._queue, self._nodes, self._excluded = (
+            squeue.queue(report),
+            squeue.node_table(report),
+            squeue.excluded(report),
+        )
         self._merged: tuple[list[SlurmNode], list[SlurmNode]] = [], []  # rows of the last answer, and the nodes there
         self.notes: Sequence[str] = ()
 
     def jobs(self, ids: Collection[int] = ()) -> list[SlurmJob]:
         """Return jobs; one `squeue`."""
-        some = [f"--jobs={','.join(map(str, ids))}"] if ids else []
+        filters = [f"--jobs={','.join(map(str, ids))}"] if ids else []
         try:
-            return self._queue.ask(self._run, *some, whole=not ids)
+            return self._queue.ask(self._run, *filters, whole=not ids)
         except AdapterError as error:
             if "Invalid job id" in error.stderr_tail:
                 return []  # requested by id, and gone
@@ -170,9 +174,9 @@ class CommandTransport:
 
     def time(self) -> float:
         """Return the controller's clock, epoch seconds; one `sdiag`."""
-        found = sdiag.time_of(self._run(["sdiag"]))
-        self._offset = found - self._clock()
-        return found
+        now = sdiag.time_of(self._run(["sdiag"]))
+        self._offset = now - self._clock()
+        return now
 
     def activity(self) -> Activity:
         """Return what has happened so far; one `sdiag`."""
@@ -186,9 +190,9 @@ class CommandTransport:
         """Return usage of ended jobs; one `sacct` with steps, which may be many, so its time limit is shorter."""
         return sacct.usage(self._recorded(sacct.usage_table(), self._run_usage, which), self.unreadable)
 
-    def _recorded(self, table: IncrementalTable[Record], run: Runner, which: Sequence[str]) -> list[Record]:
+    def _recorded(self, table: IncrementalTable[Record], run: Runner, filters: Sequence[str]) -> list[Record]:
         try:
-            return table.ask(run, *which)
+            return table.ask(run, *filters)
         except AdapterError as error:
             if sacct.DISABLED in error.stderr_tail:
                 raise AdapterError(sacct.DISABLED, kind="unrecorded", argv=error.argv) from None

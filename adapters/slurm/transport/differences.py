@@ -23,30 +23,30 @@ def differences(old: Sequence[Any], new: Sequence[Any]) -> Iterator[tuple[slice,
         i, j = i + equal, j + equal
         if i == len(old) and j == len(new):
             return
-        gone, added = _shift(old, i, new, j)
-        yield slice(i, i + gone), slice(j, j + added)
-        i, j = i + gone, j + added
+        removed, added = _shift(old, i, new, j)
+        yield slice(i, i + removed), slice(j, j + added)
+        i, j = i + removed, j + added
 
 
 def _equal_run(old: Sequence[Any], i: int, new: Sequence[Any], j: int) -> int:
     """Return how many elements are equal from here on."""
-    most, found, step = min(len(old) - i, len(new) - j), 0, RUN
-    while step and found < most:
-        step = min(step, most - found)
-        if old[i + found : i + found + step] == new[j + found : j + found + step]:
-            found += step
+    longest, length, step = min(len(old) - i, len(new) - j), 0, RUN
+    while step and length < longest:
+        step = min(step, longest - length)
+        if old[i + length : i + length + step] == new[j + length : j + length + step]:
+            length += step
         else:
             step //= 2
-    return found
+    return length
 
 
 def _shift(old: Sequence[Any], i: int, new: Sequence[Any], j: int) -> tuple[int, int]:
     """Return how many elements of each to skip, so that the next two are equal."""
     for skipped in range(1, LONGEST + 1):
-        for gone, added in ((skipped, skipped), (skipped, 0), (0, skipped)):
-            left, right = i + gone, j + added
-            if left == len(old) and right == len(new):
-                return gone, added
-            if left < len(old) and right < len(new) and old[left] == new[right]:
-                return gone, added
+        for removed, added in ((skipped, skipped), (skipped, 0), (0, skipped)):
+            place, new_place = i + removed, j + added
+            if place == len(old) and new_place == len(new):
+                return removed, added
+            if place < len(old) and new_place < len(new) and old[place] == new[new_place]:
+                return removed, added
     return len(old) - i, len(new) - j

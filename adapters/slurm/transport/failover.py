@@ -50,22 +50,22 @@ class FailoverTransport:
 
     def jobs(self, ids: Collection[int] = ()) -> list[SlurmJob]:
         """Return jobs over REST; fields that an old REST does not show are read when the queue has changed."""
-        found, came_from = self._ask(lambda way: (way.jobs(ids), way))
+        jobs, came_from = self._ask(lambda way: (way.jobs(ids), way))
         self._queue_from = self._queue_from if ids else came_from
         if came_from is not self._rest or self._rest.shows_all:
-            return found
+            return jobs
         if ids:
-            return [self._completed(job) for job in found]
-        if found is not self._read_last:
+            return [self._completed(job) for job in jobs]
+        if jobs is not self._read_last:
             self._hidden = self._commands.hidden_fields()
-            self._read_last, self._whole = found, [self._completed(job) for job in found]
+            self._read_last, self._whole = jobs, [self._completed(job) for job in jobs]
         return self._whole
 
     def _completed(self, job: SlurmJob) -> SlurmJob:
-        more = self._hidden.get(job.id)
-        if more is not None and more.state is JobState.UNKNOWN:
-            return more if job.state is JobState.PENDING else job
-        return job if more is None else replace(job, planned=more.planned, special=job.special or more.special)
+        hidden = self._hidden.get(job.id)
+        if hidden is not None and hidden.state is JobState.UNKNOWN:
+            return hidden if job.state is JobState.PENDING else job
+        return job if hidden is None else replace(job, planned=hidden.planned, special=job.special or hidden.special)
 
     def excluded(self) -> dict[int, tuple[str, ...] | None]:
         """Return excluded nodes from the transport that read the queue last, so that both are of one moment."""

@@ -73,17 +73,17 @@ def size(text: str) -> float | None:
 
 def count(text: str) -> int | None:
     """Return the number in `4`, `2K`, or the lower end of `2-4`."""
-    found = _scaled(text, _COUNT, _THOUSANDS, "count")
-    return None if found is None else round(found)
+    number = _scaled(text, _COUNT, _THOUSANDS, "count")
+    return None if number is None else round(number)
 
 
-def _scaled(text: str, form: re.Pattern[str], units: Mapping[str, float], what: str) -> float | None:
+def _scaled(text: str, form: re.Pattern[str], units: Mapping[str, float], quantity: str) -> float | None:
     if text.strip().lower() in UNKNOWN:
         return None
-    found = form.fullmatch(text.strip())
-    if not found:
-        raise ValueError(f"{text!r} is not a {what}")
-    return _bounded(float(found["number"]) * units[found["unit"]])
+    match = form.fullmatch(text.strip())
+    if not match:
+        raise ValueError(f"{text!r} is not a {quantity}")
+    return _bounded(float(match["number"]) * units[match["unit"]])
 
 
 def whole(text: str) -> int:
@@ -129,15 +129,15 @@ def array_tasks(text: str) -> tuple[int, int | None]:
     """
     if not text:
         return 1, None
-    listed, _, most = text.partition("%")
+    listed, _, limit = text.partition("%")
     total = 0
-    for each in listed.split(","):
-        found = _TASKS.fullmatch(each)
-        if not found:
+    for part in listed.split(","):
+        match = _TASKS.fullmatch(part)
+        if not match:
             return 0, None
-        first, last, step = (int(number or 0) for number in found.groups())
+        first, last, step = (int(number or 0) for number in match.groups())
         total += len(range(first, max(first, last) + 1, step or 1))
-    return total, int(most) if _TASK_LIMIT.fullmatch(most) else None
+    return total, int(limit) if _TASK_LIMIT.fullmatch(limit) else None
 
 
 def tres(text: str) -> dict[str, str]:
@@ -179,11 +179,13 @@ _SUFFIXES = {"*": "NOT_RESPONDING", "~": "POWERED_DOWN", "#": "POWERING_UP", "!"
 
 def job_state(words: str) -> JobState:
     """Return the state of `RUNNING`, `CANCELLED by 1000`, or of a base state with flags joined by `,` or `+`."""
-    found = {JOB_STATES.get(word.split(" ")[0], JobState.UNKNOWN) for word in re.split(r"[,+|]", words.upper().strip())}
+    states = {
+        JOB_STATES.get(word.split(" ")[0], JobState.UNKNOWN) for word in re.split(r"[,+|]", words.upper().strip())
+    }
     # COMPLETED+COMPLETING still holds its nodes; PENDING+REQUEUED waits.
     worst = (JobState.UNKNOWN, JobState.CONFIGURING, JobState.SUSPENDED, JobState.RUNNING)
     order: tuple[JobState, ...] = (*worst, *JobState)
-    return next(state for state in order if state in found)
+    return next(state for state in order if state in states)
 
 
 def node_state(words: str) -> NodeState:
@@ -195,8 +197,8 @@ def node_state(words: str) -> NodeState:
     if flags & _ASLEEP:
         flags -= _SILENT  # a node that is powered down cannot respond
     kinds = {NodeState.DOWN: _DOWN, NodeState.DRAINED: _DRAINED, NodeState.UNKNOWN: _UNSURE, NodeState.ASLEEP: _ASLEEP}
-    for state, known in kinds.items():
-        if flags & known:
+    for state, kind in kinds.items():
+        if flags & kind:
             return state
     return NodeState.UP if flags <= _UP else NodeState.UNKNOWN
 
@@ -286,36 +288,36 @@ class IncrementalTable(Generic[Record]):
             rows = self._split(text, mark, len(self._fields))
             if not whole:
                 problems: dict[str, dict[str, str]] = {}
-                found = [record for row in rows if (record := self._read_row(row, problems)) is not None]
+                records = [record for row in rows if (record := self._read_row(row, problems)) is not None]
             else:
-                found = self._update(rows)
+                records = self._update(rows)
                 problems = self._problems
         except ValueError:
             program, tail = self._command[0], text[-200:].replace(mark, "|").replace(SEPARATOR, "|")
             why = f"{program}: the table is cut off or garbled"
             raise ParseError(why, argv=(program,), stderr_tail=tail) from None
-        reports = {name: why for each in problems.values() for name, why in each.items()}
+        reports = {name: why for row_problems in problems.values() for name, why in row_problems.items()}
         self._unreadable.note(self._what, reports, whole=whole)
-        return found
+        return records
 
     def _update(self, rows: list[str]) -> list[Record]:
         """Take the rows of a whole answer; convert those that the last one did not have."""
-        made, at, changed = list[Record | None](), 0, False
+        records, at, changed = list[Record | None](), 0, False
         problems = self._problems.copy()
         for old, new in differences(self._rows, rows):
             changed = True
-            made += self._made[at : old.start]
-            known = dict(zip(self._rows[old], self._made[old], strict=True))
+            records += self._made[at : old.start]
+            converted = dict(zip(self._rows[old], self._made[old], strict=True))
             for row in rows[new]:
-                made.append(known[row] if row in known else self._read_row(row, problems))
+                records.append(converted[row] if row in converted else self._read_row(row, problems))
             at = old.stop
         if changed:
-            made += self._made[at:]
+            records += self._made[at:]
             if problems:
-                shown = frozenset(rows)
-                problems = {row: problem for row, problem in problems.items() if row in shown}
-            self._rows, self._made, self._problems = rows, made, problems
-            self._found = [record for record in made if record is not None]
+                present = frozenset(rows)
+                problems = {row: problem for row, problem in problems.items() if row in present}
+            self._rows, self._made, self._problems = rows, records, problems
+            self._found = [record for record in records if record is not None]
         return self._found
 
     def _read_row(self, text: str, problems: dict[str, dict[str, str]]) -> Record | None:
@@ -325,14 +327,14 @@ class IncrementalTable(Generic[Record]):
             raise ValueError(text)
         pairs = zip(self._fields, values, strict=False)
         row = {field: text if field in self._raw else clean(text.strip()) for field, text in pairs}
-        found: dict[str, str] = {}
+        row_problems: dict[str, str] = {}
 
         def read(row: dict[str, str]) -> Record:
             if len(values) > len(self._fields):
                 raise ValueError("a text in it has the separator of the table")
             return self._read(row)
 
-        records = read_rows([row], read, self._stand_in, lambda row: row[self._fields[0]], found)
-        if found:
-            problems[text] = found
+        records = read_rows([row], read, self._stand_in, lambda row: row[self._fields[0]], row_problems)
+        if row_problems:
+            problems[text] = row_problems
         return next(iter(records), None)

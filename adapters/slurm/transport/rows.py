@@ -50,11 +50,13 @@ class Unreadable:
         """
         reported = self._reported.get(what, set())
         if new := sorted(problems.keys() - reported):
-            many = f"{len(new)} {what}s" if len(new) > 1 else f"{what} {new[0][:SHOWN]}"
+            subject = f"{len(new)} {what}s" if len(new) > 1 else f"{what} {new[0][:SHOWN]}"
             why = f"{new[0]}: {problems[new[0]]}" if len(new) > 1 else problems[new[0]]
-            log.warning("Slurm's answer about %s cannot be read, so nothing is known of it: %r", many, why[: 2 * SHOWN])
-        kept = set[str]() if whole or len(reported) > MOST_NODES else reported
-        self._reported[what] = kept | problems.keys()
+            log.warning(
+                "Slurm's answer about %s cannot be read, so nothing is known of it: %r", subject, why[: 2 * SHOWN]
+            )
+        earlier = set[str]() if whole or len(reported) > MOST_NODES else reported
+        self._reported[what] = earlier | problems.keys()
         if whole:
             self.now[what] = len(problems)
 
@@ -75,15 +77,15 @@ def read_rows(
         name: Names a row in reports.
         problems: Receives the name of each unreadable row, and why it cannot be read.
     """
-    found: list[Record] = []
+    records: list[Record] = []
     for row in rows:
         try:
-            found.append(read(row))
+            records.append(read(row))
         except Exception as problem:  # the text is a user's: no parser is proof against all of them
             problems[name(row)[:SHOWN]] = f"{type(problem).__name__}: {problem}"[:SHOWN]
-            if (known := _attempt(lambda row=row: stand_in(row))) is not None:  # type: ignore[misc]
-                found.append(known)
-    return found
+            if (substitute := _attempt(lambda row=row: stand_in(row))) is not None:  # type: ignore[misc]
+                records.append(substitute)
+    return records
 
 
 def unknown_job(fields: dict[str, Callable[[], Any]]) -> SlurmJob | None:
@@ -93,15 +95,15 @@ def unknown_job(fields: dict[str, Callable[[], Any]]) -> SlurmJob | None:
         fields: Name of a field of `SlurmJob` -> function that reads it and may raise anything. Required: `id`, `state`,
             `placed`. Without `cpus`, `memory` and `nodes` the job has its nodes for itself.
     """
-    known: dict[str, Any] = {name: value for name, read in fields.items() if (value := _attempt(read)) is not None}
-    if "id" not in known:
+    values: dict[str, Any] = {name: value for name, read in fields.items() if (value := _attempt(read)) is not None}
+    if "id" not in values:
         return None
-    state = known.pop("state", JobState.UNKNOWN)
+    state = values.pop("state", JobState.UNKNOWN)
     if state.ended or state is JobState.PENDING:
-        known.pop("placed", None)
-    if not ({"cpus", "memory", "nodes"} <= known.keys() and math.isfinite(known["memory"])):
-        known["shares"] = "NO"
-    return SlurmJob(**known, state=JobState.UNKNOWN, reason="Slurm's answer about it cannot be read")
+        values.pop("placed", None)
+    if not ({"cpus", "memory", "nodes"} <= values.keys() and math.isfinite(values["memory"])):
+        values["shares"] = "NO"
+    return SlurmJob(**values, state=JobState.UNKNOWN, reason="Slurm's answer about it cannot be read")
 
 
 def _attempt(read: Callable[[], Record]) -> Record | None:

@@ -66,17 +66,17 @@ class CommandRunner:
     def __init__(self, timeout_s: float = 15.0, *, as_user: bool = False) -> None:
         self.timeout_s = timeout_s
         left_out = _NOT_EVEN_FOR_USERS if as_user else _MEANT_FOR_USERS
-        kept = {key: value for key, value in os.environ.items() if not key.startswith(left_out)}
-        token = {key: value for key, value in kept.items() if key == "SLURM_JWT"}  # Slurm's commands may need it
-        self._environment = kept if as_user else {**inherited(kept), **token, **ENVIRONMENT}
+        variables = {key: value for key, value in os.environ.items() if not key.startswith(left_out)}
+        token = {key: value for key, value in variables.items() if key == "SLURM_JWT"}  # Slurm's commands may need it
+        self._environment = variables if as_user else {**inherited(variables), **token, **ENVIRONMENT}
 
     def __call__(self, argv: Sequence[str]) -> str:
         """Return what the command printed. Raises AdapterError."""
         needs, reads = "the Slurm adapter needs Slurm's commands", argv[0] in _READS or "show" in argv[1:3]
-        done = run_command(argv, self.timeout_s, self._environment, needs, reads=reads)
-        if problem := _problem(argv, done.exit_code, done.stderr):
+        result = run_command(argv, self.timeout_s, self._environment, needs, reads=reads)
+        if problem := _problem(argv, result.exit_code, result.stderr):
             raise problem
-        return done.stdout.decode(errors="surrogateescape")
+        return result.stdout.decode(errors="surrogateescape")
 
 
 def _problem(argv: Sequence[str], exit_code: int, stderr: str) -> AdapterError | None:
@@ -104,7 +104,7 @@ def readable(command: str, stderr: str, *, last: bool = False) -> str:
     lines = [
         _FUNCTIONS.sub("", line.removeprefix(f"{command}: ").strip())[:MOST_OF_A_LINE] for line in stderr.splitlines()
     ]
-    kept = [*dict.fromkeys(filter(None, lines[-1:] if last else lines))]
-    if len(kept) > MOST_LINES:
-        kept[1 : 2 - MOST_LINES] = [f"... {count(len(kept) - MOST_LINES + 1, 'more line')} ..."]
-    return "; ".join(kept)
+    messages = [*dict.fromkeys(filter(None, lines[-1:] if last else lines))]
+    if len(messages) > MOST_LINES:
+        messages[1 : 2 - MOST_LINES] = [f"... {count(len(messages) - MOST_LINES + 1, 'more line')} ..."]
+    return "; ".join(messages)

@@ -118,21 +118,21 @@ def _last(
         return record[0]["JobIDRaw"]
 
     last: dict[int, tuple[tuple[float, int], Record]] = {}
-    for number, order, found in read_rows(records, ordered, lambda record: None, name, problems):
+    for number, order, result in read_rows(records, ordered, lambda record: None, name, problems):
         if number not in last or order >= last[number][0]:
-            last[number] = order, found
+            last[number] = order, result
     (unreadable or Unreadable()).note("record", problems, whole=False)
-    return [found for number, (_, found) in last.items() if str(number) not in problems]
+    return [result for number, (_, result) in last.items() if str(number) not in problems]
 
 
 def _job(record: Sequence[form.Row]) -> SlurmJob:
     row = record[0]
     code, _, number = row["ExitCode"].partition(":")
-    state, said = job_state(row["State"]), row["State"].split(" ")[0]
+    state, state_word = job_state(row["State"]), row["State"].split(" ")[0]
     return SlurmJob(
         id=whole(row["JobIDRaw"]),
         state=state,
-        reason=said if state.ended and said not in _PLAIN_ENDS else "",
+        reason=state_word if state.ended and state_word not in _PLAIN_ENDS else "",
         name=row["JobName"],
         uid=whole(row["UID"]),
         account=word(row["Account"]),
@@ -155,5 +155,5 @@ def _entry(rows: Sequence[form.Row]) -> UsageEntry | None:
         return None
     record = form.accounting_record(rows)
     began = f"{record.began}Z" if record.began else ""  # the commands run in UTC
-    whose = whole(job["JobIDRaw"]), whole(job["UID"]), job["JobName"], moment(job["Submit"])
-    return UsageEntry(*whose, replace(record, began=began))
+    identity = whole(job["JobIDRaw"]), whole(job["UID"]), job["JobName"], moment(job["Submit"])
+    return UsageEntry(*identity, replace(record, began=began))

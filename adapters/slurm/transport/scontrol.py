@@ -55,11 +55,11 @@ def lines(text: str, first: str) -> Iterator[dict[str, str]]:
 
     Raises ParseError if there are lines and none begins so, unless Slurm reports that it has none.
     """
-    found = 0
+    line_count = 0
     for line in clean(text).splitlines():
         if not line.startswith(f"{first}="):
             continue
-        found += 1
+        line_count += 1
         words: dict[str, str] = {}
         last = first
         for word in line.split():
@@ -70,7 +70,7 @@ def lines(text: str, first: str) -> Iterator[dict[str, str]]:
             else:
                 words[last] += f" {word}"
         yield words
-    if not found and text.strip() and not text.strip().startswith("No "):
+    if not line_count and text.strip() and not text.strip().startswith("No "):
         raise ParseError(f"scontrol: there is no {first}", argv=("scontrol",), stderr_tail=text[:200])
 
 

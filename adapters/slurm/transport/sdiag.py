@@ -31,9 +31,9 @@ _NODES = frozenset(("MESSAGE_NODE_REGISTRATION_STATUS",))
 
 def time_of(text: str) -> float:
     """Return the controller's clock, epoch seconds. Raises ParseError."""
-    if not (found := _TIME.search(text)):
+    if not (match := _TIME.search(text)):
         raise ParseError("sdiag: the answer has no time", argv=("sdiag",), stderr_tail=text[:200])
-    return float(found[1])
+    return float(match[1])
 
 
 def activity(text: str) -> Activity:
@@ -44,11 +44,11 @@ def activity(text: str) -> Activity:
     if not (jobs and requests and since):
         raise ParseError("sdiag: the answer has no counts", argv=("sdiag",), stderr_tail=text[-200:])
     submitted = ("submitted", jobs.pop("submitted", ""))
-    changes = [(name, many) for name, many in requests if name not in _NODES | _READS and "_INFO" not in name]
-    arrivals = [each for each in changes if each[0] in _ARRIVALS]
-    others = [each for each in changes if each[0] not in _ARRIVALS and "SUBMIT" not in each[0]]
+    changes = [(name, number) for name, number in requests if name not in _NODES | _READS and "_INFO" not in name]
+    arrivals = [pair for pair in changes if pair[0] in _ARRIVALS]
+    other_changes = [pair for pair in changes if pair[0] not in _ARRIVALS and "SUBMIT" not in pair[0]]
     return Activity(
         (since[1], submitted, *arrivals),
-        (since[1], *sorted(jobs.items()), *others),
-        (since[1], *(each for each in requests if each[0] in _NODES)),
+        (since[1], *sorted(jobs.items()), *other_changes),
+        (since[1], *(pair for pair in requests if pair[0] in _NODES)),
     )

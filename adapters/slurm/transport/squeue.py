@@ -75,9 +75,9 @@ _NOTHING = frozenset(("", "0", "0:00", "*", "no", "4294967294", "65534", "65535"
 def queue(unreadable: Unreadable | None = None) -> IncrementalTable[SlurmJob]:
     """Return the table of all jobs; `unreadable` counts the rows that cannot be read."""
     command = "squeue --noheader --all --states=all"
-    seen = unreadable or Unreadable()
-    read, stand_in = partial(_job, seen), partial(_unknown, seen)
-    return IncrementalTable(command, FIELDS, read, "job", stand_in=stand_in, unreadable=seen, raw=("Comment",))
+    report = unreadable or Unreadable()
+    read, stand_in = partial(_job, report), partial(_unknown, report)
+    return IncrementalTable(command, FIELDS, read, "job", stand_in=stand_in, unreadable=report, raw=("Comment",))
 
 
 def excluded(unreadable: Unreadable | None = None) -> IncrementalTable[tuple[int, tuple[str, ...] | None]]:
@@ -85,16 +85,16 @@ def excluded(unreadable: Unreadable | None = None) -> IncrementalTable[tuple[int
 
     `--Format` has no field for them. `unreadable` counts the lists that cannot be read.
     """
-    command, fields, seen = "squeue --noheader --all --states=pending", ("%A", "%x"), unreadable or Unreadable()
+    command, fields, report = "squeue --noheader --all --states=pending", ("%A", "%x"), unreadable or Unreadable()
 
     def read(row: Mapping[str, str]) -> tuple[int, tuple[str, ...] | None]:
-        return whole(row["%A"]), nodes(row["%x"], seen.most_names)
+        return whole(row["%A"]), nodes(row["%x"], report.most_names)
 
     def stand_in(row: Mapping[str, str]) -> tuple[int, tuple[str, ...] | None]:
         return whole(row["%A"]), None
 
-    what = "exclusion list"
-    return IncrementalTable(command, fields, read, what, _short_format, stand_in=stand_in, unreadable=seen)
+    title = "exclusion list"
+    return IncrementalTable(command, fields, read, title, _short_format, stand_in=stand_in, unreadable=report)
 
 
 def _short_format(fields: Iterable[str], mark: str) -> list[str]:
@@ -104,18 +104,18 @@ def _short_format(fields: Iterable[str], mark: str) -> list[str]:
 def hidden(unreadable: Unreadable | None = None) -> IncrementalTable[SlurmJob]:
     """Return the table of what REST does not show of waiting jobs, `planned` and `special`; UNKNOWN: unreadable."""
     command = "squeue --noheader --all --states=pending"
-    seen = unreadable or Unreadable()
-    read, stand_in = partial(_hidden, seen), partial(_unknown, seen)
-    return IncrementalTable(command, _HIDDEN, read, "hidden field", stand_in=stand_in, unreadable=seen)
+    report = unreadable or Unreadable()
+    read, stand_in = partial(_hidden, report), partial(_unknown, report)
+    return IncrementalTable(command, _HIDDEN, read, "hidden field", stand_in=stand_in, unreadable=report)
 
 
-def _unknown(seen: Unreadable, row: Mapping[str, str]) -> SlurmJob | None:
+def _unknown(report: Unreadable, row: Mapping[str, str]) -> SlurmJob | None:
     return unknown_job(
         {
             "id": lambda: whole(row["JobID"]),
             "uid": lambda: whole(row["UserID"]),
             "state": lambda: job_state(row["State"]),
-            "placed": lambda: nodes(row["NodeList"], seen.most_names),
+            "placed": lambda: nodes(row["NodeList"], report.most_names),
             "partition": lambda: word(row["Partition"]),
             "nodes": lambda: count(row["NumNodes"]),
             "cpus": lambda: count(row["NumCPUs"]),
@@ -125,12 +125,14 @@ def _unknown(seen: Unreadable, row: Mapping[str, str]) -> SlurmJob | None:
 
 
 def _memory(row: Mapping[str, str]) -> float:
-    cpus, many = count(row["NumCPUs"]) or 1, count(row["NumNodes"]) or 1
-    return memory(size(row["MinMemory"]) or 0.0, tres(row["tres-alloc"]), cpus, max(1, -(-cpus // many)), many)
+    cpus, node_count = count(row["NumCPUs"]) or 1, count(row["NumNodes"]) or 1
+    return memory(
+        size(row["MinMemory"]) or 0.0, tres(row["tres-alloc"]), cpus, max(1, -(-cpus // node_count)), node_count
+    )
 
 
-def _hidden(seen: Unreadable, row: Mapping[str, str]) -> SlurmJob:
-    planned, special = nodes(row["SchedNodes"], seen.most_names), _special(row, _HIDDEN)
+def _hidden(report: Unreadable, row: Mapping[str, str]) -> SlurmJob:
+    planned, special = nodes(row["SchedNodes"], report.most_names), _special(row, _HIDDEN)
     return SlurmJob(whole(row["JobID"]), JobState.PENDING, planned=planned, special=special)
 
 
@@ -159,24 +161,24 @@ def nodes(text: str, most: int = MOST_NODES) -> tuple[str, ...]:
         raise ValueError(str(error)[:200]) from None
 
 
-def _job(seen: Unreadable, row: dict[str, str]) -> SlurmJob:
-    asked, many = tres(row["tres-alloc"]), count(row["NumNodes"]) or 1
+def _job(report: Unreadable, row: dict[str, str]) -> SlurmJob:
+    request, node_count = tres(row["tres-alloc"]), count(row["NumNodes"]) or 1
     state, cpus = job_state(row["State"]), count(row["NumCPUs"]) or 1
     exit_code, signal = exit_of(whole(row["exit_code"] or "0"))
     plain: dict[str, Any] = {
         **{name: word(row[field]) for name, field in _TEXTS.items()},
         "comment": comment(row["Comment"]),
         **{name: moment(row[field]) for name, field in _TIMES.items()},
-        **{name: nodes(row[field], seen.most_names) for name, field in _NODES.items()},
+        **{name: nodes(row[field], report.most_names) for name, field in _NODES.items()},
     }
-    threads, special = max(1, -(-cpus // many)), _special(row, SPECIAL)
+    threads, special = max(1, -(-cpus // node_count)), _special(row, SPECIAL)
     if state is JobState.PENDING:
-        tasks, each, per_node, most = (
+        tasks, per_task, per_node, largest = (
             None if row[field] in _NOTHING else count(row[field])
             for field in ("NumTasks", "cpus-per-task", "NTPerNode", "MaxNodes")
         )
-        threads = max(threads, threads_for(many, tasks, each, per_node, count(row["MinCpus"])))
-        special = special or unusual_size(many, most, asked, cpus, tasks, each)
+        threads = max(threads, threads_for(node_count, tasks, per_task, per_node, count(row["MinCpus"])))
+        special = special or unusual_size(node_count, largest, request, cpus, tasks, per_task)
     array, _, listed = row["JobArrayID"].partition("_")
     of_several = "+" in row["JobArrayID"] or word(row["HetJobID"]) not in ("", "0")
     waiting, at_once = (0, None) if of_several else array_tasks(listed.strip("[]"))
@@ -188,11 +190,11 @@ def _job(seen: Unreadable, row: dict[str, str]) -> SlurmJob:
         tasks=waiting,
         tasks_at_once=at_once,
         uid=whole(row["UserID"]),
-        nodes=many,
+        nodes=node_count,
         cpus=cpus,
         threads=threads,
-        memory=memory(size(row["MinMemory"]) or 0.0, asked, cpus, threads, many),
-        tres=amounts(asked),
+        memory=memory(size(row["MinMemory"]) or 0.0, request, cpus, threads, node_count),
+        tres=amounts(request),
         time_limit=span(row["TimeLimit"]),
         special=special,
         priority=whole(row["PriorityLong"] or "0"),
@@ -260,10 +262,10 @@ def memory(one: float, asked: Mapping[str, str], cpus: int, threads: int, many: 
     total = size(asked["mem"]) or 0.0 if "mem" in asked else 0.0
     if not total:
         return one
-    counted = count(asked.get("node", "")) or many
+    node_count = count(asked.get("node", "")) or many
     if one and abs(total - one * (count(asked.get("cpu", "")) or cpus)) < 2**20:
         return one * threads
-    return max(one, total / counted)
+    return max(one, total / node_count)
 
 
 def amounts(asked: Mapping[str, str]) -> tuple[tuple[str, float], ...]:
@@ -286,18 +288,18 @@ def _unknown_node(row: Mapping[str, str]) -> SlurmNode:
 
 def merged(rows: Iterable[SlurmNode]) -> list[SlurmNode]:
     """Return one node for each name, in all its partitions."""
-    found: dict[str, SlurmNode] = {}
+    by_name: dict[str, SlurmNode] = {}
     for node in rows:
-        known = found.get(node.name)
-        if known is not None:
-            worst = min(known, node, key=lambda each: each.cpus)  # an unreadable row has none
-            node = replace(worst, partitions=known.partitions | node.partitions)
-        found[node.name] = node
-    return list(found.values())
+        earlier = by_name.get(node.name)
+        if earlier is not None:
+            worst = min(earlier, node, key=lambda each: each.cpus)  # an unreadable row has none
+            node = replace(worst, partitions=earlier.partitions | node.partitions)
+        by_name[node.name] = node
+    return list(by_name.values())
 
 
 def _node(row: dict[str, str]) -> SlurmNode:
-    memory, taken = size(row["Memory"]) or 0.0, size(row["AllocMem"])
+    memory, allocated = size(row["Memory"]) or 0.0, size(row["AllocMem"])
     cpus = row["CPUsState"].split("/")  # allocated, idle, other, total
     return SlurmNode(
         name=word(row["NodeList"]),
@@ -305,7 +307,7 @@ def _node(row: dict[str, str]) -> SlurmNode:
         cpus=count(row["CPUs"]) or 0,
         memory=memory,
         idle=count(cpus[1]) if len(cpus) == 4 else None,
-        free=None if taken is None else max(0.0, memory - taken),
+        free=None if allocated is None else max(0.0, memory - allocated),
         features=frozenset(filter(None, word(row["Features_act"]).split(","))),
         partitions=frozenset({word(row["PartitionName"])} - {""}),
         reason="" if word(row["Reason"]).lower() == "none" else word(row["Reason"]),
