@@ -16,8 +16,9 @@ from ..simulate.errors import ConfigError
 from ..simulate.kernels import is_warm, load
 from .compilation import Announcements, compile_kernels
 from .report.exporter import Health
-from .socket.ipc import Peer, refusal, starting_path
+from .socket.ipc import refusal, starting_path
 from .socket.socket_server import Server
+from .state.users import Peer
 from .systemd import notify
 
 log = logging.getLogger("pilotfish.service")

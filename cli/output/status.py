@@ -30,8 +30,8 @@ from ...daemon.report.accuracy import (
     turnaround_gain,
 )  # fmt: skip
 from ...daemon.report.start_accuracy import QueueRecord
-from ...daemon.socket.ipc import user_name
 from ...daemon.state.endings import ending, mark
+from ...daemon.state.users import user_name
 from ...formats.documents.quantities import format_size
 from ...formats.hostlist import fold
 from ...formats.text import count, joules, percent, seconds, short_time, times

@@ -55,7 +55,7 @@ def accuracy(
     from ...daemon.report.accuracy import to_csv, to_dict
     from ...daemon.report.selection import Chosen
     from ...daemon.report.start_accuracy import starts_to_dict
-    from ...daemon.socket.ipc import user_name
+    from ...daemon.state.users import user_name
 
     if journal is not None and socket is not None:
         raise bad("--socket", "not with --journal, which reads a file")

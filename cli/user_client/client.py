@@ -19,7 +19,7 @@ from ...adapters.user_jobs import Story, UserJobs
 from ...daemon.codec import asked_for, at_home, id_for, new_id
 from ...daemon.learning.job_profiles import classes_of
 from ...daemon.paths import state_dir
-from ...daemon.socket.ipc import user_name
+from ...daemon.state.users import user_name
 from ...formats.text import count
 from ...simulate.errors import ConfigError, InvalidJobError, did_you_mean
 from ...simulate.model.job import Workflow

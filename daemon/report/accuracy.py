@@ -23,9 +23,9 @@ from ...simulate.model.job import DEFAULT_PROFILE, Job
 from ...simulate.model.plan import LEVEL, Plan, PlannedJob
 from ...simulate.model.snapshot import JobState
 from ..learning.job_profiles import has_default_profile
-from ..socket.ipc import user_name
 from ..state.forecasts import JobForecast
 from ..state.queue import Entry, Submission
+from ..state.users import user_name
 
 
 def error_ratio(forecast: float, actual: float) -> float:

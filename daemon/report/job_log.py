@@ -16,11 +16,11 @@ from ...simulate.model.snapshot import JobState, Snapshot
 from ..apply import Applied, describe
 from ..learning.external_load import MUCH
 from ..learning.job_profiles import has_default_profile, profile_of
-from ..socket.ipc import user_name
 from ..state.endings import ending
 from ..state.forecasts import JobForecast
 from ..state.journal import Unsaved
 from ..state.queue import Entry, JobEvent
+from ..state.users import user_name
 from .accuracy import model_of, source_of
 
 log = logging.getLogger("pilotfish.job")

@@ -27,8 +27,8 @@ from ...simulate.model.plan import LEVEL
 from ...simulate.model.snapshot import JobState, JobViews, Snapshot
 from ...simulate.replay.queue_forecast import STEP, ExpectedRun, QueueForecast, forecast_queue
 from ..learning.queue_run_times import QueueRunTimes
-from ..socket.ipc import user_name
 from ..state.queue import Queue
+from ..state.users import user_name
 from .cycle_report import CycleReport, Observer
 from .metrics import Metrics
 from .start_accuracy import QueueRecord, start_errors

@@ -19,7 +19,7 @@ from ...simulate.errors import ConfigError, InvalidJobError
 from ...simulate.model.job import Job
 from ..config import AccessConfig, QuotaConfig
 from ..state.queue import Submission
-from .ipc import Peer, login_of, user_name
+from ..state.users import Peer, login_of, user_name
 
 #: Objects in JSON for each job that a workflow may have.
 OBJECTS_OF_A_JOB = 8

@@ -20,7 +20,8 @@ from pathlib import Path
 
 from ...formats.text import count
 from ...simulate.errors import ConfigError
-from .ipc import socket_path, user_name
+from ..state.users import user_name
+from .ipc import socket_path
 from .places import check_place
 
 log = logging.getLogger("pilotfish.service")

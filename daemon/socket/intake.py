@@ -20,8 +20,8 @@ from ..learning.job_profiles import GivenProfiles, profile_of
 from ..loop import Cycle
 from ..state.journal import Journal
 from ..state.queue import Submission, shape_of
+from ..state.users import Peer
 from .access import Access
-from .ipc import Peer
 
 #: Jobs whose commands are named in one step.
 NAMED_AT_ONCE = 20

@@ -12,13 +12,13 @@ import socket
 import struct
 import time
 from collections.abc import Callable
-from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import urlencode
 
 from ...simulate.errors import ConfigError, PilotfishError
 from ..paths import LONGEST_SOCKET_PATH
+from ..state.users import Peer, user_name
 
 #: The first part of each request's path.
 VERSION = "v1"
@@ -48,47 +48,11 @@ class _LaterError(DaemonError):
     """There are too many requests at this moment."""
 
 
-class Peer(NamedTuple):
-    """The process and user at the other end of a connection, as the kernel reports them."""
-
-    uid: int
-    gid: int
-    pid: int
-
-    def __str__(self) -> str:
-        return user_name(self.uid)
-
-
 def peer_of(connection: socket.socket) -> Peer:
     """Return who connected, or who listens (SO_PEERCRED of unix(7)). Raises OSError."""
     found = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("iII"))
     pid, uid, gid = struct.unpack("iII", found)
     return Peer(uid, gid, pid)
-
-
-#: Seconds for which the user database is not asked again for a name.
-NAME_S = 60.0
-
-
-def login_of(uid: int) -> str | None:
-    """Return a user's name in the user database, None without one; asked for at most once in NAME_S."""
-    return _login_of(uid, time.monotonic() // NAME_S)
-
-
-@lru_cache(maxsize=4096)
-def _login_of(uid: int, _period: float) -> str | None:
-    import pwd
-
-    try:
-        return pwd.getpwuid(uid).pw_name
-    except KeyError:
-        return None
-
-
-def user_name(uid: int) -> str:
-    """Return a user's name and uid, `ada (uid 1000)`; only the uid if it has no name."""
-    login = login_of(uid)
-    return f"uid {uid}" if login is None else f"{login} (uid {uid})"
 
 
 def socket_path(endpoint: str) -> Path:

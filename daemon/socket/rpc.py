@@ -41,9 +41,10 @@ from ..report.status_documents import (
 )
 from ..state.journal import Journal, JournalError
 from ..state.queue import Entry, Submission
+from ..state.users import Peer, user_name
 from .access import Access, ForbiddenError
 from .intake import Answer, Intake, text_of
-from .ipc import Peer, refusal, user_name
+from .ipc import refusal
 
 log = logging.getLogger("pilotfish.requests")
 RECENT = 20

@@ -22,7 +22,8 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from ...simulate.errors import ConfigError
-from .ipc import LARGEST_BODY, LARGEST_HEAD, SUBMIT, VERSION, Peer, peer_of, refusal, socket_path
+from ..state.users import Peer
+from .ipc import LARGEST_BODY, LARGEST_HEAD, SUBMIT, VERSION, peer_of, refusal, socket_path
 from .places import check_place
 
 log = logging.getLogger("pilotfish.requests")

@@ -23,7 +23,6 @@ from ..divided_work import Steps, finish
 from ..planning.guard_rail import Forecaster
 from ..report.accuracy import ForecastOutcome
 from ..report.start_accuracy import QueueRecord
-from ..socket.ipc import Peer
 from . import journal_rows
 from .damage import REAL, TEXT, UNREADABLE, WHOLE, Damage, checked, json_object, kinds_of, optional, text_of
 from .handed_over import handed_over
@@ -32,6 +31,7 @@ from .journal_rows import FORECASTS, JOB_COLUMNS, NAMED, RECENT, SAVE, STORY_COL
 from .pending_usage import PendingUsage
 from .queue import Entry, Queue, Submission
 from .recorded_outcome import recorded_outcome
+from .users import Peer
 
 _QUEUED = ", ".join(each.name for each in fields(QueueRecord))
 _LAST_TIME = "coalesce(finish_time, start_time, said_time, submit_time, 0)"

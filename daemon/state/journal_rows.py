@@ -16,11 +16,11 @@ from typing import Any
 from ...simulate.model.job import DEFAULT_PROFILE, Job
 from ...simulate.model.snapshot import JobState
 from ..report.start_accuracy import QueueRecord
-from ..socket.ipc import user_name
 from .damage import REAL, TEXT, WHOLE, checked, json_object, optional
 from .forecasts import JobForecast, ProfileLabel
 from .pending_usage import PendingUsage
 from .queue import Entry, Submission
+from .users import user_name
 
 #: Columns that hold an attribute of an entry as it is: how the job ran, and how far it has come.
 _RAN = ("start_time", "finish_time", "exit_code", "signal", "reason")

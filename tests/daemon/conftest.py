@@ -21,10 +21,10 @@ from pilotfish.daemon.planning.guard_rail import Guard
 from pilotfish.daemon.planning.problem import Options
 from pilotfish.daemon.report.metrics import Metrics
 from pilotfish.daemon.socket.access import Access
-from pilotfish.daemon.socket.ipc import Peer
 from pilotfish.daemon.socket.rpc import Requests
 from pilotfish.daemon.state.journal import Journal
 from pilotfish.daemon.state.queue import Submission
+from pilotfish.daemon.state.users import Peer
 from pilotfish.simulate.model.capacity import Occupancy
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType, Power
 from pilotfish.simulate.model.job import Job, Profile, ThreadGroup, Workflow

@@ -25,7 +25,7 @@ from pilotfish.cli.user_client.watch import LOST, Watched, job_reply, log_reply,
 from pilotfish.daemon import paths
 from pilotfish.daemon.codec import id_for, new_id
 from pilotfish.daemon.report.selection import Chosen
-from pilotfish.daemon.socket.ipc import user_name
+from pilotfish.daemon.state.users import user_name
 from pilotfish.simulate.errors import ConfigError, InvalidJobError, PilotfishError
 from pilotfish.simulate.model.job import DEFAULT_PROFILE, Job, Profile, ThreadGroup, Workflow
 from tests.support.login_slurm import FakeSlurm

@@ -33,7 +33,7 @@ from pilotfish.daemon.report.accuracy import (
     to_dict,
     turnaround_gain,
 )
-from pilotfish.daemon.socket.ipc import user_name
+from pilotfish.daemon.state.users import user_name
 from pilotfish.simulate.model.job import DEFAULT_PROFILE, Job, Profile, ThreadGroup
 from pilotfish.simulate.model.plan import PredictionInterval
 from pilotfish.simulate.model.snapshot import JobState

@@ -16,11 +16,10 @@ from hypothesis import strategies as st
 from pilotfish.daemon.codec import encode
 from pilotfish.daemon.config import AccessConfig, QuotaConfig
 from pilotfish.daemon.service import Service
-from pilotfish.daemon.socket import ipc
 from pilotfish.daemon.socket.access import Access
-from pilotfish.daemon.socket.ipc import Peer, user_name
 from pilotfish.daemon.socket.rpc import MOST_LINES
 from pilotfish.daemon.state.queue import Entry
+from pilotfish.daemon.state.users import Peer
 from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.model.job import Workflow
 
@@ -153,10 +152,6 @@ def test_an_unknown_administrator_is_one_error(config, says):
         Access(config, QuotaConfig(), operated="", file=Path("daemon.yaml"))
 
 
-def test_a_user_without_a_name_is_a_number():
-    assert user_name(0) == "root (uid 0)" and user_name(ADA) == f"uid {ADA}"
-
-
 steps = st.lists(
     st.tuples(
         st.sampled_from([ADA, BOB, EVE]), st.sampled_from(["submit", "cancel", "explain", "status"]), st.integers(0, 5)
@@ -209,14 +204,6 @@ def test_a_uid_without_a_name_has_no_access(monkeypatch):
     named = next(each.pw_uid for each in pwd.getpwall() if each.pw_uid)
     assert [access.bars(Peer(uid, 1, 1)) for uid in (0, os.geteuid(), EVE, named)] == [""] * 4
     assert access.bars(Peer(231_072, 1, 1)).startswith("uid 231072 has no name in the user database")
-
-
-def test_the_user_database_is_asked_for_a_name_once_a_minute(monkeypatch):
-    asked = []
-    monkeypatch.setattr(pwd, "getpwuid", lambda uid: asked.append(uid) or SimpleNamespace(pw_name="ada"))
-    ipc._login_of.cache_clear()
-    assert {user_name(4_000_000) for _ in range(1000)} == {"ada (uid 4000000)"} and len(asked) <= 2
-    ipc._login_of.cache_clear()
 
 
 def test_the_journal_has_a_bound_for_all_users_together(bench, kit):

@@ -16,7 +16,8 @@ from pilotfish.daemon.learning.profile_learning import LearnedProfiles
 from pilotfish.daemon.planning.guarded_planner import simulate_plan
 from pilotfish.daemon.planning.problem import WINDOW
 from pilotfish.daemon.report.status_documents import MOST_JOBS
-from pilotfish.daemon.socket.ipc import LARGEST_BODY, Peer
+from pilotfish.daemon.socket.ipc import LARGEST_BODY
+from pilotfish.daemon.state.users import Peer
 from pilotfish.simulate.model.job import DEFAULT_PROFILE
 
 #: Calls in one step of a request, and in a cycle, at the quotas below, which are a twentieth of the default ones.

@@ -20,8 +20,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilotfish.daemon.socket import ipc, socket_server
-from pilotfish.daemon.socket.ipc import DaemonError, NoDaemonError, Peer, ask, socket_path
+from pilotfish.daemon.socket.ipc import DaemonError, NoDaemonError, ask, socket_path
 from pilotfish.daemon.socket.socket_server import MOST_AT_ONCE, Server
+from pilotfish.daemon.state.users import Peer
 from pilotfish.simulate.errors import ConfigError
 
 STATUS = b"GET /v1/status HTTP/1.1\r\n\r\n"

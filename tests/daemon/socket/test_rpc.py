@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pilotfish.daemon.codec import encode
 from pilotfish.daemon.config import AccessConfig
-from pilotfish.daemon.socket.ipc import user_name
+from pilotfish.daemon.state.users import user_name
 from pilotfish.simulate.model.job import Profile, ThreadGroup, Workflow
 from pilotfish.simulate.model.observed_queue import ObservedJob, ObservedQueue
 from pilotfish.simulate.model.snapshot import JobState, NodeState

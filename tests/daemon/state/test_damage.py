@@ -13,10 +13,10 @@ import pytest
 
 from pilotfish.daemon.planning.guard_rail import Forecaster
 from pilotfish.daemon.report.start_accuracy import QueueRecord
-from pilotfish.daemon.socket.ipc import Peer
 from pilotfish.daemon.state.damage import EXPLAINING
 from pilotfish.daemon.state.journal import Journal, Unsaved
 from pilotfish.daemon.state.pending_usage import PendingUsage
+from pilotfish.daemon.state.users import Peer
 from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.model.plan import Action, Cancel, Submit
 

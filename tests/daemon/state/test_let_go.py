@@ -10,7 +10,7 @@ import pytest
 from pilotfish.cli.output.status import show_job_log
 from pilotfish.daemon.config import AccessConfig
 from pilotfish.daemon.learning.job_profiles import GivenProfiles
-from pilotfish.daemon.socket.ipc import user_name
+from pilotfish.daemon.state.users import user_name
 from pilotfish.simulate.model.job import Profile, Provenance, ThreadGroup
 from pilotfish.simulate.model.observed_queue import ObservedJob, ObservedQueue
 from pilotfish.simulate.model.plan import Release
