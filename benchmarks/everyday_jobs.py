@@ -23,7 +23,8 @@ from typing import Any
 
 from pilotfish.benchmarks.daemon_load import PATIENCE_S, ready
 from pilotfish.benchmarks.show import heading, table
-from pilotfish.daemon.report.accuracy import ForecastOutcome, accuracy, known
+from pilotfish.daemon.report.accuracy import accuracy, known
+from pilotfish.daemon.state.recorded_outcome import ForecastOutcome
 
 ROUNDS, QUICK_ROUNDS = 10, 3
 #: Sizes of the generated files, lines of text.

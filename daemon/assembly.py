@@ -18,7 +18,7 @@ from .learning.job_profiles import GivenProfiles
 from .learning.node_speeds import NodeSpeeds
 from .learning.profile_drift import ProfileDrift
 from .loop import Cycle
-from .planning.guard_rail import FORGOTTEN, Forecaster, Guard
+from .planning.guard_rail import FORGOTTEN, Guard
 from .planning.guarded_planner import GuardedPlanner, simulate_plan
 from .planning.kept_policy import KeptPolicy
 from .planning.live_component import ComponentEvents
@@ -32,6 +32,7 @@ from .report.forecast_errors import ForecastErrors
 from .report.hold_advice import HoldAdvice
 from .report.metrics import Metrics
 from .report.placement_latency import PlacementLatency
+from .state.forecasts import Forecaster
 from .state.handed_over import MOST_TAKEN_IN
 from .state.journal import Journal, Unsaved
 from .timing.trigger import Trigger

@@ -16,7 +16,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...daemon.report.accuracy import Accuracy, ForecastOutcome, JobOutcome, RunOutcome, by, factor, known
+from ...daemon.report.accuracy import Accuracy, JobOutcome, RunOutcome, by, factor, known
+from ...daemon.state.recorded_outcome import ForecastOutcome
 from ...formats.text import clean, count, fit, percent, seconds, times
 from ...simulate.model.cluster import Cluster
 from ...simulate.model.job import Workflow

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from ...daemon.report.accuracy import JobOutcome, inside
+from ...daemon.report.accuracy import JobOutcome
+from ...daemon.state.recorded_outcome import inside
 from ...formats.hostlist import fold
 from ...formats.text import clean, decimals, percent, seconds
 from ...simulate.model.plan import LEVEL

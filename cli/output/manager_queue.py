@@ -10,7 +10,8 @@ from typing import Any
 
 from rich.text import Text
 
-from ...daemon.report.start_accuracy import QueueRecord, StartAccuracy, start_accuracy
+from ...daemon.report.start_accuracy import StartAccuracy, start_accuracy
+from ...daemon.state.recorded_outcome import QueueRecord
 from ...formats.text import count, percent, short_time, times
 from .text import Screen, TextColumn, hanging, numbers
 

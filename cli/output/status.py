@@ -13,24 +13,21 @@ from typing import Any
 
 from rich.text import Text
 
-from ...daemon.planning.guard_rail import Forecaster
 from ...daemon.report.accuracy import (
     CALIBRATED,
     ENOUGH_JOBS,
     KINDS,
     Accuracy,
-    ForecastOutcome,
     TurnaroundGain,
     accuracy,
     by,
     calibration,
-    error_ratio,
-    inside,
     known,
     turnaround_gain,
-)  # fmt: skip
-from ...daemon.report.start_accuracy import QueueRecord
+)
 from ...daemon.state.endings import ending, mark
+from ...daemon.state.forecasts import Forecaster
+from ...daemon.state.recorded_outcome import ForecastOutcome, QueueRecord, error_ratio, inside
 from ...daemon.state.users import user_name
 from ...formats.documents.quantities import format_size
 from ...formats.hostlist import fold

@@ -23,8 +23,7 @@ from ..usage_errors import bad
 from .daemon_client import ask_daemon
 
 if TYPE_CHECKING:
-    from ...daemon.report.accuracy import ForecastOutcome
-    from ...daemon.report.start_accuracy import QueueRecord
+    from ...daemon.state.recorded_outcome import ForecastOutcome, QueueRecord
 
 
 def accuracy(
@@ -87,8 +86,7 @@ def accuracy(
 
 def _records(reply: dict[str, Any]) -> tuple[list[ForecastOutcome], list[QueueRecord]]:
     """Return the forecasts of run times and of starts in a reply."""
-    from ...daemon.report.accuracy import ForecastOutcome
-    from ...daemon.report.start_accuracy import QueueRecord
+    from ...daemon.state.recorded_outcome import ForecastOutcome, QueueRecord
 
     return [ForecastOutcome(*job) for job in reply["jobs"]], [QueueRecord(*job) for job in reply["starts"]]
 

@@ -13,7 +13,7 @@ from collections.abc import Hashable
 from ...profiles.prediction.evaluate import BATCH_GAP_S, LONGEST_BATCH_S
 from ...profiles.prediction.predictors import LIMIT, History, SubmittedJob
 from ...simulate.replay.queue_forecast import ExpectedRun
-from ..report.start_accuracy import QueueRecord
+from ..state.recorded_outcome import QueueRecord
 
 #: Ended jobs of a user that say what the others take: as many as both bounds of an interval of probability LEVEL need.
 ENOUGH = 10

@@ -13,21 +13,11 @@ import statistics
 from collections import Counter, deque
 from collections.abc import Collection, Iterable, Sequence
 from operator import itemgetter
-from typing import NamedTuple
 
 from ...simulate.model.bounded import turns
+from ..state.forecasts import Forecaster
 
 FORGOTTEN = 10
-
-
-class Forecaster(NamedTuple):
-    """The basis on which forecasts are judged: a contention model with profiles of one source; "" = not recorded."""
-
-    model: str = ""
-    source: str = ""
-
-    def __str__(self) -> str:
-        return self.model + (f" on {self.source} profiles" if self.source else "")
 
 
 class Guard:

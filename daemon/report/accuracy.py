@@ -17,7 +17,6 @@ from functools import cached_property
 from typing import Any
 
 from ...formats.text import clean
-from ...profiles.identity import program
 from ...simulate.model.cluster import Cluster
 from ...simulate.model.job import DEFAULT_PROFILE, Job
 from ...simulate.model.plan import LEVEL, Plan, PlannedJob
@@ -25,12 +24,8 @@ from ...simulate.model.snapshot import JobState
 from ..learning.job_profiles import has_default_profile
 from ..state.forecasts import JobForecast
 from ..state.queue import Entry, Submission
+from ..state.recorded_outcome import ForecastOutcome, error_ratio
 from ..state.users import user_name
-
-
-def error_ratio(forecast: float, actual: float) -> float:
-    """Return actual / forecast of two spans in seconds; spans under 1 ms count as 1 ms."""
-    return max(actual, 1e-3) / max(forecast, 1e-3)
 
 
 def factor(ratio: float) -> float:
@@ -202,61 +197,6 @@ SOURCES = ("measured", "predicted", "given")
 
 
 @dataclass(frozen=True, slots=True)
-class ForecastOutcome:
-    """A completed job's forecast and actual run time, seconds; None = not recorded.
-
-    Args:
-        time: when it ended, epoch seconds.
-        source: of its profile, one of SOURCES.
-        job_class: see `profiles.classes`.
-        shortest_s: lower end of the prediction interval of probability LEVEL; longest_s: its upper end.
-        turnaround_s: of a job that was handed over, from its submission to its end; plain_turnaround_s: in the resource
-            manager's own order, as simulated after its end.
-        user: uid of its owner.
-        node: on which it ran, or several, by commas; node_speed: see `NodeSpeeds.of`, when it was forecast.
-        forecast_start_time: when it was to start, epoch seconds.
-    """
-
-    key: str
-    time: float
-    forecast_s: float
-    actual_s: float
-    profile: str | None = None
-    model: str | None = None
-    policy: str | None = None
-    source: str | None = None
-    job_class: str | None = None
-    shortest_s: float | None = None
-    longest_s: float | None = None
-    turnaround_s: float | None = None
-    plain_turnaround_s: float | None = None
-    user: int | None = None
-    node: str = ""
-    node_speed: float = 1.0
-    forecast_start_time: float | None = None
-
-    @property
-    def command(self) -> str | None:
-        """The program of its profile, `cmd: align.sh`; None if the profile was named."""
-        return self.profile and program(self.profile)
-
-    @property
-    def within(self) -> tuple[float, float] | None:
-        """The prediction interval of the run time, seconds."""
-        return None if self.shortest_s is None or self.longest_s is None else (self.shortest_s, self.longest_s)
-
-    @property
-    def inside(self) -> bool | None:
-        """True if the run time was inside its prediction interval; None without one."""
-        return inside(self.actual_s, self.within) if self.within is not None else None
-
-    @property
-    def error(self) -> float:
-        """Error of the run time, a ratio."""
-        return error_ratio(self.forecast_s, self.actual_s)
-
-
-@dataclass(frozen=True, slots=True)
 class Accuracy:
     """The forecast errors of a group of jobs.
 
@@ -285,11 +225,6 @@ def source_of(job: Job) -> str:
     """Return the source of a job's profile: `default` or one of SOURCES; unknown sources count as given."""
     source = job.profile.provenance.source
     return source if source in SOURCES or has_default_profile(job) else SOURCES[-1]
-
-
-def inside(actual_s: float, within: tuple[float, float]) -> bool:
-    """Return whether a run time is inside an interval, seconds, to 1 ms: starts and ends are not known more exactly."""
-    return within[0] - 1e-3 <= actual_s <= within[1] + 1e-3
 
 
 def interval_width(within: tuple[float, float]) -> float:

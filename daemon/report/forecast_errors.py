@@ -17,10 +17,12 @@ from ..learning.interval_correction import Groups, IntervalCorrection, groups_of
 from ..learning.job_profiles import has_default_profile, profile_of
 from ..learning.node_speeds import NodeSpeeds
 from ..learning.profile_drift import ProfileDrift
-from ..planning.guard_rail import Forecaster, Guard
+from ..planning.guard_rail import Guard
+from ..state.forecasts import Forecaster
 from ..state.journal import Unsaved
 from ..state.queue import Entry, Submission
-from .accuracy import error_ratio, factor, inside, interval_width, model_of, source_of
+from ..state.recorded_outcome import error_ratio, inside
+from .accuracy import factor, interval_width, model_of, source_of
 from .metrics import Metrics
 
 log = logging.getLogger("pilotfish.job")

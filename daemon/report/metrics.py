@@ -37,7 +37,7 @@ from ...simulate.model.plan import (
 from ...simulate.model.snapshot import JobState, Snapshot
 from ...simulate.queue_policies.kept import LimitNow
 from ..learning.interval_correction import Groups
-from ..planning.guard_rail import Forecaster
+from ..state.forecasts import Forecaster
 from .accuracy import CALIBRATED, CALIBRATED_KINDS, ENOUGH_JOBS, NOT_RECORDED, SOURCES, factor
 
 MOST_PROFILES = 50

@@ -15,8 +15,7 @@ import numpy as np
 from ...simulate.model.cluster import Cluster
 from ...simulate.model.workload import Dependencies, Workload, in_order
 from ...simulate.queue_policies.policy_specs import Easy
-from .accuracy import ForecastOutcome
-from .start_accuracy import QueueRecord
+from ..state.recorded_outcome import ForecastOutcome, QueueRecord
 
 
 def own_turnarounds(records: Iterable[QueueRecord], cores: int, now: float) -> dict[str, float]:

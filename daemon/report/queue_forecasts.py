@@ -28,10 +28,11 @@ from ...simulate.model.snapshot import JobState, JobViews, Snapshot
 from ...simulate.replay.queue_forecast import STEP, ExpectedRun, QueueForecast, forecast_queue
 from ..learning.queue_run_times import QueueRunTimes
 from ..state.queue import Queue
+from ..state.recorded_outcome import QueueRecord
 from ..state.users import user_name
 from .cycle_report import CycleReport, Observer
 from .metrics import Metrics
-from .start_accuracy import QueueRecord, start_errors
+from .start_accuracy import start_errors
 
 #: Largest share of the time that forecasts take; where nothing has changed, they are made again after LONGEST_S.
 SHARE, LONGEST_S = 0.005, 60.0

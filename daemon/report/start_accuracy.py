@@ -10,50 +10,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from ..state.recorded_outcome import QueueRecord
+
 #: Errors up to which starts are counted, seconds.
 WITHIN_S = (60.0, 600.0)
-
-
-@dataclass(slots=True)
-class QueueRecord:
-    """A job of the resource manager's queue; times are epoch seconds, None: not known, or not yet.
-
-    Args:
-        key: under which snapshots show it.
-        name: as its user named it.
-        owner: uid of its user.
-        account: that it is charged to.
-        queue: of the resource manager.
-        size: number of its cores.
-        walltime: seconds.
-        submit_time: when it was submitted.
-        said_time: when its start was first forecast; said_start: the start; said_early, said_late: its interval.
-        compared_time: when the resource manager first expected a start, too; compared_start: our forecast then;
-            manager_start: that of the resource manager.
-        start_time: when it began; finish_time: when it ended.
-        learned: its run time says something of other jobs: it was not cancelled.
-        said_guessed: the first forecast rested on guesses of run times.
-    """
-
-    key: str
-    name: str = ""
-    owner: int | None = None
-    account: str = ""
-    queue: str = ""
-    size: int = 1
-    walltime: float | None = None
-    submit_time: float | None = None
-    said_time: float | None = None
-    said_start: float | None = None
-    said_early: float | None = None
-    said_late: float | None = None
-    compared_time: float | None = None
-    compared_start: float | None = None
-    manager_start: float | None = None
-    start_time: float | None = None
-    finish_time: float | None = None
-    learned: bool = False
-    said_guessed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

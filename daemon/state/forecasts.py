@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...simulate.model.plan import PlannedJob
 
@@ -81,3 +81,13 @@ class Outlook:
             "reserved": promised and {"nodes": list(promised.nodes), "start_time": self.time + promised.start_time},
             "next_best": {"nodes": list(why.nodes), "cost_s": why.cost_s} if why else None,
         }
+
+
+class Forecaster(NamedTuple):
+    """The basis on which forecasts are judged: a contention model with profiles of one source; "" = not recorded."""
+
+    model: str = ""
+    source: str = ""
+
+    def __str__(self) -> str:
+        return self.model + (f" on {self.source} profiles" if self.source else "")

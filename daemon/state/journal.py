@@ -20,17 +20,15 @@ from ...simulate.model.plan import Action, Start
 from ...simulate.model.snapshot import JobState
 from ..codec import JOBS_AT_ONCE, decode_steps, encode
 from ..divided_work import Steps, finish
-from ..planning.guard_rail import Forecaster
-from ..report.accuracy import ForecastOutcome
-from ..report.start_accuracy import QueueRecord
 from . import journal_rows
 from .damage import REAL, TEXT, UNREADABLE, WHOLE, Damage, checked, json_object, kinds_of, optional, text_of
+from .forecasts import Forecaster
 from .handed_over import handed_over
 from .journal_db import identity, open_copy, open_file, unusable
 from .journal_rows import FORECASTS, JOB_COLUMNS, NAMED, RECENT, SAVE, STORY_COLUMNS, SUMMARY_COLUMNS, WITH_JOB
 from .pending_usage import PendingUsage
 from .queue import Entry, Queue, Submission
-from .recorded_outcome import recorded_outcome
+from .recorded_outcome import ForecastOutcome, QueueRecord, recorded_outcome
 from .users import Peer
 
 _QUEUED = ", ".join(each.name for each in fields(QueueRecord))

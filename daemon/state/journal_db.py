@@ -86,7 +86,7 @@ CREATE TABLE accounting (
 CREATE TABLE requests (
     id INTEGER PRIMARY KEY, time REAL NOT NULL, uid INTEGER NOT NULL, pid INTEGER NOT NULL, do TEXT NOT NULL,
     target TEXT NOT NULL);
--- jobs of the resource manager's queue, handed over or not; see `report.start_accuracy.QueueRecord`
+-- jobs of the resource manager's queue, handed over or not; see `QueueRecord`
 CREATE TABLE queued (
     key TEXT PRIMARY KEY, name TEXT NOT NULL, owner INTEGER, account TEXT NOT NULL, queue TEXT NOT NULL,
     size INTEGER NOT NULL, walltime REAL, submit_time REAL, said_time REAL, said_start REAL, said_early REAL,

@@ -15,11 +15,11 @@ from typing import Any
 
 from ...simulate.model.job import DEFAULT_PROFILE, Job
 from ...simulate.model.snapshot import JobState
-from ..report.start_accuracy import QueueRecord
 from .damage import REAL, TEXT, WHOLE, checked, json_object, optional
 from .forecasts import JobForecast, ProfileLabel
 from .pending_usage import PendingUsage
 from .queue import Entry, Submission
+from .recorded_outcome import QueueRecord
 from .users import user_name
 
 #: Columns that hold an attribute of an entry as it is: how the job ran, and how far it has come.

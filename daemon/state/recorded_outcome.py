@@ -1,11 +1,12 @@
-"""The forecast and the outcome of a job, as the journal has them."""
+"""Forecasts and what came of them, of finished jobs and of starts in the queue, as the journal has them."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from typing import Any
 
-from ..report.accuracy import ForecastOutcome
+from ...profiles.identity import program
 from .damage import REAL, TEXT, checked, optional
 
 #: Types of the arguments.
@@ -40,3 +41,110 @@ def recorded_outcome(
     times = [None if since is None else time - since, None]
     rest: list[Any] = [*named, *within, *times, choice.get("user"), node, speed, said_start]
     return ForecastOutcome(key, time, said, ran, *rest)
+
+
+def error_ratio(forecast: float, actual: float) -> float:
+    """Return actual / forecast of two spans in seconds; spans under 1 ms count as 1 ms."""
+    return max(actual, 1e-3) / max(forecast, 1e-3)
+
+
+@dataclass(frozen=True, slots=True)
+class ForecastOutcome:
+    """A completed job's forecast and actual run time, seconds; None = not recorded.
+
+    Args:
+        time: when it ended, epoch seconds.
+        source: of its profile, one of `report.accuracy.SOURCES`.
+        job_class: see `profiles.classes`.
+        shortest_s: lower end of the prediction interval of probability LEVEL; longest_s: its upper end.
+        turnaround_s: of a job that was handed over, from its submission to its end; plain_turnaround_s: in the resource
+            manager's own order, as simulated after its end.
+        user: uid of its owner.
+        node: on which it ran, or several, by commas; node_speed: see `NodeSpeeds.of`, when it was forecast.
+        forecast_start_time: when it was to start, epoch seconds.
+    """
+
+    key: str
+    time: float
+    forecast_s: float
+    actual_s: float
+    profile: str | None = None
+    model: str | None = None
+    policy: str | None = None
+    source: str | None = None
+    job_class: str | None = None
+    shortest_s: float | None = None
+    longest_s: float | None = None
+    turnaround_s: float | None = None
+    plain_turnaround_s: float | None = None
+    user: int | None = None
+    node: str = ""
+    node_speed: float = 1.0
+    forecast_start_time: float | None = None
+
+    @property
+    def command(self) -> str | None:
+        """The program of its profile, `cmd: align.sh`; None if the profile was named."""
+        return self.profile and program(self.profile)
+
+    @property
+    def within(self) -> tuple[float, float] | None:
+        """The prediction interval of the run time, seconds."""
+        return None if self.shortest_s is None or self.longest_s is None else (self.shortest_s, self.longest_s)
+
+    @property
+    def inside(self) -> bool | None:
+        """True if the run time was inside its prediction interval; None without one."""
+        return inside(self.actual_s, self.within) if self.within is not None else None
+
+    @property
+    def error(self) -> float:
+        """Error of the run time, a ratio."""
+        return error_ratio(self.forecast_s, self.actual_s)
+
+
+def inside(actual_s: float, within: tuple[float, float]) -> bool:
+    """Return whether a run time is inside an interval, seconds, to 1 ms: starts and ends are not known more exactly."""
+    return within[0] - 1e-3 <= actual_s <= within[1] + 1e-3
+
+
+@dataclass(slots=True)
+class QueueRecord:
+    """A job of the resource manager's queue; times are epoch seconds, None: not known, or not yet.
+
+    Args:
+        key: under which snapshots show it.
+        name: as its user named it.
+        owner: uid of its user.
+        account: that it is charged to.
+        queue: of the resource manager.
+        size: number of its cores.
+        walltime: seconds.
+        submit_time: when it was submitted.
+        said_time: when its start was first forecast; said_start: the start; said_early, said_late: its interval.
+        compared_time: when the resource manager first expected a start, too; compared_start: our forecast then;
+            manager_start: that of the resource manager.
+        start_time: when it began; finish_time: when it ended.
+        learned: its run time says something of other jobs: it was not cancelled.
+        said_guessed: the first forecast rested on guesses of run times.
+    """
+
+    key: str
+    name: str = ""
+    owner: int | None = None
+    account: str = ""
+    queue: str = ""
+    size: int = 1
+    walltime: float | None = None
+    submit_time: float | None = None
+    said_time: float | None = None
+    said_start: float | None = None
+    said_early: float | None = None
+    said_late: float | None = None
+    compared_time: float | None = None
+    compared_start: float | None = None
+    manager_start: float | None = None
+    start_time: float | None = None
+    finish_time: float | None = None
+    learned: bool = False
+    said_guessed: bool = False

@@ -29,7 +29,7 @@ from pilotfish.cli.streams import note, show, show_document, warn
 from pilotfish.cli.workflows import plan_queue
 from pilotfish.daemon.apply import Recording
 from pilotfish.daemon.one_off import QueuePreview
-from pilotfish.daemon.report.accuracy import ForecastOutcome
+from pilotfish.daemon.state.recorded_outcome import ForecastOutcome
 from pilotfish.formats.text import clean, clean_lines
 from pilotfish.profiles.classes import classify_there
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType

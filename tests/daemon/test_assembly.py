@@ -13,8 +13,8 @@ from pilotfish.daemon import assembly
 from pilotfish.daemon.assembly import DECIDING, decided_by
 from pilotfish.daemon.config import DaemonConfig
 from pilotfish.daemon.one_off import preview_queue
-from pilotfish.daemon.planning.guard_rail import Forecaster
 from pilotfish.daemon.planning.problem import Options
+from pilotfish.daemon.state.forecasts import Forecaster
 from pilotfish.daemon.state.journal import Journal, Unsaved
 
 #: Keys that say where things are, what is learned or reported, and who may do what: a decision follows from `DECIDING`.

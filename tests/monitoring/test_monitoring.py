@@ -14,10 +14,10 @@ import yaml
 
 import pilotfish
 from pilotfish.adapters.base import BreakerState, Load
-from pilotfish.daemon.planning.guard_rail import Forecaster
 from pilotfish.daemon.report.adapter_metrics import LoadMetrics
 from pilotfish.daemon.report.calibration_metrics import Calibrations
 from pilotfish.daemon.report.metrics import Metrics
+from pilotfish.daemon.state.forecasts import Forecaster
 from pilotfish.profiles.calibration.calibration_records import save_record
 from pilotfish.profiles.calibration.statistics import MeasuredNumber
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType

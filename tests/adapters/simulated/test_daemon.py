@@ -16,10 +16,11 @@ from pilotfish.daemon.one_off import WorkflowRun
 from pilotfish.daemon.planning.guard_rail import Guard
 from pilotfish.daemon.planning.plan_cache import FixedPlan
 from pilotfish.daemon.planning.problem import Options
-from pilotfish.daemon.report.accuracy import error_ratio, factor
+from pilotfish.daemon.report.accuracy import factor
 from pilotfish.daemon.report.metrics import Metrics
 from pilotfish.daemon.state.journal import Journal
 from pilotfish.daemon.state.queue import Submission
+from pilotfish.daemon.state.recorded_outcome import error_ratio
 from pilotfish.simulate.model.cluster import Cluster, CpuSharing, Node, NodeType
 from pilotfish.simulate.model.job import Job, Profile, ThreadGroup, Workflow
 from pilotfish.simulate.model.plan import Action

@@ -14,7 +14,8 @@ from pilotfish.cli.charts import calibration_figure, compare_figure, forecast_fi
 from pilotfish.cli.charts.figure import Figure
 from pilotfish.cli.charts.plan_gantt import plan_gantt
 from pilotfish.cli.charts.replay_figures import FigureView, view
-from pilotfish.daemon.report.accuracy import ForecastOutcome, JobOutcome, RunOutcome
+from pilotfish.daemon.report.accuracy import JobOutcome, RunOutcome
+from pilotfish.daemon.state.recorded_outcome import ForecastOutcome
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
 from pilotfish.simulate.model.job import Job, Profile, ThreadGroup, Workflow
 from pilotfish.simulate.model.plan import Plan, PlannedJob, PredictionInterval, RunnerUp

@@ -6,7 +6,8 @@ import statistics
 
 from pilotfish.cli.charts.figure import Bars, Boxes, Figure, Line, Points, Strokes
 from pilotfish.cli.charts.forecast_figure import forecast_accuracy
-from pilotfish.daemon.report.accuracy import ForecastOutcome, factor
+from pilotfish.daemon.report.accuracy import factor
+from pilotfish.daemon.state.recorded_outcome import ForecastOutcome
 from tests.cli.charts.samples import forecasts
 
 

@@ -7,7 +7,7 @@ import pytest
 from pilotfish.cli.output.manager_queue import put_queue, put_starts
 from pilotfish.cli.output.status import show_job_log
 from pilotfish.cli.output.text import Screen
-from pilotfish.daemon.report.start_accuracy import QueueRecord
+from pilotfish.daemon.state.recorded_outcome import QueueRecord
 from pilotfish.formats.text import width
 
 PLAN = {

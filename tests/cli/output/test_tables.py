@@ -25,7 +25,8 @@ from pilotfish.cli.output.tables import (
     summary,
 )
 from pilotfish.cli.output.text import Screen, TextColumn, grid
-from pilotfish.daemon.report.accuracy import JobOutcome, RunOutcome, error_ratio
+from pilotfish.daemon.report.accuracy import JobOutcome, RunOutcome
+from pilotfish.daemon.state.recorded_outcome import error_ratio
 from pilotfish.formats.text import width
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType, Power
 from pilotfish.simulate.model.job import Job, Profile, ThreadGroup, Workflow

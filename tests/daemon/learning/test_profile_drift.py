@@ -19,10 +19,11 @@ from pilotfish.daemon.learning import profile_drift
 from pilotfish.daemon.learning.node_counters import NodeCounters
 from pilotfish.daemon.learning.profile_drift import Drifted, ProfileDrift, with_renewed_profile
 from pilotfish.daemon.learning.profile_learning import DriftRenewal, LearnedProfiles
-from pilotfish.daemon.planning.guard_rail import FORGOTTEN, Forecaster, Guard
+from pilotfish.daemon.planning.guard_rail import FORGOTTEN, Guard
 from pilotfish.daemon.planning.problem import Options
 from pilotfish.daemon.report import metrics as error_metrics
 from pilotfish.daemon.report.metrics import Metrics
+from pilotfish.daemon.state.forecasts import Forecaster
 from pilotfish.daemon.state.journal import Journal
 from pilotfish.daemon.state.queue import Submission
 from pilotfish.profiles.identity import signature

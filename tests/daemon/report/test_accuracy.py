@@ -21,11 +21,9 @@ from pilotfish.daemon.learning.job_profiles import profile_of
 from pilotfish.daemon.report.accuracy import (
     ENOUGH_JOBS,
     NOT_RECORDED,
-    ForecastOutcome,
     accuracy,
     by,
     calibration,
-    error_ratio,
     factor,
     known,
     quantile,
@@ -33,6 +31,7 @@ from pilotfish.daemon.report.accuracy import (
     to_dict,
     turnaround_gain,
 )
+from pilotfish.daemon.state.recorded_outcome import ForecastOutcome, error_ratio
 from pilotfish.daemon.state.users import user_name
 from pilotfish.simulate.model.job import DEFAULT_PROFILE, Job, Profile, ThreadGroup
 from pilotfish.simulate.model.plan import PredictionInterval

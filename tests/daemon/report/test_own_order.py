@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotfish.daemon.report.accuracy import ENOUGH_JOBS, ForecastOutcome, turnaround_gain
+from pilotfish.daemon.report.accuracy import ENOUGH_JOBS, turnaround_gain
 from pilotfish.daemon.report.own_order import own_turnarounds, with_own_order
-from pilotfish.daemon.report.start_accuracy import QueueRecord
+from pilotfish.daemon.state.recorded_outcome import ForecastOutcome, QueueRecord
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
 
 NOW = 1e6

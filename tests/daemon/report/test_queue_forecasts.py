@@ -13,11 +13,12 @@ from pilotfish.adapters.base import Adapter
 from pilotfish.daemon.report.cycle_report import CycleReport
 from pilotfish.daemon.report.metrics import Metrics
 from pilotfish.daemon.report.queue_forecasts import LONGEST_S, SPARE_S, QueueForecasts
-from pilotfish.daemon.report.start_accuracy import QueueRecord, start_accuracy, starts_to_dict
+from pilotfish.daemon.report.start_accuracy import start_accuracy, starts_to_dict
 from pilotfish.daemon.state.forecasts import Outlook
 from pilotfish.daemon.state.handed_over import handed_over
 from pilotfish.daemon.state.journal import Journal, Unsaved
 from pilotfish.daemon.state.queue import Entry, Queue
+from pilotfish.daemon.state.recorded_outcome import QueueRecord
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
 from pilotfish.simulate.model.job import Job, Profile, ThreadGroup
 from pilotfish.simulate.model.observed_queue import ObservedJob, ObservedQueue

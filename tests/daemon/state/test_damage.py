@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from pilotfish.daemon.planning.guard_rail import Forecaster
-from pilotfish.daemon.report.start_accuracy import QueueRecord
 from pilotfish.daemon.state.damage import EXPLAINING
+from pilotfish.daemon.state.forecasts import Forecaster
 from pilotfish.daemon.state.journal import Journal, Unsaved
 from pilotfish.daemon.state.pending_usage import PendingUsage
+from pilotfish.daemon.state.recorded_outcome import QueueRecord
 from pilotfish.daemon.state.users import Peer
 from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.model.plan import Action, Cancel, Submit

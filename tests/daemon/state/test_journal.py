@@ -6,9 +6,8 @@ from contextlib import closing
 
 import pytest
 
-from pilotfish.daemon.planning.guard_rail import Forecaster
 from pilotfish.daemon.state import journal_db
-from pilotfish.daemon.state.forecasts import JobForecast, ProfileLabel
+from pilotfish.daemon.state.forecasts import Forecaster, JobForecast, ProfileLabel
 from pilotfish.daemon.state.journal import Journal, JournalError, Unsaved
 from pilotfish.daemon.state.queue import Submission
 from pilotfish.simulate.errors import ConfigError
