@@ -27,7 +27,7 @@ from ...adapters.base import AdapterError
 from ...adapters.keys import plain_name
 from ...adapters.start_claim import NO_JOB
 from ...adapters.user_jobs import SubmissionRequest, UserJob, UserJobs, by_key
-from ...daemon.learning.job_profiles import has_default_profile
+from ...daemon.state.profile_labels import has_default_profile
 from ...formats.text import count
 from ...simulate.errors import InvalidJobError, PilotfishError
 from ...simulate.model.job import Job, Workflow

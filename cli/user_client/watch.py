@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...adapters.user_jobs import Story, UserJob, UserJobs
-from ...daemon.learning.job_profiles import profile_of
 from ...daemon.state.endings import ending
+from ...daemon.state.profile_labels import profile_of
 from ...formats.hostlist import with_cores
 from ...profiles.classes import class_fields, classify_there
 from ...simulate.model.snapshot import JobState

@@ -146,7 +146,8 @@ def _compare(flow: Workflow, site: Cluster, request: PlanRequest, as_json: bool)
 
 
 def _show(made: Plan, flow: Workflow, site: Cluster, everything: bool, drawn: Replicated | None) -> None:
-    from ...daemon.learning.job_profiles import classes_of, has_default_profile
+    from ...daemon.learning.job_profiles import classes_of
+    from ...daemon.state.profile_labels import has_default_profile
     from ..charts import terminal_backend
     from ..charts.plan_gantt import plan_gantt
     from ..output import tables

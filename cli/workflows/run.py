@@ -250,7 +250,8 @@ def _outputs(adapter: Adapter, submission: Submission) -> dict[str, tuple[str, s
 
 
 def _show(outcome: RunOutcome, flow: Workflow, site: Cluster, everything: bool) -> None:
-    from ...daemon.learning.job_profiles import classes_of, has_default_profile
+    from ...daemon.learning.job_profiles import classes_of
+    from ...daemon.state.profile_labels import has_default_profile
     from ..output.tables import header, left_out, outcome_summary, outcome_table
     from ..output.text import Screen, class_lines
 

@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, Any
 from ...formats.command_words import INPUT
 from ...formats.workflows.workflow_tasks import default_warning
 from ...profiles.classes import class_fields, classify_on
-from ...profiles.identity import signature, words_checksum
+from ...profiles.identity import words_checksum
 from ...profiles.measurement import Measurement
 from ...profiles.stall_facts import stall_facts
 from ...simulate.model.capacity import EmptyNodes
 from ...simulate.model.cluster import Cluster, NodeType
-from ...simulate.model.job import DEFAULT_PROFILE, Job, Profile, ThreadGroup, Workflow
+from ...simulate.model.job import Job, Profile, ThreadGroup, Workflow
 from ...simulate.model.plan import Plan
 from ...simulate.model.snapshot import JobState, JobView
-from ..state.forecasts import ProfileLabel
+from ..state.profile_labels import has_default_profile, profile_of
 
 if TYPE_CHECKING:
     from ...profiles.measure.counters import HardwareCounts
@@ -62,34 +62,6 @@ class GivenProfiles:
     def with_interference(self, cluster: Cluster) -> Cluster:
         """Return the cluster with what is known of how programs slow each other."""
         return cluster
-
-
-def has_default_profile(job: Job) -> bool:
-    """Return whether the job has the default profile: its needs are unknown."""
-    return job.profile.provenance.source == "default"
-
-
-def profile_of(job: Job) -> str:
-    """Return the name under which a job's forecasts are judged: its profile's, else one made from its command.
-
-    A profile that a user gave without a name differs from the one learned from that command.
-    """
-    if has_default_profile(job):
-        return DEFAULT_PROFILE.name
-    return job.profile.name or f"{signature(job) or 'no command'} (given)"
-
-
-def label_of(job: Job, cluster: Cluster, nodes: Iterable[str] = ()) -> ProfileLabel:
-    """Return what users are shown of a job's profile.
-
-    Args:
-        job: the job.
-        cluster: on which it is classified.
-        nodes: where it is to run; (): not known.
-    """
-    classed = classify_on(job.profile, cluster, nodes)
-    source = job.profile.provenance.source
-    return ProfileLabel(profile_of(job), source, classed.kind and str(classed.kind), classed.why)
 
 
 def learnable(job: Job) -> bool:

@@ -33,20 +33,19 @@ from ...simulate.model.job import Job, Profile, Workflow
 from ...simulate.model.snapshot import JobView, Snapshot
 from ..report.cycle_report import Observer
 from ..report.metrics import Metrics
+from ..state.profile_labels import has_default_profile, profile_of
 from ..state.queue import Entry, JobEvent, Queue
 from .job_profiles import (
     NOTHING,
     GivenProfiles,
     fitting,
-    has_default_profile,
     if_alike,
     job_measurements,
     learnable,
     measurement_of,
-    profile_of,
     widened,
     with_learned_profiles,
-)  # fmt: skip
+)
 from .profile_drift import MOST_PROFILES, Drifted, ProfileDrift, with_renewed_profile
 
 if TYPE_CHECKING:

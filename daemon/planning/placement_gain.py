@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from ...formats.text import count, seconds
 from ...simulate.model.objective import Submitted
 from ...simulate.model.plan import Plan, PlannedJob
-from ..learning.job_profiles import has_default_profile
+from ..state.profile_labels import has_default_profile
 from .problem import NOW_S, Problem
 
 

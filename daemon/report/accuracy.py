@@ -21,8 +21,8 @@ from ...simulate.model.cluster import Cluster
 from ...simulate.model.job import DEFAULT_PROFILE, Job
 from ...simulate.model.plan import LEVEL, Plan, PlannedJob
 from ...simulate.model.snapshot import JobState
-from ..learning.job_profiles import has_default_profile
 from ..state.forecasts import JobForecast
+from ..state.profile_labels import has_default_profile
 from ..state.queue import Entry, Submission
 from ..state.recorded_outcome import ForecastOutcome, error_ratio
 from ..state.users import user_name

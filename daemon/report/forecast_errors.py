@@ -14,12 +14,12 @@ from ...simulate.model.cluster import Cluster
 from ...simulate.model.job import Job
 from ..learning.external_load import MUCH
 from ..learning.interval_correction import Groups, IntervalCorrection, groups_of
-from ..learning.job_profiles import has_default_profile, profile_of
 from ..learning.node_speeds import NodeSpeeds
 from ..learning.profile_drift import ProfileDrift
 from ..planning.guard_rail import Guard
 from ..state.forecasts import Forecaster
 from ..state.journal import Unsaved
+from ..state.profile_labels import has_default_profile, profile_of
 from ..state.queue import Entry, Submission
 from ..state.recorded_outcome import error_ratio, inside
 from .accuracy import factor, interval_width, model_of, source_of

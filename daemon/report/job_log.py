@@ -15,10 +15,10 @@ from ...simulate.model.plan import LEVEL, Action, Plan, PlannedJob, Rejection, S
 from ...simulate.model.snapshot import JobState, Snapshot
 from ..apply import Applied, describe
 from ..learning.external_load import MUCH
-from ..learning.job_profiles import has_default_profile, profile_of
 from ..state.endings import ending
 from ..state.forecasts import JobForecast
 from ..state.journal import Unsaved
+from ..state.profile_labels import has_default_profile, profile_of
 from ..state.queue import Entry, JobEvent
 from ..state.users import user_name
 from .accuracy import model_of, source_of

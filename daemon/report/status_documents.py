@@ -20,10 +20,10 @@ from ...simulate.model.observed_queue import ObservedJob
 from ...simulate.model.snapshot import JobState, JobView, Snapshot
 from ...simulate.queue_policies.kept import LimitNow
 from ..divided_work import Steps
-from ..learning.job_profiles import has_default_profile, label_of
 from ..state.endings import ending
 from ..state.handed_over import TAKEN_BACK
 from ..state.journal import Journal
+from ..state.profile_labels import has_default_profile, label_of
 from ..state.queue import Entry, Queue, Submission
 from ..state.users import user_name
 from .metrics import node_watts

@@ -16,9 +16,10 @@ from ...simulate.model.cluster import Cluster
 from ...simulate.model.job import Job, Workflow
 from ..codec import JOBS_AT_ONCE, asked_for, check_submitted, decode_steps, encode, new_id
 from ..divided_work import Steps
-from ..learning.job_profiles import GivenProfiles, profile_of
+from ..learning.job_profiles import GivenProfiles
 from ..loop import Cycle
 from ..state.journal import Journal
+from ..state.profile_labels import profile_of
 from ..state.queue import Submission, shape_of
 from ..state.users import Peer
 from .access import Access

@@ -47,19 +47,6 @@ class JobForecast:
 
 
 @dataclass(frozen=True, slots=True)
-class ProfileLabel:
-    """The profile with which a job was forecast: its name, its source, and the class of the job with its reason.
-
-    `kind` is None if the class is not known.
-    """
-
-    profile: str
-    source: str
-    kind: str | None
-    why: str
-
-
-@dataclass(frozen=True, slots=True)
 class Outlook:
     """Forecast of a waiting job in a plan that begins at `time` (epoch seconds); see `Plan.forecast_by`."""
 

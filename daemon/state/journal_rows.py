@@ -16,8 +16,9 @@ from typing import Any
 from ...simulate.model.job import DEFAULT_PROFILE, Job
 from ...simulate.model.snapshot import JobState
 from .damage import REAL, TEXT, WHOLE, checked, json_object, optional
-from .forecasts import JobForecast, ProfileLabel
+from .forecasts import JobForecast
 from .pending_usage import PendingUsage
+from .profile_labels import ProfileLabel
 from .queue import Entry, Submission
 from .recorded_outcome import QueueRecord
 from .users import user_name

@@ -19,7 +19,8 @@ from ...simulate.model.capacity import memory_need
 from ...simulate.model.job import Job, Profile, Workflow
 from ...simulate.model.snapshot import JobState, JobView, Snapshot
 from .endings import ending
-from .forecasts import JobForecast, Outlook, ProfileLabel
+from .forecasts import JobForecast, Outlook
+from .profile_labels import ProfileLabel
 
 #: Records of ended jobs by key; None = the records do not know the job. A missing key was not answered.
 Records = Mapping[str, JobView | None]

@@ -11,12 +11,12 @@ from pilotfish.cli.output.text import class_lines, tally
 from pilotfish.daemon.learning.job_profiles import (
     classes_of,
     fitting,
-    has_default_profile,
     job_measurements,
     measurement_of,
     with_classes,
     with_learned_profiles,
-)  # fmt: skip
+)
+from pilotfish.daemon.state.profile_labels import has_default_profile
 from pilotfish.formats.text import width
 from pilotfish.formats.workflows.workflow import default_warning
 from pilotfish.simulate.model.capacity import EmptyNodes

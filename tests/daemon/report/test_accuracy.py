@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 
 from pilotfish.cli.__main__ import main
 from pilotfish.cli.output.status import show_accuracy, show_job_log
-from pilotfish.daemon.learning.job_profiles import profile_of
 from pilotfish.daemon.report.accuracy import (
     ENOUGH_JOBS,
     NOT_RECORDED,
@@ -31,6 +30,7 @@ from pilotfish.daemon.report.accuracy import (
     to_dict,
     turnaround_gain,
 )
+from pilotfish.daemon.state.profile_labels import profile_of
 from pilotfish.daemon.state.recorded_outcome import ForecastOutcome, error_ratio
 from pilotfish.daemon.state.users import user_name
 from pilotfish.simulate.model.job import DEFAULT_PROFILE, Job, Profile, ThreadGroup

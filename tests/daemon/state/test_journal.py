@@ -7,8 +7,9 @@ from contextlib import closing
 import pytest
 
 from pilotfish.daemon.state import journal_db
-from pilotfish.daemon.state.forecasts import Forecaster, JobForecast, ProfileLabel
+from pilotfish.daemon.state.forecasts import Forecaster, JobForecast
 from pilotfish.daemon.state.journal import Journal, JournalError, Unsaved
+from pilotfish.daemon.state.profile_labels import ProfileLabel
 from pilotfish.daemon.state.queue import Submission
 from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.model.job import Workflow
