@@ -23,8 +23,8 @@ from pilotfish.benchmarks.show import heading, ms, table
 from pilotfish.benchmarks.slurm_records import CPUS, MEMORY_MIB, NOW, Site
 from pilotfish.daemon.apply import Recording
 from pilotfish.daemon.assembly import assemble
+from pilotfish.daemon.learning.guard_rail import Guard
 from pilotfish.daemon.loop import Cycle
-from pilotfish.daemon.planning.guard_rail import Guard
 from pilotfish.daemon.planning.guarded_planner import simulate_plan
 from pilotfish.daemon.planning.problem import WINDOW, Options
 from pilotfish.daemon.report.metrics import Metrics

@@ -13,29 +13,29 @@ from ..simulate.model.bounded import turns
 from .apply import Applier
 from .config import DaemonConfig, PowerConfig
 from .learning.external_load import LoadOfOthers
+from .learning.forecast_errors import ForecastErrors
+from .learning.guard_rail import FORGOTTEN, Guard
 from .learning.interval_correction import IntervalCorrection, groups_of
 from .learning.job_profiles import GivenProfiles
 from .learning.node_speeds import NodeSpeeds
 from .learning.profile_drift import ProfileDrift
 from .loop import Cycle
-from .planning.guard_rail import FORGOTTEN, Guard
 from .planning.guarded_planner import GuardedPlanner, simulate_plan
 from .planning.kept_policy import KeptPolicy
 from .planning.live_component import ComponentEvents
 from .planning.plan_cache import PlanCache
 from .planning.power_saving import NodeSwitcher
 from .planning.problem import WINDOW, Options, Planner
+from .planning.trigger import Trigger
 from .report.accuracy import known
 from .report.cycle_report import CycleReporter, Observer
 from .report.delays import read_delays
-from .report.forecast_errors import ForecastErrors
 from .report.hold_advice import HoldAdvice
 from .report.metrics import Metrics
 from .report.placement_latency import PlacementLatency
 from .state.forecasts import Forecaster
 from .state.handed_over import MOST_TAKEN_IN
 from .state.journal import Journal, Unsaved
-from .timing.trigger import Trigger
 from .tracker import JobTracker
 
 log = logging.getLogger("pilotfish")

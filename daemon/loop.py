@@ -14,8 +14,8 @@ from ..adapters.base import Adapter
 from .apply import Applier, carry_out
 from .check import check
 from .planning.guarded_planner import GuardedPlanner
+from .planning.trigger import Trigger
 from .report.cycle_report import CycleReport, Observer
-from .timing.trigger import Trigger
 from .tracker import JobTracker
 
 

@@ -23,7 +23,7 @@ from .apply import Live, Recording, describe
 from .assembly import assemble, decided_by
 from .config import DaemonConfig
 from .learning.external_load import LoadOfOthers
-from .planning.guard_rail import Guard
+from .learning.guard_rail import Guard
 from .planning.guarded_planner import simulate_plan
 from .planning.plan_cache import FixedPlan
 from .planning.problem import Options, Planner

@@ -36,7 +36,7 @@ from ..simulate.replay.replay_result import CHANGE, SWITCH, Replayed, merge_piec
 from ..simulate.replay.worlds.shared_nodes import SHORTEST_S
 from .apply import Live
 from .assembly import assemble
-from .planning.guard_rail import Guard
+from .learning.guard_rail import Guard
 from .planning.guarded_planner import simulate_plan
 from .planning.problem import Options, Problem
 from .report.cycle_report import CycleReport

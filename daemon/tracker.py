@@ -17,21 +17,21 @@ from ..simulate.model.plan import Action, Cancel, Plan, PlannedJob, Rejection, R
 from ..simulate.model.snapshot import JobState, JobView, Snapshot
 from .apply import Applied
 from .learning.external_load import LoadOfOthers, taken_by_others
+from .learning.forecast_errors import ForecastErrors, interval_groups, owner_of
 from .learning.job_profiles import GivenProfiles
 from .planning.isolation import Isolation
-from .planning.problem import NOW_S, Neighbours, Problem, build_problem, just_ended, running_jobs, starts
+from .planning.problem import Neighbours, Problem, build_problem, just_ended, running_jobs, starts
 from .planning.progress import Progress
-from .report.forecast_errors import ForecastErrors, interval_groups, owner_of
+from .planning.trigger import Trigger
 from .report.job_log import JobLog
 from .report.queue_forecasts import QueueForecasts
 from .state.ended_jobs import EndedJobs
-from .state.forecasts import JobForecast, Outlook
+from .state.forecasts import NOW_S, JobForecast, Outlook
 from .state.handed_over import MOST_TAKEN_IN, take_in
 from .state.journal import Journal, Unsaved
 from .state.profile_labels import label_of
 from .state.queue import Entry, JobEvent, Queue, Submission, busy
 from .state.write_ahead import WriteAhead
-from .timing.trigger import Trigger
 
 log = logging.getLogger("pilotfish.cycle")
 #: Seconds that a placed job may take to begin before its pin is released.

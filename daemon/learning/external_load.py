@@ -16,11 +16,10 @@ from collections.abc import Iterable, Sequence
 
 from ...simulate.model.cluster import Cluster
 from ...simulate.model.snapshot import JobView
+from ..report.accuracy import MUCH
 from .job_profiles import measurement_of
 from .node_speeds import at_speeds
 
-#: Share of its time that others take from a job, from which on its run time says nothing about its forecast.
-MUCH = 0.05
 #: For how long what a job saw says something about the next (s), how many jobs count, and the least that is left.
 RECENT_S, LATEST, LEAST = 300.0, 10, 0.1
 #: Seconds for which the jobs that ended must have wanted a core, to replace what was measured at the start.

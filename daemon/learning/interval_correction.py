@@ -10,19 +10,18 @@ forecast run time.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 
 from ...profiles.identity import program
 from ...profiles.prediction.conformal import AdaptiveBounds
 from ...simulate.model.job import DEFAULT_PROFILE
 from ...simulate.model.plan import LEVEL, PlannedJob, PredictionInterval
-from ..planning.problem import NOW_S
+from ..report.accuracy import Groups
+from ..state.forecasts import NOW_S
 
 #: No end is known more exactly than this, as a logarithm.
 _NARROWEST = math.log(1.01)
-#: Kind and name of each group, the narrowest first.
-Groups = tuple[tuple[Hashable, ...], ...]
 
 
 def groups_of(profile: str | None, source: str | None, user: int | None) -> Groups:

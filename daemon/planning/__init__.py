@@ -1,1 +1,1 @@
-"""Planning: the problem of the moment, the jobs and nodes that a plan considers, and the last plan."""
+"""Planning: when to plan, the problem of the moment, the jobs and nodes that a plan considers, and the last plan."""

@@ -23,13 +23,12 @@ from ...simulate.model.job import DEFAULT_PROFILE, Job, Workflow
 from ...simulate.model.plan import Plan
 from ...simulate.model.snapshot import Snapshot
 from ...simulate.queue_policies.policy_specs import is_queue_policy, limit_of, switches_nodes
+from ..learning.forecast_errors import ForecastErrors
 from ..report.accuracy import source_of
 from ..report.cycle_report import CycleReport
-from ..report.forecast_errors import ForecastErrors
 from ..report.metrics import Metrics
 from ..report.placement_latency import PlacementLatency
 from ..state.queue import Queue
-from ..timing.trigger import Trigger
 from .isolation import Isolation
 from .kept_policy import KeptPolicy
 from .node_shortlist import shortlist
@@ -37,6 +36,7 @@ from .placement_gain import placement_gain
 from .plan_steps import PlanSteps
 from .power_saving import NodeSwitcher
 from .problem import Options, Planner, Problem, next_due
+from .trigger import Trigger
 
 log = logging.getLogger("pilotfish.cycle")
 #: Simulations x jobs that a plan may spend on runner-ups. Jobs that start now come first.

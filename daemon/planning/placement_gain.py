@@ -16,8 +16,9 @@ from dataclasses import dataclass
 from ...formats.text import count, seconds
 from ...simulate.model.objective import Submitted
 from ...simulate.model.plan import Plan, PlannedJob
+from ..state.forecasts import NOW_S
 from ..state.profile_labels import has_default_profile
-from .problem import NOW_S, Problem
+from .problem import Problem
 
 
 @dataclass(frozen=True, slots=True)

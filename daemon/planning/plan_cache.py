@@ -23,8 +23,9 @@ from ...simulate.model.cluster import Cluster
 from ...simulate.model.job import Job, Workflow
 from ...simulate.model.plan import Plan, PlannedJob, PredictionInterval, RunningJob
 from ...simulate.model.snapshot import JobState
+from ..state.forecasts import NOW_S
 from ..state.queue import JobEvent
-from .problem import NOW_S, Options, Problem, starts
+from .problem import Options, Problem, starts
 
 
 def slack(instant: float) -> float:

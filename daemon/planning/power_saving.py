@@ -23,8 +23,8 @@ from ...simulate.queue_policies.policy_specs import switches_nodes
 from ..apply import Applier
 from ..config import DaemonConfig
 from ..report.cycle_report import CycleReport, Observer
-from ..timing.trigger import Trigger
-from .problem import NOW_S
+from ..state.forecasts import NOW_S
+from .trigger import Trigger
 
 log = logging.getLogger("pilotfish.power")
 #: Seconds until a refused request is tried again.

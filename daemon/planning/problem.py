@@ -28,10 +28,9 @@ from ...simulate.model.objective import Submitted
 from ...simulate.model.plan import Place, Plan, PlannedJob, RunningJob, Start, Submit
 from ...simulate.model.snapshot import JobState, JobView, NodeState, Snapshot, holds_nodes
 from ...simulate.queue_policies.kept import Kept
+from ..state.forecasts import NOW_S
 from ..state.queue import Entry, JobEvent, Queue, Shape, busy
 
-#: A planned start at or before this many seconds is a start now.
-NOW_S = 1e-6
 #: Progress of a job that has run for as long as forecast, or longer: it may end at any moment.
 ALMOST_DONE = 0.989
 #: By what share of its time so far a job that outlasts its forecast goes on until a plan with it has drifted.

@@ -1,1 +1,1 @@
-"""Reports: metrics, forecast errors, the log of each job and the report of each cycle."""
+"""Reports: metrics, accuracy, the forecasts of the queue, the log of each job and the report of each cycle."""

@@ -11,7 +11,7 @@ import csv
 import io
 import math
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
@@ -175,6 +175,10 @@ def outcome_to_dict(outcome: RunOutcome, outputs: Mapping[str, tuple[str, str]])
     }
 
 
+#: Kind and name of each group of jobs whose errors say something of one job, the narrowest first.
+Groups = tuple[tuple[Hashable, ...], ...]
+#: Share of its time that others take from a job, from which on its run time says nothing about its forecast.
+MUCH = 0.05
 #: Least run time in the bounded slowdown, seconds.
 TAU_S = 10.0
 #: The number of latest jobs that are evaluated.

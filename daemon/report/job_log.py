@@ -14,14 +14,13 @@ from ...profiles.classes import classify_on
 from ...simulate.model.plan import LEVEL, Action, Plan, PlannedJob, Rejection, Start
 from ...simulate.model.snapshot import JobState, Snapshot
 from ..apply import Applied, describe
-from ..learning.external_load import MUCH
 from ..state.endings import ending
 from ..state.forecasts import JobForecast
 from ..state.journal import Unsaved
 from ..state.profile_labels import has_default_profile, profile_of
 from ..state.queue import Entry, JobEvent
 from ..state.users import user_name
-from .accuracy import model_of, source_of
+from .accuracy import MUCH, model_of, source_of
 
 log = logging.getLogger("pilotfish.job")
 #: Jobs of a workflow that end alike in one cycle and have a line of the log each.

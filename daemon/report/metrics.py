@@ -36,9 +36,8 @@ from ...simulate.model.plan import (
 )
 from ...simulate.model.snapshot import JobState, Snapshot
 from ...simulate.queue_policies.kept import LimitNow
-from ..learning.interval_correction import Groups
 from ..state.forecasts import Forecaster
-from .accuracy import CALIBRATED, CALIBRATED_KINDS, ENOUGH_JOBS, NOT_RECORDED, SOURCES, factor
+from .accuracy import CALIBRATED, CALIBRATED_KINDS, ENOUGH_JOBS, NOT_RECORDED, SOURCES, Groups, factor
 
 MOST_PROFILES = 50
 OTHERS = "others"

@@ -26,12 +26,12 @@ from ...simulate.model.observed_queue import ObservedJob, ObservedQueue
 from ...simulate.model.plan import LEVEL
 from ...simulate.model.snapshot import JobState, JobViews, Snapshot
 from ...simulate.replay.queue_forecast import STEP, ExpectedRun, QueueForecast, forecast_queue
-from ..learning.queue_run_times import QueueRunTimes
 from ..state.queue import Queue
 from ..state.recorded_outcome import QueueRecord
 from ..state.users import user_name
 from .cycle_report import CycleReport, Observer
 from .metrics import Metrics
+from .queue_run_times import QueueRunTimes
 from .start_accuracy import start_errors
 
 #: Largest share of the time that forecasts take; where nothing has changed, they are made again after LONGEST_S.

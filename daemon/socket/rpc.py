@@ -22,10 +22,10 @@ from ...simulate.model.cluster import Cluster
 from ...simulate.model.observed_queue import ObservedJob
 from ...simulate.model.snapshot import JobState
 from ..divided_work import Steps, finish
+from ..learning.forecast_errors import owner_of
 from ..learning.job_profiles import GivenProfiles
 from ..loop import Cycle
 from ..report.accuracy import LATEST
-from ..report.forecast_errors import owner_of
 from ..report.job_log import RELEARNED
 from ..report.own_order import with_own_order
 from ..report.selection import Chosen

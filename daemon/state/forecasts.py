@@ -7,6 +7,9 @@ from typing import Any, NamedTuple
 
 from ...simulate.model.plan import PlannedJob
 
+#: A planned start at or before this many seconds is a start now.
+NOW_S = 1e-6
+
 
 @dataclass(frozen=True, slots=True)
 class JobForecast:

@@ -13,12 +13,12 @@ from dataclasses import replace
 
 from ...adapters.base import Adapter, AdapterError
 from ...simulate.model.snapshot import JobState, Snapshot
+from ..planning.trigger import Trigger
 from ..report.cycle_report import CycleReport, Observer
 from ..state.queue import Entry, JobEvent
 from ..systemd import notify
 from ..tracker import PIN_S, JobTracker
 from .cadence import NEAR_S, Cadence, Need
-from .trigger import Trigger
 
 log = logging.getLogger("pilotfish.service")
 #: Seconds for which the daemon stays attentive after its last job: more are likely to follow.

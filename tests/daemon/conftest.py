@@ -16,8 +16,8 @@ from pilotfish.adapters.base import AdapterError, Capabilities
 from pilotfish.daemon.apply import Live
 from pilotfish.daemon.assembly import assemble
 from pilotfish.daemon.config import AccessConfig, QuotaConfig
+from pilotfish.daemon.learning.guard_rail import Guard
 from pilotfish.daemon.learning.job_profiles import GivenProfiles
-from pilotfish.daemon.planning.guard_rail import Guard
 from pilotfish.daemon.planning.problem import Options
 from pilotfish.daemon.report.metrics import Metrics
 from pilotfish.daemon.socket.access import Access

@@ -10,8 +10,8 @@ import pytest
 
 from pilotfish.daemon.apply import Live, Recording
 from pilotfish.daemon.assembly import assemble
+from pilotfish.daemon.learning.guard_rail import Guard
 from pilotfish.daemon.loop import Cycle
-from pilotfish.daemon.planning.guard_rail import Guard
 from pilotfish.daemon.planning.problem import Options
 from pilotfish.daemon.report.metrics import Metrics
 from pilotfish.daemon.state.journal import Journal

@@ -16,8 +16,8 @@ from pilotfish.adapters.simulated import SimulatedAdapter
 from pilotfish.cli.output.status import limit_line
 from pilotfish.daemon.apply import Live
 from pilotfish.daemon.assembly import assemble
+from pilotfish.daemon.learning.guard_rail import Guard
 from pilotfish.daemon.one_off import WorkflowRun, beginning_with
-from pilotfish.daemon.planning.guard_rail import Guard
 from pilotfish.daemon.planning.guarded_planner import simulate_plan
 from pilotfish.daemon.planning.problem import WINDOW, Options
 from pilotfish.daemon.report.metrics import Metrics

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilotfish.adapters.simulated import SimulatedAdapter
-from pilotfish.daemon.planning.guard_rail import Guard
+from pilotfish.daemon.learning.guard_rail import Guard
 from pilotfish.daemon.planning.problem import WINDOW, Options
 from pilotfish.daemon.report.delays import PHASES, Delays
 from pilotfish.daemon.trace_run import DaemonReplay, DrawnDelays, TraceJobs, TraceRun

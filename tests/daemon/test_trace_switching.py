@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilotfish.adapters.simulated import SimulatedAdapter
-from pilotfish.daemon.planning.guard_rail import Guard
+from pilotfish.daemon.learning.guard_rail import Guard
 from pilotfish.daemon.planning.live_component import use_policy
 from pilotfish.daemon.planning.problem import WINDOW, Options
 from pilotfish.daemon.trace_run import DaemonReplay, TraceJobs, TraceRun

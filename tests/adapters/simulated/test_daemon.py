@@ -12,8 +12,8 @@ import pytest
 from pilotfish.adapters.simulated import SimulatedAdapter
 from pilotfish.daemon.apply import Live
 from pilotfish.daemon.assembly import assemble
+from pilotfish.daemon.learning.guard_rail import Guard
 from pilotfish.daemon.one_off import WorkflowRun
-from pilotfish.daemon.planning.guard_rail import Guard
 from pilotfish.daemon.planning.plan_cache import FixedPlan
 from pilotfish.daemon.planning.problem import Options
 from pilotfish.daemon.report.accuracy import factor

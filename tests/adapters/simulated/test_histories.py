@@ -20,7 +20,7 @@ import pytest
 from pilotfish.adapters.base import AdapterError
 from pilotfish.daemon.apply import Live
 from pilotfish.daemon.assembly import assemble
-from pilotfish.daemon.planning.guard_rail import Guard
+from pilotfish.daemon.learning.guard_rail import Guard
 from pilotfish.daemon.planning.problem import Options
 from pilotfish.daemon.report.metrics import Metrics
 from pilotfish.daemon.state.journal import Journal

@@ -36,7 +36,7 @@ from pilotfish.adapters.slurm.transport.failover import FailoverTransport
 from pilotfish.adapters.slurm.transport.parsing import SEPARATOR, moment
 from pilotfish.daemon.apply import Live
 from pilotfish.daemon.assembly import assemble
-from pilotfish.daemon.planning.guard_rail import Guard
+from pilotfish.daemon.learning.guard_rail import Guard
 from pilotfish.daemon.planning.problem import Options
 from pilotfish.daemon.report.metrics import Metrics
 from pilotfish.daemon.state.journal import Journal

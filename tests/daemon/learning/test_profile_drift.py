@@ -16,10 +16,10 @@ from pilotfish.adapters.simulated import SimulatedAdapter
 from pilotfish.daemon.apply import Live
 from pilotfish.daemon.assembly import assemble
 from pilotfish.daemon.learning import profile_drift
+from pilotfish.daemon.learning.guard_rail import FORGOTTEN, Guard
 from pilotfish.daemon.learning.node_counters import NodeCounters
 from pilotfish.daemon.learning.profile_drift import Drifted, ProfileDrift, with_renewed_profile
 from pilotfish.daemon.learning.profile_learning import DriftRenewal, LearnedProfiles
-from pilotfish.daemon.planning.guard_rail import FORGOTTEN, Guard
 from pilotfish.daemon.planning.problem import Options
 from pilotfish.daemon.report import metrics as error_metrics
 from pilotfish.daemon.report.metrics import Metrics

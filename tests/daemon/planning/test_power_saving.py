@@ -12,8 +12,8 @@ from pilotfish.adapters.base import AdapterError
 from pilotfish.daemon.apply import Recording
 from pilotfish.daemon.planning.plan_cache import PlanCache
 from pilotfish.daemon.planning.power_saving import LONGEST_S, REFUSED_S, SHOWN_S, NodeSwitcher
+from pilotfish.daemon.planning.trigger import Trigger
 from pilotfish.daemon.report.cycle_report import CycleReport
-from pilotfish.daemon.timing.trigger import Trigger
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType, Power, Transition
 from pilotfish.simulate.model.job import Job, Profile, ThreadGroup
 from pilotfish.simulate.model.node_power import NodePower

@@ -10,7 +10,7 @@ import pytest
 from pilotfish.adapters.simulated import SimulatedAdapter
 from pilotfish.daemon.apply import Live, Recording
 from pilotfish.daemon.assembly import assemble
-from pilotfish.daemon.planning.guard_rail import Guard
+from pilotfish.daemon.learning.guard_rail import Guard
 from pilotfish.daemon.planning.live_component import use_policy
 from pilotfish.daemon.planning.problem import WINDOW, Options
 from pilotfish.daemon.report.metrics import Metrics

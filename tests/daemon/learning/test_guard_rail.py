@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotfish.daemon.planning.guard_rail import Guard
+from pilotfish.daemon.learning.guard_rail import Guard
 from pilotfish.daemon.state.forecasts import Forecaster
 
 MEASURED, GIVEN, PREDICTED = (Forecaster("max-min", source) for source in ("measured", "given", "predicted"))

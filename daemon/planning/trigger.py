@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 
 from ...simulate.model.snapshot import JobView, NodeState, Snapshot
 from ..apply import Applied
-from ..planning.plan_cache import PlanCache
 from ..state.queue import JobEvent
+from .plan_cache import PlanCache
 
 LONGEST_RECHECK_S = 60.0
 

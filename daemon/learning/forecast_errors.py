@@ -12,18 +12,17 @@ from collections.abc import Callable
 from ...formats.text import times
 from ...simulate.model.cluster import Cluster
 from ...simulate.model.job import Job
-from ..learning.external_load import MUCH
-from ..learning.interval_correction import Groups, IntervalCorrection, groups_of
-from ..learning.node_speeds import NodeSpeeds
-from ..learning.profile_drift import ProfileDrift
-from ..planning.guard_rail import Guard
+from ..report.accuracy import MUCH, Groups, factor, interval_width, model_of, source_of
+from ..report.metrics import Metrics
 from ..state.forecasts import Forecaster
 from ..state.journal import Unsaved
 from ..state.profile_labels import has_default_profile, profile_of
 from ..state.queue import Entry, Submission
 from ..state.recorded_outcome import error_ratio, inside
-from .accuracy import factor, interval_width, model_of, source_of
-from .metrics import Metrics
+from .guard_rail import Guard
+from .interval_correction import IntervalCorrection, groups_of
+from .node_speeds import NodeSpeeds
+from .profile_drift import ProfileDrift
 
 log = logging.getLogger("pilotfish.job")
 
