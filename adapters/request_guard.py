@@ -98,22 +98,22 @@ class RequestBudget:
     """Budget of so many requests per minute; unused ones are kept for at most a minute. `clock`: see `Breaker`."""
 
     def __init__(self, per_minute: float, clock: Callable[[], float]) -> None:
-        self._most, self._clock = float(per_minute), clock
-        self._left, self._at = self._most, clock()
+        self._capacity, self._clock = float(per_minute), clock
+        self._remaining, self._at = self._capacity, clock()
 
     @property
     def left(self) -> float:
         """Requests that may be sent now."""
-        return min(self._most, self._left + (self._clock() - self._at) * self._most / 60.0)
+        return min(self._capacity, self._remaining + (self._clock() - self._at) * self._capacity / 60.0)
 
     def pause_s(self, *, read: bool) -> float:
         """Return the seconds until one more request may be sent; 0 if it may now."""
-        floor = 0.0 if read else KEPT_FOR_READS * self._most
-        return max(0.0, floor + 1.0 - self.left) * 60.0 / self._most
+        floor = 0.0 if read else KEPT_FOR_READS * self._capacity
+        return max(0.0, floor + 1.0 - self.left) * 60.0 / self._capacity
 
     def spend(self) -> None:
         """Note a request."""
-        self._left, self._at = self.left - 1.0, self._clock()
+        self._remaining, self._at = self.left - 1.0, self._clock()
 
 
 Result = TypeVar("Result")
@@ -143,14 +143,14 @@ class RequestGuard:
         self._clock, self._sleep = clock, sleep
         self._budget = RequestBudget(per_minute, clock)
         self._breakers = {name: Breaker(clock, draw) for name, _ in services}
-        self._called = dict(services)
+        self._service_names = dict(services)
         self._main = services[0][0]
         self._requests: dict[tuple[str, str], int] = {}
         self._seconds: dict[str, tuple[int, float]] = {}
 
     def load(self) -> Load:
         """Return the requests so far. Safe to call from any thread."""
-        states = {name: breaker.state for name, breaker in self._breakers.items() if self._called[name]}
+        states = {name: breaker.state for name, breaker in self._breakers.items() if self._service_names[name]}
         return Load(self._requests.copy(), self._seconds.copy(), states, max(0.0, self._budget.left))
 
     def read(self, call: str, ask: Callable[[], Result]) -> Result:
@@ -218,7 +218,7 @@ class RequestGuard:
         if breaker.state in (closed or (BreakerState.OPEN,)):
             since = f"has not been asked for {breaker.open_s:.0f} s, and " if breaker.open_s >= 1.0 else ""
             retry = f"is asked again in {max(1.0, breaker.left_s):.0f} s, because it failed: {breaker.why}"
-            raise self._not_sent(call, "open", f"{self._called[service]} {since}{retry}", breaker.left_s)
+            raise self._not_sent(call, "open", f"{self._service_names[service]} {since}{retry}", breaker.left_s)
 
     def _spare(self, call: str) -> None:
         """Raise AdapterError if the rest of the budget is reserved for reads."""

@@ -34,7 +34,7 @@ class StopFlag:
 
 STOP = StopFlag()
 #: Commands that could not be killed, to be reaped when they have ended.
-_left: list[subprocess.Popen[bytes]] = []
+_unreaped: list[subprocess.Popen[bytes]] = []
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +175,7 @@ def _start(
     stdout: int | IO[bytes],
     stderr: int | IO[bytes],
 ) -> subprocess.Popen[bytes]:
-    _left[:] = [process for process in _left if process.poll() is None]
+    _unreaped[:] = [process for process in _unreaped if process.poll() is None]
     try:
         return subprocess.Popen(
             argv, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr, env=environment, cwd=folder
@@ -194,4 +194,4 @@ def _abandon(process: subprocess.Popen[bytes]) -> None:
         process.kill()
         process.wait()
         return
-    _left.append(process)
+    _unreaped.append(process)

@@ -97,7 +97,7 @@ class DecisionComponent:
         )
         self.registered: dict[str, dict[str, Any]] = {}
         self._jobs: dict[str, QueuedJob] = {}  # submitted
-        self._done: set[str] = set()  # ended or rejected
+        self._finished: set[str] = set()  # ended or rejected
         self._killed: set[str] = set()
         self._kills: list[tuple[Sequence[str], list[tuple[str, Running]]]] = []
         self._switches: list[tuple[list[Interval], str, str]] = []
@@ -207,7 +207,7 @@ class DecisionComponent:
 
     def _completed(self, ended: Running, now: float) -> JobCompleted:
         job_id, job = self._id(ended.job), ended.job
-        self._done.add(job_id)
+        self._finished.add(job_id)
         returned = self.returns[job.number] if self.returns and job.number < len(self.returns) else 0
         if job_id in self._killed:
             state, returned = KILLED, -1
@@ -305,7 +305,7 @@ class DecisionComponent:
 
     def _reject(self, decision: RejectJob, now: QueueView) -> None:
         self._decided.append(Reject(self._job(decision.job_id)))
-        self._done.add(decision.job_id)
+        self._finished.add(decision.job_id)
 
     def _kill(self, decision: KillJob, now: QueueView) -> None:
         running = {self._id(entry.job): entry for entry in now.running}
@@ -316,7 +316,7 @@ class DecisionComponent:
                 self._killed.add(job_id)
                 killed.append((job_id, running[job_id]))
                 self._decided.append(Kill(running[job_id]))
-            elif job_id not in self._done:
+            elif job_id not in self._finished:
                 raise bad(f"job {job_id!r:.60} does not run", "jobs that run, or have run")
         if killed:
             self._kills.append((decision.job_ids, killed))

@@ -33,20 +33,20 @@ class KnownProfiles:
         self, profiles: Mapping[str, Mapping[str, Any]], files: Mapping[str, str], speeds: tuple[float, ...],
         storages: Collection[str] | None, *, across: bool,
     ) -> None:  # fmt: skip
-        self._known = {workload: dict(by_name) for workload, by_name in profiles.items()}
+        self._profiles = {workload: dict(by_name) for workload, by_name in profiles.items()}
         self._files, self._speeds, self._storages = files, speeds, storages
         self._across, self._parsed, self._runs = across, dict[str, dict[str, BatsimProfile]](), dict[str, Runs]()
 
     def _home_of(self, job_id: str, profile: str) -> tuple[str, str]:
         submitted_in = job_id.partition("!")[0]
         workload, mark, name = profile.partition("!")
-        is_foreign = mark and self._across and profile not in self._known.get(submitted_in, {})
+        is_foreign = mark and self._across and profile not in self._profiles.get(submitted_in, {})
         return (workload, name) if is_foreign else (submitted_in, profile)
 
     def find(self, job_id: str, profile: str) -> Data | None:
         """Return the mapping of a job's profile; None: it is not known."""
         workload, name = self._home_of(job_id, profile)
-        return self._known.get(workload, {}).get(name)
+        return self._profiles.get(workload, {}).get(name)
 
     def run(self, job_id: str, profile: str, size: int) -> BatsimRun:
         """Return how a job runs. Raises ConfigError: its profile is not for that many resources, or this machine."""
@@ -76,14 +76,14 @@ class KnownProfiles:
 
     def _runs_of(self, workload: str) -> Runs:
         if workload not in self._runs:
-            profiles, folder = self._known.setdefault(workload, {}), Path(self._files.get(workload, "")).parent
+            profiles, folder = self._profiles.setdefault(workload, {}), Path(self._files.get(workload, "")).parent
             self._parsed[workload] = {name: parse_profile(profile) for name, profile in profiles.items()}
             self._runs[workload] = Runs(self._parsed[workload], folder, self._speeds, self._storages)
         return self._runs[workload]
 
     def register(self, workload: str, name: str, profile: Data) -> None:
         """Add a profile. Raises ConfigError: it is wrong, or differs from one of that name."""
-        profiles = self._known.setdefault(workload, {})
+        profiles = self._profiles.setdefault(workload, {})
         parsed = inside("profile", parse_profile, dict(profile))
         if profiles.get(name, profile) != profile:
             raise bad(f"profile {name!r:.60} exists already, and differs", "new names")

@@ -99,12 +99,14 @@ class LiveSession:
         self._free = FreeResources(self.hosts)
         self._by_key: dict[str, _Shown] = {}
         self._by_id: dict[str, _Shown] = {}
-        self._left: dict[str, tuple[int, End]] = {}  # size and end of jobs that ended before the component started them
+        self._departed: dict[
+            str, tuple[int, End]
+        ] = {}  # size and end of jobs that ended before the component started them
         self._ids = count(1)
         self._later: list[tuple[float, int, Event, bytes]] = []  # calls, and decisions of the future with the message
         self._number, self._periodic = count(), PeriodicCalls()
         self._forwards = False  # submissions carry the profile
-        self._said, self._busy_until = b"", 0.0
+        self._reply, self._busy_until = b"", 0.0
 
     @property
     def placed(self) -> Iterator[tuple[str, list[Interval]]]:
@@ -188,7 +190,7 @@ class LiveSession:
                 if job.hosts is not None:
                     yield self._completed(job.job_id, job.hosts, end)
                 elif not job.rejected:
-                    self._left[job.job_id] = job.size, end
+                    self._departed[job.job_id] = job.size, end
 
     def _completed(self, job_id: str, hosts: list[Interval], end: End) -> JobCompleted:
         self._free.release(hosts)
@@ -212,16 +214,16 @@ class LiveSession:
     # --- messages ---
     def _exchange(self, now: float, events: Sequence[Event], ask: Callable[[bytes], bytes]) -> list[Event]:
         """Send a message, and carry out the reply; return the events that follow at once. Raises ConfigError."""
-        self._said = ask(self.protocol.from_batsim(Message(now, [(now, event) for event in events])))
-        reply = self.protocol.read_decisions(self._said, self.name)
+        self._reply = ask(self.protocol.from_batsim(Message(now, [(now, event) for event in events])))
+        reply = self.protocol.read_decisions(self._reply, self.name)
         self._busy_until = max(self._busy_until, self._time_of("now", reply.now, now))
         follow_ups = list[Event]()
         for i, (timestamp, decision) in enumerate(reply.events):
             time = self._time_of(f"events[{i}].timestamp", timestamp, now)
             if time > now:
-                heappush(self._later, (time, next(self._number), decision, self._said))
+                heappush(self._later, (time, next(self._number), decision, self._reply))
             else:
-                follow_ups += self._carry_out(decision, now, self._said)
+                follow_ups += self._carry_out(decision, now, self._reply)
         return follow_ups
 
     def _time_of(self, key: str, time: float, now: float) -> float:
@@ -230,16 +232,16 @@ class LiveSession:
         return now if time <= now + SAME_S else time
 
     def _refusal(self, problem: str, allowed: str = "") -> ConfigError:
-        return refusal(self.name, "", problem, allowed, self._said.decode("utf-8", "replace"))
+        return refusal(self.name, "", problem, allowed, self._reply.decode("utf-8", "replace"))
 
     # --- decisions ---
     def _carry_out(self, decision: Event, now: float, reply: bytes) -> list[Event]:
-        self._said = reply
+        self._reply = reply
         try:
             if isinstance(decision, ExecuteJob):
                 return self._execute(decision)
             if isinstance(decision, RejectJob):
-                if decision.job_id not in self._left:
+                if decision.job_id not in self._departed:
                     job = self._waiting(decision.job_id)
                     job.rejected = not job.ran
                 return []
@@ -296,7 +298,7 @@ class LiveSession:
 
     def _execute(self, decision: ExecuteJob) -> list[Event]:
         """Note where the component places a job; one that has left the queue ends at once. Raises ConfigError."""
-        departed = self._left.get(decision.job_id)
+        departed = self._departed.get(decision.job_id)
         size = departed[0] if departed else self._waiting(decision.job_id).size
         label = f"job {decision.job_id!r:.60}"
         if decision.additional_io_job is not None or decision.storage_mapping:
@@ -310,7 +312,7 @@ class LiveSession:
         if (busy := self._free.allocate_these(decision.alloc)) is not None:
             raise bad(f"{label}: host {busy} is taken", "hosts that are free")
         if departed:
-            del self._left[decision.job_id]
+            del self._departed[decision.job_id]
             return [self._completed(decision.job_id, decision.alloc, departed[1])]
         job = self._by_id[decision.job_id]
         job.hosts = decision.alloc

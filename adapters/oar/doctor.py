@@ -92,11 +92,11 @@ def _reader(commands: OarCommands) -> tuple[Reader, Finding]:
     try:
         site = site_config()
     except OSError as error:
-        says = f"{CONFIG} cannot be read ({error.strerror}), so oarstat is asked: as root, doctor finds out more"
-        return Oarstat(commands), Finding(NOTE, "database", says)
+        message = f"{CONFIG} cannot be read ({error.strerror}), so oarstat is asked: as root, doctor finds out more"
+        return Oarstat(commands), Finding(NOTE, "database", message)
     if site.kind != "Pg":
-        says = f"OAR's database is {site.kind}: pilotfish is tested on PostgreSQL only, and reads OAR by oarstat"
-        return Oarstat(commands), Finding(WARNING, "database", says)
+        message = f"OAR's database is {site.kind}: pilotfish is tested on PostgreSQL only, and reads OAR by oarstat"
+        return Oarstat(commands), Finding(WARNING, "database", message)
     reader = Database(commands.psql, site.connection, None, commands.timeout_s, site.password)
     return reader, Finding(
         NOTE, "database", f"{CONFIG} names it", (f"database: {site.connection}   # in adapter.options",)
@@ -110,8 +110,8 @@ def _secret(file: Path, user: str) -> Iterator[Finding]:
     except (OSError, KeyError):  # `create` and the service's own findings say it
         return
     if reader not in (0, owner):
-        says = f"adapter.options.password_file: {file} does not belong to {user}, who cannot read it"
-        yield Finding(PROBLEM, "database", says, (f"chown {user} {file}",))
+        message = f"adapter.options.password_file: {file} does not belong to {user}, who cannot read it"
+        yield Finding(PROBLEM, "database", message, (f"chown {user} {file}",))
 
 
 def _unread(error: AdapterError, options: dict[str, Any]) -> Finding:
@@ -144,8 +144,8 @@ def _times(world: OarState) -> Iterator[Finding]:
         return
     ahead_s = world.now - time.time()
     if abs(ahead_s) > CLOCKS_S:
-        says = f"the database's clock is {ahead_s:+.0f} s from this machine's: holds may be void or too long"
-        yield Finding(WARNING, "clocks", says)
+        message = f"the database's clock is {ahead_s:+.0f} s from this machine's: holds may be void or too long"
+        yield Finding(WARNING, "clocks", message)
     ago_s = world.now - world.passed
     if world.passed and ago_s < LATE_PASS_S:
         yield Finding(OK, "passes", f"OAR began its last scheduling pass {ago_s:.0f} s ago")
@@ -161,8 +161,8 @@ def _server(options: dict[str, Any]) -> Finding:
     except OSError:
         site = ""
         if not options:
-            says = f"{CONFIG} cannot be read: whether OAR's server listens is not known"
-            return Finding(NOTE, "server", says)
+            message = f"{CONFIG} cannot be read: whether OAR's server listens is not known"
+            return Finding(NOTE, "server", message)
     server = options.get("server") or site or DEFAULT_SERVER
     host, _, port = server.rpartition(":")
     mend = f"server: {site}   # in adapter.options" if site else f"grep ^SERVER_ {CONFIG}"
@@ -195,24 +195,26 @@ def _nodes(world: OarState, cluster: Cluster | None) -> Iterator[Finding]:
         yield Finding(PROBLEM, "nodes", "OAR has no resources of type default")
         return
     if not OarResources(world.resources).plain:
-        says = "several resources of OAR's are one core: jobs that ask for resources instead of cores are left to OAR"
-        yield Finding(NOTE, "nodes", says)
+        message = (
+            "several resources of OAR's are one core: jobs that ask for resources instead of cores are left to OAR"
+        )
+        yield Finding(NOTE, "nodes", message)
     for node in cluster.nodes if cluster else ():
         if node.name not in cores:
             yield Finding(PROBLEM, "nodes", f"{node.name} is not a network_address of OAR's",
                           ("pilotfish cluster --adapter oar > cluster.yaml",))  # fmt: skip
         elif node.type.cores != cores[node.name]:
             in_oar = count(cores[node.name], "core")
-            says = f"{node.name} has {in_oar} in OAR, and {node.type.cores} in the configured cluster"
-            yield Finding(WARNING, "nodes", says)
+            message = f"{node.name} has {in_oar} in OAR, and {node.type.cores} in the configured cluster"
+            yield Finding(WARNING, "nodes", message)
     yield Finding(OK, "nodes", f"{count(len(cores), 'node')} with {count(sum(cores.values()), 'core')}")
 
 
 def _queues(world: OarState, selection: OarSelection, options: dict[str, Any]) -> Iterator[Finding]:
     waiting = {job.queue for job in world.jobs if job.state == "Waiting"} if world.queues else set()
     for name in sorted(waiting - world.queues.keys()):
-        says = f"jobs wait in queue {name}, which OAR does not have any more: they never start"
-        yield Finding(PROBLEM, "handover", says, (f'oarnotify --add-queue "{name},5,SCHEDULER"',))
+        message = f"jobs wait in queue {name}, which OAR does not have any more: they never start"
+        yield Finding(PROBLEM, "handover", message, (f'oarnotify --add-queue "{name},5,SCHEDULER"',))
     if not options.get("placement_file"):
         yield Finding(NOTE, "handover", "there is no placement_file: no user's job is handed over")
         return
@@ -227,11 +229,11 @@ def _queues(world: OarState, selection: OarSelection, options: dict[str, Any]) -
     for name, queue in sorted(world.queues.items()):
         has_shim = _is_shim(queue.program)
         if name in selection.queues and not has_shim:
-            says = f"the scheduler of queue {name}, {queue.program}, is not the shim"
-            yield Finding(PROBLEM, "handover", f"{says}: its jobs are neither kept nor placed")
+            message = f"the scheduler of queue {name}, {queue.program}, is not the shim"
+            yield Finding(PROBLEM, "handover", f"{message}: its jobs are neither kept nor placed")
         if (has_shim or name in selection.queues) and queue.state != "Active":
-            says = f"queue {name} is {queue.state}: none of its jobs starts, and oarstat does not say so"
-            yield Finding(PROBLEM, "handover", says, (f"oarnotify -e {name}",))
+            message = f"queue {name} is {queue.state}: none of its jobs starts, and oarstat does not say so"
+            yield Finding(PROBLEM, "handover", message, (f"oarnotify -e {name}",))
         elif has_shim:
             yield Finding(OK, "handover", f"queue {name} has the shim {queue.program}")
 
@@ -254,8 +256,8 @@ def _file(options: dict[str, Any], user: str, service: ServiceState) -> Iterator
         yield Finding(PROBLEM, "file", f"{path.parent}: {error}", (f"install -d -o {user} -m 755 {path.parent}",))
         return
     if owner != user or stat.S_IMODE(status.st_mode) & 0o022 or not status.st_mode & 0o001:
-        says = f"{path.parent} belongs to {owner}, mode {stat.S_IMODE(status.st_mode):04o}: {user} must own it alone"
-        yield Finding(PROBLEM, "file", f"{says}, and OAR's account must pass", (f"chown {user} {path.parent}",
+        message = f"{path.parent} belongs to {owner}, mode {stat.S_IMODE(status.st_mode):04o}: {user} must own it alone"
+        yield Finding(PROBLEM, "file", f"{message}, and OAR's account must pass", (f"chown {user} {path.parent}",
                       f"chmod 755 {path.parent}"))  # fmt: skip
         return
     try:
@@ -272,15 +274,15 @@ def _jobs(world: OarState, selection: OarSelection) -> Iterator[Finding]:
     machine = OarResources(world.resources)
     handed_over = [job for job in world.jobs if job.state in ("Waiting", "Hold") and selection.takes(job)]
     vain = [why for job in handed_over if (why := left_to_oar(job) or request_of(job, machine)[2])]
-    says = f"{count(len(handed_over), 'job that is handed over waits', 'jobs that are handed over wait')}"
+    message = f"{count(len(handed_over), 'job that is handed over waits', 'jobs that are handed over wait')}"
     if vain:
-        yield Finding(NOTE, "queue", f"{says}; {len(vain)} in vain, the first one because {vain[0]}")
+        yield Finding(NOTE, "queue", f"{message}; {len(vain)} in vain, the first one because {vain[0]}")
     else:
-        yield Finding(OK, "queue", says)
+        yield Finding(OK, "queue", message)
     if killable := sum("besteffort" in job.types and job.state == "Running" for job in world.jobs):
         jobs = count(killable, "besteffort job runs", "besteffort jobs run")
-        says = f"{jobs}: pilotfish plans around them while jobs fit next to them"
-        yield Finding(NOTE, "besteffort", says)
+        message = f"{jobs}: pilotfish plans around them while jobs fit next to them"
+        yield Finding(NOTE, "besteffort", message)
 
 
 def setup(user: str, *, undo: bool) -> str:

@@ -30,7 +30,7 @@ SHOWN_S = 3600.0
 #: The queue in which users hand jobs over, as docs/guides/oar.md names it; only the service knows a site's others.
 QUEUE = "pilotfish"
 #: Options of oarsub that pilotfish sets: long ones, and the letters of short ones.
-_OURS = frozenset({
+_OWN_OPTIONS = frozenset({
     "anterior", "array", "array-param-file", "connect", "directory", "help", "hold", "interactive", "name",
     "reservation", "resource", "resubmit", "scanscript", "stderr", "stdout", "version",
 })  # fmt: skip
@@ -49,7 +49,7 @@ class OarJobs(UserJobs):
 
     def __init__(self, commands: OarCommands, user: str) -> None:
         self._commands, self._reader, self._user = commands, Oarstat(commands), user
-        self._seen: dict[int, OarJob] = {}
+        self._records: dict[int, OarJob] = {}
 
     def jobs(self) -> list[UserJob]:
         """Return the user's jobs that have not ended, or ended within SHOWN_S."""
@@ -70,7 +70,7 @@ class OarJobs(UserJobs):
 
     def story(self, job: UserJob, now: float) -> Story:
         """Return why a job waits: the message that OAR shows of it."""
-        record = self._seen[job.id]
+        record = self._records[job.id]
         retries = [(record.submitted, "resubmitted", f"by OAR, as job {record.id}")] if record.id != job.id else []
         if job.state is not JobState.PENDING:
             return Story(before=retries)
@@ -101,19 +101,19 @@ class OarJobs(UserJobs):
         if not (requested := list(ids)):
             return
         states = {job.id: job.state for job in self._shown(self._reader.find(requested))}
-        chosen = [self._seen[number] for number, state in states.items() if state is JobState.PENDING or not waiting]
+        chosen = [self._records[number] for number, state in states.items() if state is JobState.PENDING or not waiting]
         if alive := [str(job.id) for job in chosen if job.state not in ENDED]:
             self._commands.oar("cancel", ["oardel", *alive], accepted=(0, 6))  # 6: it is being deleted
 
     def takes(self, option: str) -> bool:
         """Return whether pilotfish leaves this option of oarsub to its user."""
-        return takes_option(option, _OURS, _LETTERS)
+        return takes_option(option, _OWN_OPTIONS, _LETTERS)
 
     def _shown(self, world: OarState) -> list[UserJob]:
         """Return the user's jobs; of a job that OAR submitted again, the latest submission."""
         machine = OarResources(world.resources)
         last = {job.first: job for job in world.jobs if job.user == self._user}  # a later one has a higher id
-        self._seen |= last
+        self._records |= last
         return [user_job(job, machine, self._user) for job in last.values()]
 
 

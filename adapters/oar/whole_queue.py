@@ -42,7 +42,7 @@ def observed_queue(
     last = last_of(world, user)
     states, evaluation = (
         states_by_node(machine, world.now),
-        _Seen(world, machine, {job.id: key for key, job in last.items()}),
+        _QueueView(world, machine, {job.id: key for key, job in last.items()}),
     )
     order = sorted(last.items(), key=lambda item: evaluation.place(item[1]))
     queued_jobs = [evaluation.queued(key, job, uid(job.user), allowed) for key, job in order]
@@ -50,7 +50,7 @@ def observed_queue(
     return ObservedQueue(world.now, queued_jobs, usable)
 
 
-class _Seen:
+class _QueueView:
     """The part of a world on which its jobs depend.
 
     Args:

@@ -60,7 +60,7 @@ class SimulatedAdapter(Adapter):
         self._shown_late: dict[str, float] = {}  # how long after its end a running job will be shown as ended
         self._epoch, self._clock, self._version = start_time, 0.0, 0
         self._jobs: dict[str, JobView] = {}
-        self._shown = JobViews()  # those of the last snapshot
+        self._last_views = JobViews()  # those of the last snapshot
         self._replaced: dict[str, JobView | None] = {}  # what that showed of the jobs that have changed since
         self._true_jobs: dict[str, Job] = {}  # running jobs, with what they really need
         self._limits: dict[str, float] = {}  # key -> end of its walltime, by our clock
@@ -78,9 +78,9 @@ class SimulatedAdapter(Adapter):
         if self._replaced:
             previous = [view for view in self._replaced.values() if view is not None]
             new = [self._jobs[key] for key in self._replaced if key in self._jobs]
-            self._shown = self._shown.followed_by(self._jobs.values(), previous, new)
+            self._last_views = self._last_views.followed_by(self._jobs.values(), previous, new)
             self._replaced = {}
-        return Snapshot(self.time, self._version, self.cluster, tuple(self.node_states), self._shown)
+        return Snapshot(self.time, self._version, self.cluster, tuple(self.node_states), self._last_views)
 
     def _show(self, key: str, view: JobView | None) -> None:
         """Replace the view of a job; None: it has none any more."""

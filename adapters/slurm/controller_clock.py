@@ -16,18 +16,18 @@ class ControllerClock:
 
     def __init__(self, ask: Callable[[], float], clock: Callable[[], float]) -> None:
         self._ask, self._clock = ask, clock
-        self._offset, self._asked = 0.0, float("-inf")
+        self._offset, self._asked_at = 0.0, float("-inf")
 
     @property
     def due(self) -> bool:
         """True if `now` will send a request."""
-        return self._clock() - self._asked > CLOCK_EVERY_S
+        return self._clock() - self._asked_at > CLOCK_EVERY_S
 
     def now(self) -> float:
         """Return the time, epoch seconds. Raises AdapterError if it was never known and cannot be read."""
         if self.due:
             began = self._clock()
             answer = self._ask()
-            self._asked = self._clock()
-            self._offset = answer + 0.5 - (began + self._asked) / 2  # Slurm answers in whole seconds
+            self._asked_at = self._clock()
+            self._offset = answer + 0.5 - (began + self._asked_at) / 2  # Slurm answers in whole seconds
         return self._clock() + self._offset

@@ -77,7 +77,7 @@ class ViewTable:
 
     def __init__(self, cache: EligibilityCache, uid: int) -> None:
         self._queue, self._standings, self._uid = cache.queue, cache.standings, uid
-        self._known: Mapping[str, Job] = {}
+        self._submitted_jobs: Mapping[str, Job] = {}
         self._made_of: dict[int, Sources] = {}
         self._views: dict[tuple[float, int], JobView] = {}  # by priority and id
         self._ranks: dict[int, tuple[float, int]] = {}
@@ -85,7 +85,7 @@ class ViewTable:
         self._keys: dict[int, str] = {}  # of the jobs that were submitted under a key
         self._ids: dict[str, set[int]] = defaultdict(set)
         self._unseen: tuple[JobView, ...] = ()
-        self._gone: list[JobView] = []  # views that have gone since the last were returned
+        self._removed: list[JobView] = []  # views that have gone since the last were returned
         self._new: list[JobView] = []
         self._last = JobViews()
 
@@ -96,8 +96,8 @@ class ViewTable:
             eligibility: Of all jobs in the queue now.
             known: Key -> job as we submitted it.
         """
-        queue, self._known = self._queue, known
-        if self._gone or self._new:  # the last update has failed
+        queue, self._submitted_jobs = self._queue, known
+        if self._removed or self._new:  # the last update has failed
             self._last = JobViews()
         numbers = queue.touched | queue.ours.keys() | self._keys.keys()
         for number in queue.touched:
@@ -108,13 +108,13 @@ class ViewTable:
             self._renew(number, verdicts.get(number), eligibility)
         unseen = unseen_views(eligibility.unseen())
         if unseen != self._unseen:
-            self._gone += self._unseen
+            self._removed += self._unseen
             self._new += unseen
             self._unseen = unseen
-        if self._gone or self._new:
+        if self._removed or self._new:
             views = (*map(self._views.__getitem__, self._ranking.order), *unseen)
-            self._last = self._last.followed_by(views, self._gone, self._new)
-            self._gone, self._new = [], []
+            self._last = self._last.followed_by(views, self._removed, self._new)
+            self._removed, self._new = [], []
         return self._last
 
     def clear(self) -> None:
@@ -142,7 +142,7 @@ class ViewTable:
             return
         later = job.begin is not None and job.begin > now
         standing = self._standings.of(job, now) if number in self._queue.ours else NEIGHBOUR
-        made_of = job, self._known.get(key), standing, verdict, later
+        made_of = job, self._submitted_jobs.get(key), standing, verdict, later
         if self._made_of.get(number) == made_of:
             return
         self._drop(number)
@@ -157,7 +157,7 @@ class ViewTable:
         rank = self._ranks.pop(number, None)
         if rank is not None:
             self._ranking.drop(rank)
-            self._gone.append(self._views.pop(rank))
+            self._removed.append(self._views.pop(rank))
 
     def _shown(self, job: SlurmJob) -> bool:
         """Return whether a job has a view; of several jobs under one key the last has."""

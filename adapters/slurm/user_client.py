@@ -28,7 +28,7 @@ _AT_ONCE = 500
 #: Seconds before its time from which the end of a hold counts as early: clocks of login nodes differ.
 EARLY_S = 10.0
 #: Options of sbatch that pilotfish sets: long ones, and the letters of short ones.
-_OURS = frozenset({
+_OWN_OPTIONS = frozenset({
     "array", "begin", "chdir", "clusters", "comment", "dependency", "error", "export", "export-file", "hold",
     "job-name", "kill-on-invalid-dep", "output", "parsable", "test-only", "wait", "wrap",
 })  # fmt: skip
@@ -52,7 +52,7 @@ class OwnJobs(UserJobs):
         self._run = run
         self.allocation = self._commands.allocation  #: returns the nodes and cores of a job that has begun
         self.uid = os.getuid() if uid is None else uid
-        self._seen: dict[int, SlurmJob] = {}
+        self._records: dict[int, SlurmJob] = {}
         self._cluster = ""
 
     def cluster(self) -> str:
@@ -94,7 +94,7 @@ class OwnJobs(UserJobs):
 
     def story(self, job: UserJob, now: float) -> Story:
         """Return why a job waits, and what became of its hold and its nodes; at most one `scontrol`."""
-        record, allocation = self._seen[job.id], None
+        record, allocation = self._records[job.id], None
         if record.state is not JobState.PENDING:
             with suppress(AdapterError):
                 allocation = self.allocation(job.id)
@@ -143,10 +143,10 @@ class OwnJobs(UserJobs):
 
     def takes(self, option: str) -> bool:
         """Return whether pilotfish leaves this option of sbatch to its user."""
-        return takes_option(option, _OURS, _LETTERS)
+        return takes_option(option, _OWN_OPTIONS, _LETTERS)
 
     def _shown(self, job: SlurmJob) -> UserJob:
-        self._seen[job.id] = job
+        self._records[job.id] = job
         return user_job(job)
 
 

@@ -54,12 +54,12 @@ def test_a_file_that_was_replaced_is_still_watched(watch: FileWatch, file: Path)
 
 def test_any_of_several_files_is_watched_in_its_own_folder_only(tmp_path: Path, clock: Clock) -> None:
     files = [tmp_path / folder / folder for folder in "ab"]
-    others = [tmp_path / "a" / "b", tmp_path / "b" / "a"]
-    for file in (*files, *others):
+    unwatched = [tmp_path / "a" / "b", tmp_path / "b" / "a"]
+    for file in (*files, *unwatched):
         file.parent.mkdir(exist_ok=True)
         file.write_text("")
     with closing(FileWatch(files, clock)) as watch:
-        for file in (*others, *files):
+        for file in (*unwatched, *files):
             file.read_text()
             assert watch.read(0.0) is (file in files)
             clock.now += EVERY_S

@@ -43,9 +43,9 @@ def run(script, tmp_path, command, text):
     log = tmp_path / "log"
     log.unlink(missing_ok=True)
     environment = {"PATH": f"{tmp_path}:/usr/bin:/bin", "LOG": str(log)}
-    done = subprocess.run(["/bin/sh"], input=script.encode(), env=environment, capture_output=True, check=False)
+    result = subprocess.run(["/bin/sh"], input=script.encode(), env=environment, capture_output=True, check=False)
     calls = log.read_bytes().decode().split("\n\0")[:-1] if log.exists() else []
-    return done.returncode, [call.split("\0")[:-1] for call in calls]
+    return result.returncode, [call.split("\0")[:-1] for call in calls]
 
 
 WORKFLOW = Workflow(

@@ -113,7 +113,7 @@ def test_an_adapter_of_another_package_is_found(tmp_path: Path, monkeypatch: pyt
     assert (adapter.fileno(), adapter.load(), adapter.output("k"), adapter.recall({}), adapter.usage({})) == (None,) * 5
     adapter.forget("k")
     adapter.close()
-    for name, options, says in (
+    for name, options, line in (
         (
             "smalest",
             {},
@@ -121,7 +121,7 @@ def test_an_adapter_of_another_package_is_found(tmp_path: Path, monkeypatch: pyt
         ),
         ("smallest", {"lable": "x"}, "adapter smallest: lable: unknown option; did you mean 'label'"),
     ):
-        with pytest.raises(ConfigError, match=says):
+        with pytest.raises(ConfigError, match=line):
             registry.create(name, CLUSTER, **options)
     with pytest.raises(ConfigError, match=r"'smallest' cannot list nodes \(allowed: local, oar, slurm\)"):
         registry.discover("smallest")

@@ -18,11 +18,11 @@ def test_a_read_is_given_up_when_the_process_is_to_stop_and_a_change_is_not(monk
     with pytest.raises(AdapterError) as caught:
         run_command(["sleep", "60"], 50.0, dict(os.environ), "", reads=True)
     assert (caught.value.kind, caught.value.transient) == ("stopped", True)
-    done = run_command(["sh", "-c", "sleep 0.3; echo done; exit 3"], 50.0, dict(os.environ), "")
-    assert (done.stdout, done.exit_code) == (b"done\n", 3)
+    result = run_command(["sh", "-c", "sleep 0.3; echo done; exit 3"], 50.0, dict(os.environ), "")
+    assert (result.stdout, result.exit_code) == (b"done\n", 3)
     monkeypatch.setattr(STOP, "wanted", False)
-    done = run_command(["sh", "-c", "echo early; sleep 0.3; echo late"], 50.0, dict(os.environ), "", reads=True)
-    assert done.stdout == b"early\nlate\n"
+    result = run_command(["sh", "-c", "echo early; sleep 0.3; echo late"], 50.0, dict(os.environ), "", reads=True)
+    assert result.stdout == b"early\nlate\n"
     with pytest.raises(AdapterError, match=r"sleep did not answer within 0.01 s"):
         run_command(["sleep", "60"], 0.01, dict(os.environ), "", reads=True)
 

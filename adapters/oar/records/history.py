@@ -21,7 +21,7 @@ class OarHistory:
 
     def __init__(self) -> None:
         self._launches = deque[float](maxlen=NEWEST)
-        self._counted: dict[str, set[int]] = {name: set() for name in ("launch", "release", "unknown", "again")}
+        self._counted_ids: dict[str, set[int]] = {name: set() for name in ("launch", "release", "unknown", "again")}
         self._seconds = defaultdict[str, float](float)
         self._number: Counter[str] = Counter()
 
@@ -55,15 +55,15 @@ class OarHistory:
                 odd.append(f"OAR does not say how job {job.id} ended")
             if (why := why_again(job)) and self._is_new("again", job.id):
                 odd.append(f"OAR could not launch job {job.id}, and submits it again: {why}")
-        if any(len(counted_ids) > 2 * len(world.jobs) + 1000 for counted_ids in self._counted.values()):
+        if any(len(counted_ids) > 2 * len(world.jobs) + 1000 for counted_ids in self._counted_ids.values()):
             current_ids = {job.id for job in world.jobs}
-            for counted_ids in self._counted.values():
+            for counted_ids in self._counted_ids.values():
                 counted_ids &= current_ids
         return odd
 
     def _is_new(self, kind: str, job: int) -> bool:
-        if job in self._counted[kind]:
+        if job in self._counted_ids[kind]:
             return False
-        self._counted[kind].add(job)
+        self._counted_ids[kind].add(job)
         self._number[kind] += 1
         return True

@@ -23,16 +23,16 @@ def findings(answers: Answers, selection: SlurmSelection, service: ServiceState)
     """Yield rights, privacy, power and accounting."""
     operates = answers.rules_all or answers.level in ("Operator", "Administrator")
     if service.account not in ("", answers.user) and not operates:
-        says = f"{answers.user} need not be an operator; the account of the service, {service.account}, must be one"
-        yield Finding(NOTE, "rights", says, (f"pilotfish doctor --user {service.account}",))
+        message = f"{answers.user} need not be an operator; the account of the service, {service.account}, must be one"
+        yield Finding(NOTE, "rights", message, (f"pilotfish doctor --user {service.account}",))
         yield from _accounting(answers)
         return
     yield _rights(answers)
     yield from _privacy(answers)
     if service.power_save and not (answers.rules_all or answers.level == "Administrator"):
-        says = f"power.save is set, but {answers.user} is not an administrator and may not power nodes down"
+        message = f"power.save is set, but {answers.user} is not an administrator and may not power nodes down"
         make = (f"sacctmgr modify user where name={answers.user} set AdminLevel=Administrator",)
-        yield Finding(PROBLEM, "power", says, make)
+        yield Finding(PROBLEM, "power", message, make)
     yield from _accounting(answers)
 
 
@@ -41,28 +41,30 @@ def _rights(answers: Answers) -> Finding:
     add = f"sacctmgr add user {user} account=ACCOUNT AdminLevel=Operator"
     remedy = (f"sacctmgr delete user name={user}", add) if level else (add,)
     if answers.rules_all:
-        says = f"{user} may do everything here, and pilotfish needs only an operator: examine that account with --user"
+        message = (
+            f"{user} may do everything here, and pilotfish needs only an operator: examine that account with --user"
+        )
         make = ("sacctmgr add user pilotfish account=ACCOUNT AdminLevel=Operator",) if answers.has_accounting else ()
         limits = f"{user} may place jobs; without accounting no other user may, except {answers.slurm_user}"
-        return Finding(NOTE, "rights", says if make else limits, make)
+        return Finding(NOTE, "rights", message if make else limits, make)
     if answers.uid is None:
         create = CREATE_USER if user == "pilotfish" else (f"useradd --system {user}",)
-        says = f"there is no Unix user {user} here; create it before its account, because Slurm then looks up its id"
-        return Finding(PROBLEM, "rights", says, (*create, *(remedy if answers.has_accounting else ())))
+        message = f"there is no Unix user {user} here; create it before its account, because Slurm then looks up its id"
+        return Finding(PROBLEM, "rights", message, (*create, *(remedy if answers.has_accounting else ())))
     if level in ("Operator", "Administrator") and answers.slurm_uid not in (None, answers.uid):
-        says = (f"slurmctld does not know that {user} has the user id {answers.uid}, so its rights do not hold: the "
+        message = (f"slurmctld does not know that {user} has the user id {answers.uid}, so its rights do not hold: the "
                 "account was added before the Unix user")  # fmt: skip
-        return Finding(PROBLEM, "rights", says, remedy)
+        return Finding(PROBLEM, "rights", message, remedy)
     if level == "Administrator":
-        says = f"{user} is an administrator: more than is needed, unless nodes are powered down (power.save)"
-        return Finding(OK, "rights", says)
+        message = f"{user} is an administrator: more than is needed, unless nodes are powered down (power.save)"
+        return Finding(OK, "rights", message)
     if level == "Operator":
         return Finding(OK, "rights", f"{user} is an operator: it may place users' jobs")
     if "accounting" in answers.errors:
         return Finding(WARNING, "rights", f"whether {user} is an operator is unknown: accounting does not answer")
     if not answers.has_accounting:
-        says = f"without accounting there are no operators: only root and {answers.slurm_user} may place jobs"
-        return Finding(PROBLEM, "rights", says)
+        message = f"without accounting there are no operators: only root and {answers.slurm_user} may place jobs"
+        return Finding(PROBLEM, "rights", message)
     if hidden := _hidden(answers, "users", "accounts") if not level and not answers.sees_all else "":
         return Finding(NOTE, "rights", f"{hidden}: whether {user} is an operator is not shown to you")
     if level:
@@ -92,8 +94,8 @@ def _privacy(answers: Answers) -> Iterator[Finding]:
 def _accounting(answers: Answers) -> Iterator[Finding]:
     age = answers.seconds("MinJobAge", 300.0)
     if error := answers.errors.get("accounting"):
-        says = f"it does not answer, so how a job ended is known for {age:.0f} s (MinJobAge): {error}"
-        yield Finding(WARNING, "accounting", says, ("systemctl status slurmdbd",))
+        message = f"it does not answer, so how a job ended is known for {age:.0f} s (MinJobAge): {error}"
+        yield Finding(WARNING, "accounting", message, ("systemctl status slurmdbd",))
         return
     if not answers.has_accounting:
         level = WARNING if age < SHORT_S else NOTE
@@ -102,10 +104,10 @@ def _accounting(answers: Answers) -> Iterator[Finding]:
         return
     yield Finding(OK, "accounting", "slurmdbd answers: how a job ended is known after it has left the queue")
     if "job_comment" not in answers.config.words("AccountingStoreFlags"):
-        says = "comments are not kept: sacct does not show afterwards which jobs were handed over"
-        yield Finding(NOTE, "accounting", says, ("AccountingStoreFlags=job_comment   # in slurm.conf",))
+        message = "comments are not kept: sacct does not show afterwards which jobs were handed over"
+        yield Finding(NOTE, "accounting", message, ("AccountingStoreFlags=job_comment   # in slurm.conf",))
     enforced = [word for word in answers.config.words("AccountingStorageEnforce") if word != "nosteps"]
     if enforced and not answers.accounts and not answers.rules_all:
-        says = (f"{answers.user} has no account (AccountingStorageEnforce={','.join(enforced)}): jobs submitted to "
+        message = (f"{answers.user} has no account (AccountingStorageEnforce={','.join(enforced)}): jobs submitted to "
                 "pilotfish itself are refused; placing users' jobs needs none")  # fmt: skip
-        yield Finding(NOTE, "accounting", says, (f"sacctmgr add user {answers.user} account=ACCOUNT",))
+        yield Finding(NOTE, "accounting", message, (f"sacctmgr add user {answers.user} account=ACCOUNT",))

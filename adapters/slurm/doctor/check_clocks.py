@@ -78,9 +78,9 @@ def findings(jobs: Collection[SlurmJob], hosts: Mapping[int, str], now: float) -
             else f"{count(job_count, 'job')} of one user"
         )
         when = "later" if by > 0 else "earlier"
-        says = f"{of} from {host} begin {abs(by):.0f} s {when} than their holds say, so they are not placed: "
+        message = f"{of} from {host} begin {abs(by):.0f} s {when} than their holds say, so they are not placed: "
         if job_count >= SEVERAL:
-            yield Finding(WARNING, "clock", f"{says}the clock of {host} is probably wrong",
+            yield Finding(WARNING, "clock", f"{message}the clock of {host} is probably wrong",
                           (f"timedatectl set-ntp true   # on {host}",))  # fmt: skip
         else:
-            yield Finding(NOTE, "clock", f"{says}their users moved them, or the clock of {host} is wrong")
+            yield Finding(NOTE, "clock", f"{message}their users moved them, or the clock of {host} is wrong")

@@ -29,14 +29,14 @@ def findings(answers: Answers) -> Iterator[Finding]:
         return
     release = _release(answers.controller)
     auth = answers.config["AuthType"].removeprefix("auth/") or "unknown"
-    says = f"slurmctld {release} answers in {1e3 * answers.answer_s:.0f} ms; authentication by {auth}"
-    yield Finding(OK, "controller", says)
+    message = f"slurmctld {release} answers in {1e3 * answers.answer_s:.0f} ms; authentication by {auth}"
+    yield Finding(OK, "controller", message)
     yield from _backups(answers)
     yield from _versions(answers)
     yield _clock(answers)
     if "rl_enable" in answers.config.words("SlurmctldParameters"):
-        says = "SlurmctldParameters=rl_enable: Slurm slows down users with many requests, the daemon's account too"
-        yield Finding(NOTE, "controller", says)
+        message = "SlurmctldParameters=rl_enable: Slurm slows down users with many requests, the daemon's account too"
+        yield Finding(NOTE, "controller", message)
     for name in ("time", "partitions", "nodes", "jobs"):
         if error := answers.errors.get(name):
             yield Finding(PROBLEM, name, str(error))
@@ -47,10 +47,10 @@ def _no_slurm(error: AdapterError, slurm_confs: tuple[str, ...]) -> Finding:
         return Finding(PROBLEM, "commands", str(error), ("apt-get install slurm-client",))
     if "configuration file" in str(error):
         return Finding(PROBLEM, "commands", f"the commands on this machine cannot read slurm.conf: {error}")
-    says = f"the commands on this machine find no Slurm: {error}"
+    message = f"the commands on this machine find no Slurm: {error}"
     if slurm_confs:
-        return Finding(PROBLEM, "commands", says, (f"export SLURM_CONF={slurm_confs[0]}",))
-    return Finding(PROBLEM, "commands", f"{says}. It has no slurm.conf: copy the controller's to /etc/slurm")
+        return Finding(PROBLEM, "commands", message, (f"export SLURM_CONF={slurm_confs[0]}",))
+    return Finding(PROBLEM, "commands", f"{message}. It has no slurm.conf: copy the controller's to /etc/slurm")
 
 
 def _release(version: tuple[int, int]) -> str:
@@ -68,29 +68,31 @@ def _backups(answers: Answers) -> Iterator[Finding]:
 def _versions(answers: Answers) -> Iterator[Finding]:
     client, controller = answers.client, answers.controller
     if client > controller != (0, 0):
-        says = f"the commands here are {_release(client)}, newer than the controller: Slurm does not support that"
-        yield Finding(WARNING, "versions", says)
+        message = f"the commands here are {_release(client)}, newer than the controller: Slurm does not support that"
+        yield Finding(WARNING, "versions", message)
     elif client != controller:
         yield Finding(
             NOTE, "versions", f"the commands here are {_release(client)}: they may be up to two releases older"
         )
     if not OLDEST <= controller <= NEWEST:
         oldest, newest = _release(OLDEST), _release(NEWEST)
-        says = f"{_release(controller)} is outside the known releases, {oldest} to {newest}: watch a dry run"
-        yield Finding(WARNING, "versions", says)
+        message = f"{_release(controller)} is outside the known releases, {oldest} to {newest}: watch a dry run"
+        yield Finding(WARNING, "versions", message)
 
 
 def _clock(answers: Answers) -> Finding:
     """Return what the difference of the clocks does; sbatch computes a begin time by the clock of its own machine."""
-    says = f"the controller's clock is {answers.ahead_s:+.0f} s from this machine's; "
+    message = f"the controller's clock is {answers.ahead_s:+.0f} s from this machine's; "
     if abs(answers.ahead_s) > TRUSTED_S / 2:
-        says += f"beyond {TRUSTED_S:.0f} s munge rejects every request"
-        return Finding(WARNING, "clock", says, ("timedatectl set-ntp true",))
+        message += f"beyond {TRUSTED_S:.0f} s munge rejects every request"
+        return Finding(WARNING, "clock", message, ("timedatectl set-ntp true",))
     if not 1.0 - EARLY_S < -answers.ahead_s < LATE_S - 1.0:
-        says += "jobs held by sbatch here (--begin=now+600) are not placed, as if their users had moved the begin time"
-        return Finding(WARNING, "clock", says, ("timedatectl set-ntp true",))
+        message += (
+            "jobs held by sbatch here (--begin=now+600) are not placed, as if their users had moved the begin time"
+        )
+        return Finding(WARNING, "clock", message, ("timedatectl set-ntp true",))
     if abs(answers.ahead_s) > 2.0:
-        return Finding(NOTE, "clock", f"{says}pilotfish uses the controller's")
+        return Finding(NOTE, "clock", f"{message}pilotfish uses the controller's")
     return Finding(OK, "clock", "this machine's and the controller's agree")
 
 

@@ -41,8 +41,8 @@ def _memory(answers: Answers) -> Finding:
                        "take its neighbours' memory")  # fmt: skip
     enforced = constrains(answers)
     if enforced is None:
-        says = "it is counted; whether it is enforced (ConstrainRAMSpace in cgroup.conf) cannot be seen from here"
-        return Finding(NOTE, "memory", says)
+        message = "it is counted; whether it is enforced (ConstrainRAMSpace in cgroup.conf) cannot be seen from here"
+        return Finding(NOTE, "memory", message)
     if not enforced:
         return Finding(NOTE, "memory", "it is counted, but not enforced: a job may take its neighbours' memory",
                        ("ConstrainRAMSpace=yes   # in cgroup.conf",))  # fmt: skip
@@ -64,13 +64,13 @@ def constrains(answers: Answers) -> bool | None:
 def _power(answers: Answers, service: ServiceState) -> Iterator[Finding]:
     sleeps = answers.config["SuspendProgram"] and answers.config["ResumeProgram"]
     if sleeps and not service.power_save:
-        says = "Slurm can power nodes down and wake them for a job; power.save would use that, as an administrator"
-        yield Finding(NOTE, "power", says)
+        message = "Slurm can power nodes down and wake them for a job; power.save would use that, as an administrator"
+        yield Finding(NOTE, "power", message)
     elif sleeps:
         yield Finding(OK, "power", "power.save: Slurm can power nodes down and wake them for a job")
     elif service.power_save:
-        says = "power.save is set, but Slurm has no SuspendProgram and ResumeProgram: no node would ever wake again"
-        yield Finding(PROBLEM, "power", says, ("power: {save: false}   # in pilotfish.yaml",))
+        message = "power.save is set, but Slurm has no SuspendProgram and ResumeProgram: no node would ever wake again"
+        yield Finding(PROBLEM, "power", message, ("power: {save: false}   # in pilotfish.yaml",))
 
 
 def _cluster(nodes: Iterable[SlurmNode], cluster: Cluster) -> Iterator[Finding]:

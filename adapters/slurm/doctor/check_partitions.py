@@ -78,8 +78,10 @@ def _age(answers: Answers) -> Finding:
     lost = int(weight) * min(1.0, EXAMPLE_S / max(longest, 1.0)) if weight.isdigit() else 0.0
     if lost == 0:
         return Finding(OK, "priority", "PriorityWeightAge=0: a begin time costs no priority")
-    says = f"a job gains no age while it waits for its begin time: ten minutes of it cost {lost:.3g} points of priority"
-    return Finding(NOTE, "priority", says, ("PriorityFlags=ACCRUE_ALWAYS   # in slurm.conf, if it matters",))
+    message = (
+        f"a job gains no age while it waits for its begin time: ten minutes of it cost {lost:.3g} points of priority"
+    )
+    return Finding(NOTE, "priority", message, ("PriorityFlags=ACCRUE_ALWAYS   # in slurm.conf, if it matters",))
 
 
 def sharing(words: Mapping[str, str]) -> str:

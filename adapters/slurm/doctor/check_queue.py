@@ -68,8 +68,10 @@ def _jobs(answers: Answers, service: ServiceState) -> Iterator[Finding]:
         yield Finding(OK, "queue", f"{wait}, {len(held_jobs)} for pilotfish; {len(pins)} pinned")
     if held_jobs and service.mode == "":
         last = max(job.begin or 0.0 for job in held_jobs) - answers.now
-        says = f"{len(held_jobs)} held for a daemon that does not answer: Slurm starts them, the last in {last:.0f} s"
-        yield Finding(WARNING, "queue", says, (service.remedy,))
+        message = (
+            f"{len(held_jobs)} held for a daemon that does not answer: Slurm starts them, the last in {last:.0f} s"
+        )
+        yield Finding(WARNING, "queue", message, (service.remedy,))
     if late := [job.id for job in held_jobs if job.deadline and job.begin and job.deadline < job.begin]:
         ids = ", ".join(map(str, late[:5])) + (", ..." if len(late) > 5 else "")
         yield Finding(WARNING, "queue", f"jobs with a deadline before the end of their hold ({ids}): if pilotfish "
@@ -88,9 +90,11 @@ def _unknown_pins(answers: Answers, selection: SlurmSelection) -> Iterator[Findi
     waiting = [job for job in answers.jobs if job.state is JobState.PENDING and job.wanted and selection.takes(job)]
     if unknown := [job.id for job in waiting if job.pinned is None and not is_held(job, answers.now)]:
         ids = ", ".join(map(str, unknown[:5])) + (", ..." if len(unknown) > 5 else "")
-        says = f"jobs wait for nodes ({ids}), and no pin is on record: their users chose them, or the state directory"
+        message = (
+            f"jobs wait for nodes ({ids}), and no pin is on record: their users chose them, or the state directory"
+        )
         clear = ("sacct --format=JobID,SubmitLine --jobs=...", "scontrol update JobId=... ReqNodeList=")
-        yield Finding(NOTE, "queue", f"{says} was lost and pilotfish chose them", clear)
+        yield Finding(NOTE, "queue", f"{message} was lost and pilotfish chose them", clear)
 
 
 def _left(answers: Answers, selection: SlurmSelection) -> Iterator[Finding]:
@@ -104,9 +108,9 @@ def _left(answers: Answers, selection: SlurmSelection) -> Iterator[Finding]:
         yield Finding(NOTE, "queue", f"{subject}; {most_common} because {why}")
     cut = sum(job.special == MIN_TIME for job in waiting)
     if cut and "time_min_as_soft_limit" not in answers.config.words("SchedulerParameters"):
-        says = f"{count(cut, 'job')} with {MIN_TIME} (--time-min): backfill may cut their time limits to it for good"
+        message = f"{count(cut, 'job')} with {MIN_TIME} (--time-min): backfill may cut their time limits to it for good"
         mend = ("SchedulerParameters=time_min_as_soft_limit   # in slurm.conf, from Slurm 23.11",)
-        yield Finding(NOTE, "queue", says, mend)
+        yield Finding(NOTE, "queue", message, mend)
 
 
 def _submit_plugin(answers: Answers, service: ServiceState) -> Iterator[Finding]:
@@ -114,14 +118,18 @@ def _submit_plugin(answers: Answers, service: ServiceState) -> Iterator[Finding]
     text = answers.files.get(LUA)
     if "lua" not in answers.config.words("JobSubmitPlugins"):
         if text is not None and "pilotfish:hold" in text:
-            says = f"{LUA} exists but is not in use (JobSubmitPlugins has no lua): it holds no jobs"
-            yield Finding(NOTE, "job_submit", says, ("JobSubmitPlugins=lua   # in slurm.conf", "scontrol reconfigure"))
+            message = f"{LUA} exists but is not in use (JobSubmitPlugins has no lua): it holds no jobs"
+            yield Finding(
+                NOTE, "job_submit", message, ("JobSubmitPlugins=lua   # in slurm.conf", "scontrol reconfigure")
+            )
     elif text is None and answers.at_controller and LUA not in answers.unread:
-        says = f"JobSubmitPlugins=lua, but {LUA} is missing next to slurm.conf: slurmctld will not start again"
-        yield Finding(PROBLEM, "job_submit", says, UNDO)
+        message = f"JobSubmitPlugins=lua, but {LUA} is missing next to slurm.conf: slurmctld will not start again"
+        yield Finding(PROBLEM, "job_submit", message, UNDO)
     elif text is None:
-        says = f"JobSubmitPlugins=lua, and {LUA} cannot be read from here: undo it first if it holds jobs for pilotfish"
-        yield Finding(NOTE, "job_submit", says)
+        message = (
+            f"JobSubmitPlugins=lua, and {LUA} cannot be read from here: undo it first if it holds jobs for pilotfish"
+        )
+        yield Finding(NOTE, "job_submit", message)
     elif "pilotfish:hold" not in text:
         yield Finding(OK, "job_submit", f"the site's own {LUA} does not hold jobs for pilotfish")
     else:
@@ -136,17 +144,17 @@ def _holding(text: str, answers: Answers, service: ServiceState) -> Finding:
     if idle and service.mode == "":
         return Finding(OK, "job_submit", f"{LUA} holds no job now, because there is no {path}")
     if idle and service.socket:
-        says = f"{LUA} holds no job, because it looks for {path}, and the daemon listens at {service.socket}"
-        return Finding(WARNING, "job_submit", says, (f'local SOCKET = "{service.socket}"   # in {LUA}',))
+        message = f"{LUA} holds no job, because it looks for {path}, and the daemon listens at {service.socket}"
+        return Finding(WARNING, "job_submit", message, (f'local SOCKET = "{service.socket}"   # in {LUA}',))
     if service.mode == "":
-        says = f"{LUA} holds jobs for pilotfish, but no daemon answers: each may wait {hold} in vain"
-        return Finding(PROBLEM, "job_submit", says, (service.remedy, *UNDO))
+        message = f"{LUA} holds jobs for pilotfish, but no daemon answers: each may wait {hold} in vain"
+        return Finding(PROBLEM, "job_submit", message, (service.remedy, *UNDO))
     if service.mode == "paused":
         return Finding(NOTE, "job_submit", f"{LUA} holds jobs, and the daemon, which is paused, gives them back")
     if service.dry_run or service.mode == "dry-run":
-        says = f"{LUA} holds jobs for pilotfish, whose dry run places none: each may wait {hold} in vain"
-        return Finding(WARNING, "job_submit", says, ("dry_run: false   # in pilotfish.yaml", *UNDO))
+        message = f"{LUA} holds jobs for pilotfish, whose dry run places none: each may wait {hold} in vain"
+        return Finding(WARNING, "job_submit", message, ("dry_run: false   # in pilotfish.yaml", *UNDO))
     if service.mode is None:
-        says = f"{LUA} holds jobs for pilotfish for up to {hold}; --config shows whether a daemon takes them"
-        return Finding(NOTE, "job_submit", says)
+        message = f"{LUA} holds jobs for pilotfish for up to {hold}; --config shows whether a daemon takes them"
+        return Finding(NOTE, "job_submit", message)
     return Finding(OK, "job_submit", f"{LUA} holds jobs for pilotfish for up to {hold}, and the daemon answers")

@@ -43,28 +43,28 @@ def findings(run: Runner, service: ServiceState) -> Iterator[Finding]:
         return
     unit_properties, reap = units(run), f"pilotfish reap --config {service.config}"
     if unit_properties is None:
-        says = "systemd does not run here: whether the reaper runs is unknown; it must run every half a minute"
-        yield Finding(NOTE, "reaper", says, (reap,))
+        message = "systemd does not run here: whether the reaper runs is unknown; it must run every half a minute"
+        yield Finding(NOTE, "reaper", message, (reap,))
     elif unit_properties.get(TIMER, {}).get("ActiveState") == "active":
         yield from _active(unit_properties.get(UNIT, {}), service)
     elif service.dry_run:
         yield Finding(OK, "reaper", "its timer does not run, and a dry run pins no job; start it before you go live")
     else:
-        says = "its timer does not run: if the daemon fails, a job that is pinned to a node that fails waits for it"
-        yield Finding(WARNING, "reaper", says, (ENABLE,))
+        message = "its timer does not run: if the daemon fails, a job that is pinned to a node that fails waits for it"
+        yield Finding(WARNING, "reaper", message, (ENABLE,))
 
 
 def _active(unit: dict[str, str], service: ServiceState) -> Iterator[Finding]:
     read = _CONFIG.search(unit.get("ExecStart", ""))
     wrong = False
     if read is None or Path(read[1]).resolve() != Path(str(service.config)).resolve():
-        wrong, says = True, f"it reads {read[1] if read else 'the default configuration'}, not {service.config}"
-        yield Finding(WARNING, "reaper", says, (f"systemctl edit {UNIT}   # ExecStart=",))
+        wrong, message = True, f"it reads {read[1] if read else 'the default configuration'}, not {service.config}"
+        yield Finding(WARNING, "reaper", message, (f"systemctl edit {UNIT}   # ExecStart=",))
     if service.account and (unit.get("User") or "root") != service.account:
-        wrong, says = True, f"it runs as {unit.get('User') or 'root'}, and the state belongs to {service.account}"
-        yield Finding(WARNING, "reaper", says, (f"systemctl edit {UNIT}   # User={service.account}",))
+        wrong, message = True, f"it runs as {unit.get('User') or 'root'}, and the state belongs to {service.account}"
+        yield Finding(WARNING, "reaper", message, (f"systemctl edit {UNIT}   # User={service.account}",))
     if service.mode == "dry-run" and not service.dry_run:
-        wrong, says = True, "the daemon was started with --dry-run, which the reaper does not know: it changes jobs"
-        yield Finding(WARNING, "reaper", says, (f"dry_run: true   # in {service.config}",))
+        wrong, message = True, "the daemon was started with --dry-run, which the reaper does not know: it changes jobs"
+        yield Finding(WARNING, "reaper", message, (f"dry_run: true   # in {service.config}",))
     if not wrong:
         yield Finding(OK, "reaper", "its timer runs: it clears pins whose jobs have not started")

@@ -52,8 +52,8 @@ def connection_findings(options: Mapping[str, object], now: float, account: str 
     if not url:
         return
     if why := unreachable(url):
-        says = f"no server listens at {url} ({why}): commands are used instead"
-        yield Finding(WARNING, "rest", says, ("systemctl status slurmrestd",))
+        message = f"no server listens at {url} ({why}): commands are used instead"
+        yield Finding(WARNING, "rest", message, ("systemctl status slurmrestd",))
     else:
         yield Finding(OK, "rest", f"a server listens at {url}")
     if path := str(options.get("rest_token_file") or ""):
@@ -83,10 +83,10 @@ def _compare(transport: RestTransport, commands: CommandTransport) -> Iterator[F
         OK, "rest", f"slurmrestd {transport.version} shows {count(len(visible), 'job')} in {1e3 * elapsed_s:.0f} ms"
     )
     if hidden:
-        says = (
+        message = (
             f"slurmrestd hides {len(hidden)} of {count(len(before), 'job')} from the token's user: is that an operator?"
         )
-        yield Finding(WARNING, "rest", says, ("sacctmgr modify user NAME set AdminLevel=Operator",))
+        yield Finding(WARNING, "rest", message, ("sacctmgr modify user NAME set AdminLevel=Operator",))
     if cannot := transport.version.cannot_write():
         yield Finding(NOTE, "rest", f"slurmrestd {transport.version} cannot write {', '.join(cannot)}; scontrol does")
 
@@ -121,8 +121,8 @@ def _token(path: Path, now: float) -> Iterator[Finding]:
         yield Finding(WARNING, "rest", f"{path} holds no Slurm token", (f"scontrol token > {path}",))
         return
     if mode & (stat.S_IROTH | stat.S_IWOTH):
-        says = f"every user may read the token in {path}, and act as its user"
-        yield Finding(PROBLEM, "rest", says, (f"chmod 0600 {path}",))
+        message = f"every user may read the token in {path}, and act as its user"
+        yield Finding(PROBLEM, "rest", message, (f"chmod 0600 {path}",))
     if ends is None:
         yield Finding(WARNING, "rest", f"the token in {path} never expires: a stolen copy stays valid")
     elif ends - now < SOON_S:

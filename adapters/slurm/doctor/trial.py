@@ -32,8 +32,8 @@ def findings(run: Runner, submit_options: Sequence[str] = ()) -> Iterator[Findin
     try:
         job = submission.job_id(run([*SUBMIT, *submit_options, "--wrap=true"]))
     except (AdapterError, ValueError) as error:
-        says = f"no job could be submitted, so no right was tested: {error}"
-        yield Finding(WARNING, "trial", says, ("sacctmgr add user NAME account=ACCOUNT",))
+        message = f"no job could be submitted, so no right was tested: {error}"
+        yield Finding(WARNING, "trial", message, ("sacctmgr add user NAME account=ACCOUNT",))
         return
     try:
         yield from _changes(run, job)
@@ -73,13 +73,13 @@ def _changes(run: Runner, job: int) -> Iterator[Finding]:
     if why := refused(*(f"{name}={value}" for name, value in pin.items())):
         yield Finding(PROBLEM, "trial", f"job {job} was submitted, but could not be placed: {why}")
     elif ignored := _unchanged(before, shown(), node):
-        says = f"Slurm accepted changes of job {job} and did not make them ({', '.join(ignored)})"
+        message = f"Slurm accepted changes of job {job} and did not make them ({', '.join(ignored)})"
         yield Finding(
-            PROBLEM, "trial", f"{says}: perhaps slurm_job_modify in job_submit.lua", ("scontrol show config",)
+            PROBLEM, "trial", f"{message}: perhaps slurm_job_modify in job_submit.lua", ("scontrol show config",)
         )
     elif (why := refused("ReqNodeList=")) or shown().wanted:
-        says = f"job {job} was placed, but that could not be taken back: {why or 'Slurm did not make the change'}"
-        yield Finding(PROBLEM, "trial", says)
+        message = f"job {job} was placed, but that could not be taken back: {why or 'Slurm did not make the change'}"
+        yield Finding(PROBLEM, "trial", message)
     else:
         yield Finding(OK, "trial", f"job {job} was submitted, placed, released, and cancelled")
     if why := refused("Nice=-1"):

@@ -63,7 +63,7 @@ class OurChanges:
         self.record = record
         self._begins = begins or FirstBegins(None)
         self._clock = clock
-        self._seen: dict[int, float] = {}  # when the queue had the jobs that are on record last
+        self._last_seen: dict[int, float] = {}  # when the queue had the jobs that are on record last
         self._retained_at = clock()
         self._recorded: set[int] = set()
 
@@ -103,11 +103,11 @@ class OurChanges:
     def retain(self, jobs: Collection[int]) -> None:
         """Forget jobs that have not been in the queue for GONE_S. `jobs` are the whole queue, as Slurm shows it now."""
         now, ids = self._clock(), {*self.record.jobs(), *self.record.damaged, *self._begins.jobs()}
-        last_seen = {job: now if job in jobs else self._seen.get(job, self._retained_at) for job in ids}
-        self._seen = {job: at for job, at in last_seen.items() if now - at < GONE_S}
+        last_seen = {job: now if job in jobs else self._last_seen.get(job, self._retained_at) for job in ids}
+        self._last_seen = {job: at for job, at in last_seen.items() if now - at < GONE_S}
         self._retained_at = now
-        self.record.retain(self._seen.keys())
-        self._begins.retain(self._seen.keys())
+        self.record.retain(self._last_seen.keys())
+        self._begins.retain(self._last_seen.keys())
 
     def unpin(self, job: SlurmJob) -> dict[str, str]:
         """Return the fields that undo our pin, {} if there is nothing to undo; Slurm then places the job."""

@@ -32,7 +32,7 @@ FIELDS = (
     "JobID", "UserID", "ReqNodes", "Comment", "Partition", "QOS", "Account", "Feature", "SubmitTime",
     "EligibleTime", "RestartCnt",
 )  # fmt: skip
-_NONE = ("", "(null)", "N/A")
+_EMPTY = ("", "(null)", "N/A")
 
 
 class Reaper:
@@ -162,7 +162,7 @@ def _job(row: Mapping[str, str]) -> SlurmJob:
 
 
 def _word(text: str) -> str:
-    return "" if text.strip() in _NONE else text.strip()
+    return "" if text.strip() in _EMPTY else text.strip()
 
 
 def _number(text: str) -> int | None:

@@ -167,23 +167,23 @@ class OwnershipCache:
 
     def __init__(self, selection: SlurmSelection) -> None:
         self.selection = selection
-        self._known: dict[int, tuple[SlurmJob, bool, tuple[Ownership, str]]] = {}
+        self._answers: dict[int, tuple[SlurmJob, bool, tuple[Ownership, str]]] = {}
 
     def of(self, job: SlurmJob, now: float) -> tuple[Ownership, str]:
         """Return `ownership_of` a job; the very same pair while nothing has changed. O(1) for a known record."""
         if job.state is not JobState.PENDING:
             return NEIGHBOUR
-        entry, early = self._known.get(job.id), job.begin is not None and job.begin > now
+        entry, early = self._answers.get(job.id), job.begin is not None and job.begin > now
         if entry is not None and entry[0] is job and entry[1] is early:
             return entry[2]
         answer = ownership_of(job, self.selection, now)
-        self._known[job.id] = job, early, answer
+        self._answers[job.id] = job, early, answer
         return answer
 
     def retain(self, ids: Collection[int]) -> None:
         """Drop all jobs but these."""
-        for number in self._known.keys() - ids:
-            del self._known[number]
+        for number in self._answers.keys() - ids:
+            del self._answers[number]
 
 
 def precursors(job: SlurmJob, selection: SlurmSelection, now: float) -> tuple[int, ...]:

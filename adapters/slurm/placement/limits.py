@@ -28,7 +28,7 @@ _ID = re.compile(r"\((\d+)\)$")
 #: Slurm's key -> what is counted; `{}` is the resource.
 _GROUP = {"GrpJobs": "jobs", "GrpWall": "minutes", "GrpTRES": "{}", "GrpTRESMins": "{} minutes",
           "GrpTRESRunMins": "{} minutes left"}  # fmt: skip
-_EACH = {"MaxWallPJ": "minutes", "MaxTRESPJ": "{}", "MaxTRESMinsPJ": "{} minutes", "MaxTRESPN": "{} on a node"}
+_PER_JOB = {"MaxWallPJ": "minutes", "MaxTRESPJ": "{}", "MaxTRESMinsPJ": "{} minutes", "MaxTRESPN": "{} on a node"}
 _MEMBERS = {"MaxJobsPU": "jobs", "MaxTRESPU": "{}", "MaxJobsPA": "jobs", "MaxTRESPA": "{}"}
 
 
@@ -158,12 +158,14 @@ def _qos(line: str) -> Qos:
     }
     words = _words(head)
     users = {int(name): caps for name, caps in members["User"].items()}
-    return Qos(caps_in(words, _GROUP), caps_in(words, _EACH), users, members["Account"])
+    return Qos(caps_in(words, _GROUP), caps_in(words, _PER_JOB), users, members["Account"])
 
 
 def _association(words: dict[str, str]) -> Association:
     group = {**_GROUP, "MaxJobs": "jobs"} if words["UserName"] else _GROUP
-    return Association(int(words["ID"]), _number(words["ParentAccount"]), caps_in(words, group), caps_in(words, _EACH))
+    return Association(
+        int(words["ID"]), _number(words["ParentAccount"]), caps_in(words, group), caps_in(words, _PER_JOB)
+    )
 
 
 def caps_in(words: Mapping[str, str], meaning: Mapping[str, str]) -> dict[str, UsageCap]:
@@ -228,23 +230,23 @@ class Quota:
 
     def __init__(self, limits: Limits, partition_qos: Mapping[str, str]) -> None:
         self.limits, self.partition_qos = limits, partition_qos
-        self._counted: dict[tuple[str, str], float] = defaultdict(float)
-        self._known = TwoGenerationCache[object, _Scopes]()
+        self._amounts: dict[tuple[str, str], float] = defaultdict(float)
+        self._scopes_of = TwoGenerationCache[object, _Scopes]()
 
     def empty(self) -> Quota:
         """Return a new, empty quota that shares the caps that were looked up."""
         twin = Quota(self.limits, self.partition_qos)
-        twin._known = self._known
+        twin._scopes_of = self._scopes_of
         return twin
 
     def age(self) -> None:
         """Drop look-ups that were not used since the last call."""
-        self._known.age()
+        self._scopes_of.age()
 
     def copy(self) -> Quota:
         """Return a copy that goes on counting from here."""
         twin = self.empty()
-        twin._counted = self._counted.copy()
+        twin._amounts = self._amounts.copy()
         return twin
 
     def obstacle(self, job: SlurmJob, span_s: float) -> str:
@@ -258,7 +260,7 @@ class Quota:
         for scope in scopes:
             for unit, cap in scope.caps.items():
                 past = cap.used if unit.endswith("minutes") else 0.0
-                amount = self._counted[(scope.name, unit)] + past
+                amount = self._amounts[(scope.name, unit)] + past
                 if amount + amounts.get(unit, 0.0) > cap.most * (1 + _SLACK) and amounts.get(unit, 0.0) > 0:
                     return f"{scope.name} may have {cap.most:g} {unit}, and {amount:g} are taken"
         return ""
@@ -269,13 +271,13 @@ class Quota:
         amounts = _charge(job, span_s) if scopes else {}
         for scope in scopes:
             for unit in scope.caps:
-                self._counted[(scope.name, unit)] += amounts.get(unit, 0.0)
+                self._amounts[(scope.name, unit)] += amounts.get(unit, 0.0)
 
     def count_like(self, job: SlurmJob, used: Mapping[str, float]) -> None:
         """Count jobs that use the same limits as a job; `used`: the sums of their `usage`."""
         for scope in self._scopes(job).all:
             for unit in scope.caps:
-                self._counted[(scope.name, unit)] += used.get(unit, 0.0)
+                self._amounts[(scope.name, unit)] += used.get(unit, 0.0)
 
     def timed(self, job: SlurmJob) -> bool:
         """Return whether a cap on all jobs of a scope of the job counts minutes."""
@@ -287,7 +289,7 @@ class Quota:
 
     def _scopes(self, job: SlurmJob) -> _Scopes:
         who = job.qos, job.partition, job.account, job.uid
-        return self._known.get(who, lambda: self._look_up(job))
+        return self._scopes_of.get(who, lambda: self._look_up(job))
 
     def _look_up(self, job: SlurmJob) -> _Scopes:
         qos = next((qos for name in job.partition.split(",") if (qos := self.partition_qos.get(name))), "")

@@ -115,7 +115,7 @@ def in_rows(sizes: Iterable[int], cores: int, rows: int) -> bool:
 
 
 @dataclass(slots=True)
-class _Found:
+class _FittingNodes:
     """The nodes that have room for jobs of a shape, after the first `upto` changes of nodes; -1: never asked for."""
 
     nodes: frozenset[str] = frozenset()
@@ -146,7 +146,7 @@ class NodeCapacity:
         self._kinds: dict[object, int] = {}
         self._kind_of: dict[str, int] = {}
         self._fits = TwoGenerationCache[object, dict[int, bool]]()
-        self._found = TwoGenerationCache[object, _Found]()
+        self._fitting_nodes = TwoGenerationCache[object, _FittingNodes]()
         self._changed: list[str] = []  # nodes in the order in which they changed
 
     def update(self, nodes: Mapping[str, SlurmNode], queue: QueueState, partitions: Mapping[str, Partition]) -> None:
@@ -202,7 +202,7 @@ class NodeCapacity:
     def age(self) -> None:
         """Drop shapes of jobs that were not used since the last call."""
         self._fits.age()
-        self._found.age()
+        self._fitting_nodes.age()
 
     def jobs_on(self, name: str) -> list[SlurmJob]:
         """Return the jobs that have a node, by id."""
@@ -212,7 +212,7 @@ class NodeCapacity:
         """Return those of the nodes that have room for the job now. O(nodes that changed since it was last asked)."""
         shape = job.partition, job.cores, job.memory, job.shares
         answers = self._fits.get(shape, dict[int, bool])
-        fit = self._found.get((shape, names), _Found)
+        fit = self._fitting_nodes.get((shape, names), _FittingNodes)
         changed = names if fit.upto < 0 else names.intersection(self._changed[fit.upto :])
         fit.upto = len(self._changed)
         room = frozenset(name for name in changed if self._fit(job, name, answers))

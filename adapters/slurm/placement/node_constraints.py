@@ -21,12 +21,12 @@ class NodeLists:
     """Node lists by what decides them; equal lists are one object, so that comparing them is fast."""
 
     def __init__(self) -> None:
-        self._made = TwoGenerationCache[object, frozenset[str]]()
+        self._by_shape = TwoGenerationCache[object, frozenset[str]]()
         self._canonical = TwoGenerationCache[frozenset[str], frozenset[str]]()
 
     def of(self, shape: object, make: Callable[[], frozenset[str]]) -> frozenset[str]:
         """Return the list for this shape; create it with `make` if it is missing."""
-        return self.canonical(self._made.get(shape, lambda: self.canonical(make())))
+        return self.canonical(self._by_shape.get(shape, lambda: self.canonical(make())))
 
     def canonical(self, names: frozenset[str]) -> frozenset[str]:
         """Return the one object that equals this list."""
@@ -34,12 +34,12 @@ class NodeLists:
 
     def age(self) -> None:
         """Drop what was not requested since the last call."""
-        self._made.age()
+        self._by_shape.age()
         self._canonical.age()
 
     def clear(self) -> None:
         """Drop all shapes, because the nodes changed; lists that come out equal are the same objects as before."""
-        self._made = TwoGenerationCache()
+        self._by_shape = TwoGenerationCache()
 
 
 def allowed(job: SlurmJob, nodes: Iterable[SlurmNode], unwanted: Iterable[str] = ()) -> frozenset[str]:

@@ -45,13 +45,13 @@ class Ranking:
 
     def __init__(self) -> None:
         self._order: list[tuple[float, int]] = []
-        self._gone: set[tuple[float, int]] = set()
+        self._removed: set[tuple[float, int]] = set()
         self._new: set[tuple[float, int]] = set()
 
     def add(self, each: tuple[float, int]) -> None:
         """Add a pair that is not here."""
-        if each in self._gone:
-            self._gone.remove(each)
+        if each in self._removed:
+            self._removed.remove(each)
         else:
             self._new.add(each)
 
@@ -60,20 +60,20 @@ class Ranking:
         if each in self._new:
             self._new.remove(each)
         else:
-            self._gone.add(each)
+            self._removed.add(each)
 
     @property
     def order(self) -> list[tuple[float, int]]:
         """All pairs, smallest first; not to be changed."""
-        if len(self._gone) + len(self._new) > FEW:
-            remaining = [rank for rank in self._order if rank not in self._gone] if self._gone else self._order
+        if len(self._removed) + len(self._new) > FEW:
+            remaining = [rank for rank in self._order if rank not in self._removed] if self._removed else self._order
             self._order = sorted([*remaining, *self._new])
         else:
-            for rank in self._gone:
+            for rank in self._removed:
                 del self._order[bisect_left(self._order, rank)]
             for rank in self._new:
                 insort(self._order, rank)
-        self._gone, self._new = set(), set()
+        self._removed, self._new = set(), set()
         return self._order
 
 

@@ -80,7 +80,7 @@ class TokenFile:
     def get(self) -> Token:
         """Return the file's token, the same one while it is valid. Raises AdapterError."""
         try:
-            if _version(self._path.lstat()) != self._seen:
+            if _version(self._path.lstat()) != self._read_version:
                 self._read()
         except (OSError, ConfigError) as error:
             raise Unauthorised(str(error)) from None
@@ -92,16 +92,16 @@ class TokenFile:
     def renew(self) -> bool:
         """Return whether the file has changed, after a token that was not accepted."""
         try:
-            return _version(self._path.lstat()) != self._seen
+            return _version(self._path.lstat()) != self._read_version
         except OSError:
             return False
 
     def _read(self) -> None:
         key = "rest_token_file"
         try:
-            self._seen = _version(self._path.lstat())
-            mode = stat.S_IMODE(self._seen[3])
-            if mode & 0o007 and not stat.S_ISLNK(self._seen[3]):
+            self._read_version = _version(self._path.lstat())
+            mode = stat.S_IMODE(self._read_version[3])
+            if mode & 0o007 and not stat.S_ISLNK(self._read_version[3]):
                 fix = f"mode 0600 or 0640: chmod o= {self._path}"
                 raise ConfigError(str(self._path), key, f"every user can read it (mode {mode:04o})", fix)
             with os.fdopen(open_file(self._path), encoding="utf-8") as file:

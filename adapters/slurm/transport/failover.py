@@ -37,7 +37,7 @@ class FailoverTransport:
         self._gap, self._try_at = FIRST_GAP_S, clock()
         self._queue_from: RestTransport | CommandTransport = commands
         self._read_last: list[SlurmJob] = []
-        self._whole: list[SlurmJob] = []
+        self._all_jobs: list[SlurmJob] = []
         self._hidden: dict[int, SlurmJob] = {}
         self.notes: Sequence[str] = (*rest.notes, *commands.notes)
         # Only commands: slurmrestd shows limits as accounting has them, not as the controller applies them, and not in
@@ -58,8 +58,8 @@ class FailoverTransport:
             return [self._completed(job) for job in jobs]
         if jobs is not self._read_last:
             self._hidden = self._commands.hidden_fields()
-            self._read_last, self._whole = jobs, [self._completed(job) for job in jobs]
-        return self._whole
+            self._read_last, self._all_jobs = jobs, [self._completed(job) for job in jobs]
+        return self._all_jobs
 
     def _completed(self, job: SlurmJob) -> SlurmJob:
         hidden = self._hidden.get(job.id)

@@ -30,7 +30,7 @@ _SPAN = re.compile(r"(?:(?P<days>\d+)-)?(?:(?P<first>\d+):)?(?:(?P<second>\d+):)
 _SIZE = re.compile(r"(?P<number>\d+(?:\.\d+)?)(?P<unit>[KMGTP]?)[cn]?")
 _UNITS = {"K": 2.0**10, "": 2.0**20, "M": 2.0**20, "G": 2.0**30, "T": 2.0**40, "P": 2.0**50}
 _COUNT = re.compile(r"(?P<number>\d+(?:\.\d+)?)(?P<unit>[KMG]?)(?:-\d+[KMG]?)?")
-_WHOLE = re.compile(r"-?[0-9]{1,20}")
+_INTEGER = re.compile(r"-?[0-9]{1,20}")
 _TASKS = re.compile(r"([0-9]{1,10})(?:-([0-9]{1,10}))?(?::([0-9]{1,10}))?")
 _TASK_LIMIT = re.compile(r"[1-9][0-9]{0,9}")
 #: No count, size or span of Slurm's is larger.
@@ -88,7 +88,7 @@ def _scaled(text: str, form: re.Pattern[str], units: Mapping[str, float], quanti
 
 def whole(text: str) -> int:
     """Return a whole number of at most 20 digits. Raises ValueError."""
-    if not _WHOLE.fullmatch(text.strip()):
+    if not _INTEGER.fullmatch(text.strip()):
         raise ValueError(f"{text[:40]!r} is not a whole number")
     return int(text)
 
@@ -260,12 +260,12 @@ class IncrementalTable(Generic[Record]):
         raw: Collection[str] = (),
     ) -> None:
         self._raw = raw
-        self._command, self._fields, self._read, self._what = command.split(), fields, read, what
+        self._command, self._fields, self._read, self._subject = command.split(), fields, read, what
         self._form, self._split = form, split
         self._stand_in, self._unreadable = stand_in, unreadable or Unreadable()
         self._rows: list[str] = []
-        self._made: list[Record | None] = []  # by row
-        self._found: list[Record] = []
+        self._row_records: list[Record | None] = []  # by row
+        self._records: list[Record] = []
         self._problems: dict[str, dict[str, str]] = {}  # row -> its name, and why it cannot be read
 
     def ask(self, run: Callable[[Sequence[str]], str], *options: str, whole: bool = True) -> list[Record]:
@@ -297,7 +297,7 @@ class IncrementalTable(Generic[Record]):
             why = f"{program}: the table is cut off or garbled"
             raise ParseError(why, argv=(program,), stderr_tail=tail) from None
         reports = {name: why for row_problems in problems.values() for name, why in row_problems.items()}
-        self._unreadable.note(self._what, reports, whole=whole)
+        self._unreadable.note(self._subject, reports, whole=whole)
         return records
 
     def _update(self, rows: list[str]) -> list[Record]:
@@ -306,19 +306,19 @@ class IncrementalTable(Generic[Record]):
         problems = self._problems.copy()
         for old, new in differences(self._rows, rows):
             changed = True
-            records += self._made[at : old.start]
-            converted = dict(zip(self._rows[old], self._made[old], strict=True))
+            records += self._row_records[at : old.start]
+            converted = dict(zip(self._rows[old], self._row_records[old], strict=True))
             for row in rows[new]:
                 records.append(converted[row] if row in converted else self._read_row(row, problems))
             at = old.stop
         if changed:
-            records += self._made[at:]
+            records += self._row_records[at:]
             if problems:
                 present = frozenset(rows)
                 problems = {row: problem for row, problem in problems.items() if row in present}
-            self._rows, self._made, self._problems = rows, records, problems
-            self._found = [record for record in records if record is not None]
-        return self._found
+            self._rows, self._row_records, self._problems = rows, records, problems
+            self._records = [record for record in records if record is not None]
+        return self._records
 
     def _read_row(self, text: str, problems: dict[str, dict[str, str]]) -> Record | None:
         """Return the record of a row, if any; note why it cannot be read. Raises ValueError for a row that is cut."""

@@ -51,16 +51,16 @@ def serving(folder: Path, policy: str) -> Iterator[str]:
 def test_a_component_that_knows_nothing_of_us_schedules_as_strict(folder: Path, protocol: int) -> None:
     endpoint = f"ipc://{folder}/fcfs"
     command = f"{sys.executable} {Path(__file__).with_name(FCFS[protocol])} {endpoint}"
-    found = schedule(folder, "--edc", endpoint, "--edc-command", command, "--edc-protocol", str(protocol))
-    assert found == schedule(folder, "-p", "strict")
+    result = schedule(folder, "--edc", endpoint, "--edc-command", command, "--edc-protocol", str(protocol))
+    assert result == schedule(folder, "-p", "strict")
 
 
 @pytest.mark.real
 @pytest.mark.parametrize("policy, protocol", [("easy", 4), ("conservative", 4), ("easy", 5), ("conservative", 5)])
 def test_our_policies_schedule_the_same_as_components(folder: Path, policy: str, protocol: int) -> None:
     with serving(folder, policy) as endpoint:
-        found = schedule(folder, "--edc", endpoint, "--edc-protocol", str(protocol))
-    assert found == schedule(folder, "-p", policy)
+        result = schedule(folder, "--edc", endpoint, "--edc-protocol", str(protocol))
+    assert result == schedule(folder, "-p", policy)
 
 
 @pytest.mark.real
@@ -86,8 +86,8 @@ def test_an_answer_that_makes_no_sense_is_quoted(
     code = main(
         ["simulate", "trace.swf", "--procs", "16", "--edc", endpoint, "--edc-command", f"{sys.executable} {script}"]
     )
-    said = capsys.readouterr().err
-    assert code == 1 and says in said and "Traceback" not in said
+    message = capsys.readouterr().err
+    assert code == 1 and says in message and "Traceback" not in message
 
 
 @pytest.mark.real
@@ -102,8 +102,8 @@ def test_a_component_of_version_4_that_is_asked_in_version_5_is_an_error(
     command = f"{sys.executable} {script}"
     argv = ["--procs", "16", "--edc", endpoint, "--edc-command", command, "--edc-protocol", "5"]
     assert main(["simulate", "trace.swf", *argv]) == 1
-    said = capsys.readouterr().err
-    assert "without --edc-protocol 5" in said and "Traceback" not in said
+    message = capsys.readouterr().err
+    assert "without --edc-protocol 5" in message and "Traceback" not in message
 
 
 @pytest.mark.parametrize(
@@ -152,8 +152,8 @@ def test_what_is_no_endpoint_is_a_usage_error(
 def test_a_component_that_ends_is_an_error(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     argv = ["--edc", f"ipc://{folder}/none", "--edc-command", f"{sys.executable} -c pass", "--edc-timeout", "20"]
     assert main(["simulate", "trace.swf", "--procs", "16", *argv]) == 1
-    said = capsys.readouterr().err
-    assert "its reply: its process has ended" in said and "Traceback" not in said
+    message = capsys.readouterr().err
+    assert "its reply: its process has ended" in message and "Traceback" not in message
 
 
 @pytest.mark.real
@@ -168,5 +168,7 @@ def test_a_walltime_that_is_0_in_messages_is_warned_of(
     endpoint = f"ipc://{tmp_path}/fcfs"
     command = f"{sys.executable} {Path(__file__).with_name(FCFS[4])} {endpoint}"
     assert main(["simulate", "w.json", "--edc", endpoint, "--edc-command", command]) == 0
-    said = " ".join(capsys.readouterr().err.split())
-    assert "job j7: a walltime of 1e-07 s, which messages have as 0.000000, like 1 other; batsched aborts on it" in said
+    message = " ".join(capsys.readouterr().err.split())
+    assert (
+        "job j7: a walltime of 1e-07 s, which messages have as 0.000000, like 1 other; batsched aborts on it" in message
+    )

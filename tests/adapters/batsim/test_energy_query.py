@@ -69,11 +69,11 @@ def test_the_answers_are_the_energy_of_the_result(tmp_path: Path, kinds: list[st
     cluster = read_machine(platform)
     machine, asks = machine_of(cluster), Asks()
     read = read_workload(workload, speeds=speeds_of(cluster), storages=storages_of(cluster))
-    done, _ = replay_under_component(asks, "asks", read, machine, cluster, [workload], log_power=True)
+    replayed, _ = replay_under_component(asks, "asks", read, machine, cluster, [workload], log_power=True)
     assert machine.powers is not None and len(asks.answers) > len(kinds)
-    found = track(done, machine.powers)
-    rows = dict(zip(found.time.tolist(), found.joules.tolist(), strict=True))
+    energy = track(replayed, machine.powers)
+    rows = dict(zip(energy.time.tolist(), energy.joules.tolist(), strict=True))
     for time, joules in asks.answers:
         expected = [value for row, value in rows.items() if abs(row - time) < 1e-6]
         assert not expected or joules == pytest.approx(expected[0], rel=1e-6, abs=1e-4)
-    assert asks.answers[-1][1] == pytest.approx(consumed(done, machine.powers), rel=1e-6)
+    assert asks.answers[-1][1] == pytest.approx(consumed(replayed, machine.powers), rel=1e-6)

@@ -54,21 +54,21 @@ def execute(job_id: str, alloc: str) -> dict[str, Any]:
 
 def first_fit() -> Reply:
     """Return a component that starts each job on the first hosts that are free, if there are enough."""
-    free, held, queue = set(range(HOSTS)), dict[str, list[int]](), list[tuple[str, int]]()
+    free, hosts_of, queue = set(range(HOSTS)), dict[str, list[int]](), list[tuple[str, int]]()
 
     def reply(message: dict[str, Any]) -> list[dict[str, Any]]:
         for event in message["events"]:
             if event["type"] == "JOB_SUBMITTED":
                 queue.append((event["data"]["job_id"], event["data"]["job"]["res"]))
             elif event["type"] == "JOB_COMPLETED":
-                free.update(held.pop(event["data"]["job_id"]))
+                free.update(hosts_of.pop(event["data"]["job_id"]))
         started = []
-        for one in [one for one in queue if one[1] <= len(free)]:
-            if one[1] <= len(free):
-                queue.remove(one)
-                held[one[0]] = sorted(free)[: one[1]]
-                free.difference_update(held[one[0]])
-                started.append(execute(one[0], " ".join(map(str, held[one[0]]))))
+        for job in [job for job in queue if job[1] <= len(free)]:
+            if job[1] <= len(free):
+                queue.remove(job)
+                hosts_of[job[0]] = sorted(free)[: job[1]]
+                free.difference_update(hosts_of[job[0]])
+                started.append(execute(job[0], " ".join(map(str, hosts_of[job[0]]))))
         return started
 
     return reply
@@ -117,7 +117,7 @@ def test_calls_and_decisions_of_the_future_come_in_time() -> None:
     def ask(raw: bytes) -> bytes:
         message = json.loads(component(raw))
         return json.dumps(
-            {**message, "now": max([message["now"], *(one["timestamp"] for one in message["events"])])}
+            {**message, "now": max([message["now"], *(event["timestamp"] for event in message["events"])])}
         ).encode()
 
     live = session()
@@ -171,11 +171,11 @@ def test_whatever_happens_each_id_is_submitted_and_ends_once(steps: list[tuple[s
             waiting.pop(name, None)
         elif step == "requeue" and name in running:
             waiting[name] = running.pop(name)
-        here = [Running(one, float(now), now + 100.0, ()) for one in running.values()]
-        live.update(float(now), [*waiting.values()], here, {}, component)
+        running_now = [Running(node_job, float(now), now + 100.0, ()) for node_job in running.values()]
+        live.update(float(now), [*waiting.values()], running_now, {}, component)
         assert {*dict(live.placed)} <= {*waiting}
-        taken = [host for _, hosts in live.placed for first, last in hosts for host in range(first, last + 1)]
-        assert len(taken) == len({*taken})
+        used_hosts = [host for _, hosts in live.placed for first, last in hosts for host in range(first, last + 1)]
+        assert len(used_hosts) == len({*used_hosts})
     submitted = Counter(job_id for kind, job_id in component.events if kind == "JOB_SUBMITTED")
     ended = Counter(job_id for kind, job_id in component.events if kind == "JOB_COMPLETED")
     assert {*submitted.values(), *ended.values()} <= {1} and ended.keys() <= submitted.keys()
@@ -205,12 +205,16 @@ ANSWERS = st.fixed_dictionaries(
 @settings(max_examples=50)
 @given(st.lists(ANSWERS | MUTATIONS, min_size=2, max_size=4))
 def test_any_answer_is_carried_out_or_an_error_that_quotes_it(answers: list[Any]) -> None:
-    left = [json.dumps(answer).encode() for answer in answers]
+    replies = [json.dumps(answer).encode() for answer in answers]
     live = session()
     try:
         for now in (0.0, 1.0):
             live.update(
-                now, [job("a"), job("b", 2)], [], {}, lambda raw: left.pop(0) if left else b'{"now": 9, "events": []}'
+                now,
+                [job("a"), job("b", 2)],
+                [],
+                {},
+                lambda raw: replies.pop(0) if replies else b'{"now": 9, "events": []}',
             )
             assert len(names := [name for name, _ in live.placed]) == len({*names})
     except ConfigError as error:
@@ -218,11 +222,11 @@ def test_any_answer_is_carried_out_or_an_error_that_quotes_it(answers: list[Any]
 
 
 def hello(**features: bool) -> bytes:
-    said = {
+    content = {
         "batprotocol_version": "1", "decision_component_name": "c", "decision_component_version": "1",
         "requested_simulation_features": features,
     }  # fmt: skip
-    events = [{"timestamp": 0.0, "event_type": "EDCHelloEvent", "event": said}]
+    events = [{"timestamp": 0.0, "event_type": "EDCHelloEvent", "event": content}]
     return struct.pack("=I", 2) + json.dumps({"now": 0.0, "events": events}).encode()
 
 
@@ -266,17 +270,17 @@ def test_a_session_of_protocol_5_begins_with_a_hello_and_calls_again() -> None:
     live.update(0.0, [job("a", 2)], [], {}, component)
     assert component.messages[0] == struct.pack("=I", 0)
     assert component.seen(1)[0][1]["computation_hosts"][0]["computation_speed"] == [1e9]
-    (kind, said) = component.seen(2)[0]
-    assert (kind, said["job_id"], said["profile"]["profile_type"]) == ("JobSubmittedEvent", "s!1", "DelayProfile")
-    assert json.loads(said["job"]["extra_data"]) == {"name": "a", "nodes": 1}
+    (kind, content) = component.seen(2)[0]
+    assert (kind, content["job_id"], content["profile"]["profile_type"]) == ("JobSubmittedEvent", "s!1", "DelayProfile")
+    assert json.loads(content["job"]["extra_data"]) == {"name": "a", "nodes": 1}
     assert [*live.placed] == [("a", [(2, 3)])]
-    found = list[Any]()
+    events = list[Any]()
     while live.call_at < 100.0:
         live.update(live.call_at, [job("a", 2)], [], {}, component)
-        found.append(component.seen(-1))
+        events.append(component.seen(-1))
     due = [("RequestedCallEvent", {"call_me_later_id": name, "last_periodic_call": last})
            for name, last in (("p", False), ("once", False), ("p", True))]  # fmt: skip
-    assert found == [[one] for one in due]
+    assert events == [[call] for call in due]
     live.update(30.0, [], [], {"a": end_of(JobState.COMPLETED, 0)}, component)
     assert component.seen(-1)[0] == (
         "JobCompletedEvent", {"job_id": "s!1", "state": "COMPLETED_SUCCESSFULLY", "return_code": 0},

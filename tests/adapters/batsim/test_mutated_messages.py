@@ -47,9 +47,11 @@ EXTRA: list[tuple[str, dict[str, Any]]] = [
 def jobs() -> tuple[Workload, Descriptions]:
     sizes, times = [1, 3, 2, 4, 1, 2], [0.0, 0.0, 1.0, 2.0, 2.0, 30.0]
     run = np.array([5.0, 9.0, 3.0, 4.0, 20.0, 1.0])
-    written = [{"id": f"w0!{i}", "subtime": times[i], "res": sizes[i], "profile": "p"} for i in range(JOBS)]
+    descriptions = [{"id": f"w0!{i}", "subtime": times[i], "res": sizes[i], "profile": "p"} for i in range(JOBS)]
     workload = Workload("w", np.arange(JOBS), np.array(times), run, run + 2, np.array(sizes))
-    described = Descriptions([f"w0!{i}" for i in range(JOBS)], written, {"w0": {"p": {"type": "delay", "delay": 5}}})
+    described = Descriptions(
+        [f"w0!{i}" for i in range(JOBS)], descriptions, {"w0": {"p": {"type": "delay", "delay": 5}}}
+    )
     return workload, described
 
 
@@ -117,37 +119,37 @@ def damaged(raw: bytes, rng: random.Random) -> bytes:
 
 def check(done: Replayed) -> None:
     """Check that no job started twice, and that no two jobs had one host at once."""
-    ran = np.flatnonzero(~done.rejected)
+    started = np.flatnonzero(~done.rejected)
     hosts: list[tuple[int, float, float]] = []
-    for row in ran.tolist():
-        mine = done.pieces[done.piece0[row] :][: done.piece_count[row]]
-        places = [host for first, last in mine[["first", "last"]].tolist() for host in range(first, last + 1)]
+    for row in started.tolist():
+        pieces = done.pieces[done.piece0[row] :][: done.piece_count[row]]
+        places = [host for first, last in pieces[["first", "last"]].tolist() for host in range(first, last + 1)]
         assert len(places) == done.workload.size[row]
         hosts += [(host, done.start_time[row], done.finish_time[row]) for host in places]
     hosts.sort()
-    for (one, _, end), (other, begin, _) in pairwise(hosts):
-        assert one != other or begin >= end
+    for (first_host, _, end), (second_host, begin, _) in pairwise(hosts):
+        assert first_host != second_host or begin >= end
 
 
 @pytest.mark.parametrize("powered", [False, True])
 def test_replies_of_a_component(powered: bool, record_property: Callable[[str, str], None]) -> None:
     rng, (workload, described), ends = random.Random(19), jobs(), {"valid": 0, "refused": 0}
     for _ in range(RUNS):
-        component, at, said = Fcfs(), rng.randrange(9), 0
+        component, at, reply_count = Fcfs(), rng.randrange(9), 0
 
         def ask(raw: bytes, component: Fcfs = component, at: int = at) -> bytes:
-            nonlocal said
-            said += 1
-            assert said < 30_000
+            nonlocal reply_count
+            reply_count += 1
+            assert reply_count < 30_000
             reply = component.answer(json.loads(raw))
-            return mutated(reply, rng, EXTRA) if said == at + 1 else json.dumps(reply).encode()
+            return mutated(reply, rng, EXTRA) if reply_count == at + 1 else json.dumps(reply).encode()
 
         world = WORLD if powered else ComponentWorld(WORLD.about, registers=True)
         policy = DecisionComponent("it", ask, world, described)
         try:
-            done = replay(workload, HOSTS, policy, powers=TAURUS_POWERS)
+            replayed = replay(workload, HOSTS, policy, powers=TAURUS_POWERS)
             policy.end()
-            check(done)
+            check(replayed)
             ends["valid"] += 1
         except (PolicyError, ConfigError) as error:
             assert str(error) and "Traceback" not in str(error) and error.__cause__ is None

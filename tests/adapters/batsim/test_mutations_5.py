@@ -26,11 +26,11 @@ ODD: list[Any] = [
 
 def places(value: Any) -> list[tuple[Any, Any]]:
     """Return each container and key inside a document."""
-    found = []
+    pairs = []
     if isinstance(value, dict | list):
         for key in list(value) if isinstance(value, dict) else range(len(value)):
-            found += [(value, key), *places(value[key])]
-    return found
+            pairs += [(value, key), *places(value[key])]
+    return pairs
 
 
 def mutated(raw: bytes) -> bytes:
@@ -55,7 +55,7 @@ def decide(kind: str, event: dict[str, Any], now: float) -> Decisions:
     profile = {"id": "dyn!wait", "profile_type": "DelayProfile", "profile": {"delay": 5.0}}
     job = {"resource_request": 1, "walltime": 100.0, "profile_id": "dyn!wait"}
     when = {"period": 7, "mode_type": "FinitePeriodNumber", "mode": {"nb_periods": 3}}
-    taken: dict[tuple[str, Any], Decisions] = {
+    decisions: dict[tuple[str, Any], Decisions] = {
         ("SimulationBeginsEvent", None): [
             ("RegisterProfileEvent", {"profile": profile}),
             ("RegisterJobEvent", {"job_id": "dyn!1", "job": job}),
@@ -70,30 +70,30 @@ def decide(kind: str, event: dict[str, Any], now: float) -> Decisions:
         ("JobSubmittedEvent", "w0!1"): [start("w0!1", "0-1")],
         ("JobCompletedEvent", "w0!1"): [start("dyn!1", "1")],
     }  # fmt: skip
-    return taken.get((kind, event.get("job_id")), [])
+    return decisions.get((kind, event.get("job_id")), [])
 
 
 def test_no_reply_of_a_component_is_a_traceback(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(decision_component, "MOST_IN_VAIN", 50)
     random.seed(19)
-    done = 0
+    run_count = 0
     for i in range(401):
         component = Component(decide, dynamic_registration=True, acknowledge_dynamic_jobs=True)
-        asked, at, ask = [], random.randrange(8) if i else -1, component.ask
+        messages, at, ask = [], random.randrange(8) if i else -1, component.ask
 
-        def answer(raw: bytes, asked: list[bytes] = asked, at: int = at, ask: Any = ask) -> bytes:
-            asked.append(raw)
-            return mutated(ask(raw)) if len(asked) == at + 1 else ask(raw)
+        def answer(raw: bytes, messages: list[bytes] = messages, at: int = at, ask: Any = ask) -> bytes:
+            messages.append(raw)
+            return mutated(ask(raw)) if len(messages) == at + 1 else ask(raw)
 
         monkeypatch.setattr(component, "ask", answer)
         try:
             run(component, tmp_path)
-            done += 1
+            run_count += 1
         except PolicyError as error:
             assert i and "; the message: " in str(error)
         except (KeyError, IndexError, ValueError, TypeError) as error:  # of the component, when it was misled
             assert _raised_in_component(error), error
-    assert 5 < done < 200
+    assert 5 < run_count < 200
 
 
 def _raised_in_component(error: BaseException) -> bool:
@@ -132,14 +132,14 @@ def test_no_message_of_batsim_is_a_traceback() -> None:
     random.seed(7)
     easy = parse("easy")
     assert isinstance(easy, Easy)
-    done = 0
+    run_count = 0
     for i in range(1001):
         component, at = PolicyComponent(uncompiled(easy, 0), "easy"), random.randrange(len(TALK)) if i else -1
         component.answer(init_message(""))
         try:
             for k, raw in enumerate(TALK):
                 component.answer(mutated(raw) if k == at else raw)
-            done += 1
+            run_count += 1
         except (ConfigError, PolicyError):
             assert i
-    assert 50 < done < 900
+    assert 50 < run_count < 900

@@ -50,8 +50,8 @@ def lasts(
     folder: Path, profile: Data, how: Data, platform: str = CLUSTER, more: dict[str, Data] | None = None
 ) -> float:
     """Return how long a job of two ranks with this profile lasts."""
-    done, _ = executed(folder, platform, {"p": profile, **(more or {})}, [JOB], Executor({"w0!0": how}))
-    return float(done.finish_time[0] - done.start_time[0])
+    replayed, _ = executed(folder, platform, {"p": profile, **(more or {})}, [JOB], Executor({"w0!0": how}))
+    return float(replayed.finish_time[0] - replayed.start_time[0])
 
 
 @pytest.mark.parametrize(
@@ -115,8 +115,8 @@ def test_transfers_beside_a_job_as_derived_by_hand(tmp_path: Path, profile: Data
     }  # fmt: skip
     used = [{**JOB, "id": i, "res": res, "profile": name, "subtime": 1000 * i}
             for i, (name, res) in enumerate((("p", 2), ("io", 3), ("nothing", 3)))]  # fmt: skip
-    done, _ = executed(tmp_path, CLUSTER, {"p": profile, **parts}, used, Executor({"w0!0": how}))
-    assert done.finish_time[0] - done.start_time[0] == pytest.approx(seconds, rel=1e-9)
+    replayed, _ = executed(tmp_path, CLUSTER, {"p": profile, **parts}, used, Executor({"w0!0": how}))
+    assert replayed.finish_time[0] - replayed.start_time[0] == pytest.approx(seconds, rel=1e-9)
 
 
 amount = st.one_of(st.just(0.0), st.floats(0.5, 1000.0))
@@ -141,12 +141,12 @@ def test_ranks_that_share_hosts_last_as_by_the_reference(
     profile = {"type": "parallel", "cpu": flops, "com": sent}
     how = {"alloc": " ".join(map(str, alloc)), "mapping": {str(rank): host for rank, host in enumerate(mapping)}}
     job = {**JOB, "res": len(flops)}
-    done, wiring = executed(tmp_path, PLATFORMS[platform], {"p": profile}, [job], Executor({"w0!0": how}))
+    replayed, wiring = executed(tmp_path, PLATFORMS[platform], {"p": profile}, [job], Executor({"w0!0": how}))
     ends = [f"a{alloc[place]}" for place in mapping]
-    flows = {(i // len(flops), i % len(flops)): one for i, one in enumerate(sent)}
+    flows = {(i // len(flops), i % len(flops)): size for i, size in enumerate(sent)}
     expected = seconds_alone(wiring, ends, dict(enumerate(flops)), flows)
-    assert done.finish_time[0] - done.start_time[0] == pytest.approx(expected, rel=1e-6)
-    assert done.sizes.tolist() == [len(alloc)]
+    assert replayed.finish_time[0] - replayed.start_time[0] == pytest.approx(expected, rel=1e-6)
+    assert replayed.sizes.tolist() == [len(alloc)]
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -159,12 +159,12 @@ def test_matrices_are_added_as_by_the_reference(
     how = {"alloc": "1 3", "additional_io_job": {"alloc": "1 3-5", "profile_name": "io",
            "profile": {"type": "parallel", "cpu": [1, 0, 0, 0], "com": beside}}}  # fmt: skip
     profile = {"type": "parallel", "cpu": flops, "com": own}
-    done, wiring = executed(tmp_path, PLATFORMS[platform], {"p": profile}, [JOB], Executor({"w0!0": how}))
-    sent = {(i // 4, i % 4): one for i, one in enumerate(beside)}
-    for i, one in enumerate(own):
-        sent[i // 2, i % 2] += one
+    replayed, wiring = executed(tmp_path, PLATFORMS[platform], {"p": profile}, [JOB], Executor({"w0!0": how}))
+    sent = {(i // 4, i % 4): size for i, size in enumerate(beside)}
+    for i, size in enumerate(own):
+        sent[i // 2, i % 2] += size
     expected = seconds_alone(wiring, names, {0: flops[0] + 1, 1: flops[1]}, sent)
-    assert done.finish_time[0] - done.start_time[0] == pytest.approx(expected, rel=1e-6)
+    assert replayed.finish_time[0] - replayed.start_time[0] == pytest.approx(expected, rel=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -211,11 +211,11 @@ def test_registered_jobs_may_send(tmp_path: Path) -> None:
         (2.0, "REGISTER_JOB", {"job_id": "dyn!7", "job": {"profile": "s", "res": 1, "id": "7"}}),
     ]
     component = Executor({"dyn!7": {"alloc": "3", "storage_mapping": {"one": 5, "two": 4}}}, also)
-    done, _ = executed(
+    replayed, _ = executed(
         tmp_path, CLUSTER, {"p": {"type": "delay", "delay": 50}}, [JOB], component,
         config={"dynamic-jobs-enabled": True, "dynamic-jobs-acknowledged": True},
     )  # fmt: skip
-    assert (done.finish_time - done.start_time).tolist() == pytest.approx([50.0, 5.0])
+    assert (replayed.finish_time - replayed.start_time).tolist() == pytest.approx([50.0, 5.0])
 
 
 @pytest.mark.parametrize(
@@ -237,7 +237,7 @@ def test_registered_jobs_may_send(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_a_killed_job_says_how_far_it_was(tmp_path: Path, profile: str, at: float, progress: Data) -> None:
-    known = {
+    profiles = {
         "delay": {"type": "delay", "delay": 10}, "even": {"type": "parallel_homogeneous", "cpu": 400, "com": 0},
         "sends": {"type": "parallel_homogeneous", "cpu": 0, "com": 30},
         "waits": {"type": "composed", "repeat": 5, "seq": ["delay", "even"]},
@@ -245,19 +245,23 @@ def test_a_killed_job_says_how_far_it_was(tmp_path: Path, profile: str, at: floa
         "nested": {"type": "composed", "seq": ["sends", "mixed"]},
     }  # fmt: skip
     jobs = [{**JOB, "profile": profile}, *({**JOB, "id": i, "profile": name, "subtime": 500 * i}
-                                            for i, name in enumerate(known, 1))]  # fmt: skip
+                                            for i, name in enumerate(profiles, 1))]  # fmt: skip
     component = Executor({}, [(at, "KILL_JOB", {"job_ids": ["w0!0"]})])
-    done, _ = executed(tmp_path, CLUSTER, known, jobs, component)
+    replayed, _ = executed(tmp_path, CLUSTER, profiles, jobs, component)
     (killed,) = (event for event in component.events if event["type"] == "JOB_KILLED")
     assert killed["data"]["job_ids"] == ["w0!0"]
-    found = killed["data"]["job_progress"]["w0!0"]
-    assert found == approximately(progress)
-    assert done.killed is not None and done.killed.tolist() == [True, *[False] * 6]
-    assert done.finish_time[0] == pytest.approx(at)
+    reported = killed["data"]["job_progress"]["w0!0"]
+    assert reported == approximately(progress)
+    assert replayed.killed is not None and replayed.killed.tolist() == [True, *[False] * 6]
+    assert replayed.finish_time[0] == pytest.approx(at)
 
 
 def approximately(progress: Data) -> Data:
     return {
-        key: approximately(one) if isinstance(one, dict) else pytest.approx(one, abs=1e-6) if key == "progress" else one
-        for key, one in progress.items()
+        key: approximately(value)
+        if isinstance(value, dict)
+        else pytest.approx(value, abs=1e-6)
+        if key == "progress"
+        else value
+        for key, value in progress.items()
     }

@@ -41,12 +41,12 @@ class Component:
             hello = {"batprotocol_version": "1.0.0", "decision_component_name": "it", "decision_component_version": "1",
                      "requested_simulation_features": self.features}  # fmt: skip
             return struct.pack("=I", 2) + self.message(0.0, [("EDCHelloEvent", hello)])
-        said = json.loads(raw[:-1])
+        message = json.loads(raw[:-1])
         decided: Decisions = []
-        for event in said["events"]:
+        for event in message["events"]:
             self.heard.append((event["timestamp"], event["event_type"], event["event"]))
-            decided += self.decide(event["event_type"], event["event"], said["now"])
-        return self.message(said["now"], decided)
+            decided += self.decide(event["event_type"], event["event"], message["now"])
+        return self.message(message["now"], decided)
 
     @staticmethod
     def message(now: float, decided: Decisions) -> bytes:
@@ -85,23 +85,23 @@ def test_what_a_component_learns(tmp_path: Path) -> None:
     component = Component(at_once, forward_profiles_on_job_submission=True, forward_profiles_on_simulation_begins=True)
     run(component, tmp_path, config={"sched-config": '{"a": 1}'})
     assert component.init == struct.pack("=I", 8) + b'{"a": 1}'
-    (_, kind, begins), *rest = component.heard
+    (_, kind, begins), *later_events = component.heard
     profile = {"id": "w0!d", "profile_type": "DelayProfile", "profile": {"delay": 40}}
     assert kind == "SimulationBeginsEvent" and begins["profiles"] == [profile]
     assert begins["computation_host_number"] == begins["host_number"] == len(begins["computation_hosts"]) == 4
     assert begins["workloads"] == [{"name": "w0", "filename": str(tmp_path / "w.json")}]
-    assert [(time, kind) for time, kind, _ in rest] == [
+    assert [(time, kind) for time, kind, _ in later_events] == [
         (0.0, "JobSubmittedEvent"), (10.0, "JobSubmittedEvent"), (10.0, "AllStaticJobsHaveBeenSubmittedEvent"),
         (40.0, "JobCompletedEvent"), (50.0, "JobCompletedEvent"), (50.0, "SimulationEndsEvent"),
     ]  # fmt: skip
-    first, second = (event for _, kind, event in rest if kind == "JobSubmittedEvent")
+    first, second = (event for _, kind, event in later_events if kind == "JobSubmittedEvent")
     assert first == {
         "job_id": "w0!1", "submission_time": 0.0, "profile": profile,
         "job": {"resource_request": 2, "walltime": 100.0, "extra_data": "", "rigid": True, "profile_id": "w0!d"},
     }  # fmt: skip
     assert second["job"]["walltime"] == -1.0
     ended = {"job_id": "w0!1", "state": "COMPLETED_SUCCESSFULLY", "return_code": 0}
-    assert ended in [event for _, _, event in rest]
+    assert ended in [event for _, _, event in later_events]
 
 
 def test_a_killed_job_has_ended_before_the_kill_is_done(tmp_path: Path) -> None:
@@ -142,10 +142,12 @@ def test_calls_come_once_or_at_the_multiples_of_their_period(tmp_path: Path) -> 
     run(component, tmp_path)
     calls = [(time, event["call_me_later_id"], event["last_periodic_call"]) for time, kind, event in component.heard
              if kind == "RequestedCallEvent"]  # fmt: skip
-    assert [one for one in calls if one[1] != "often"] == [
+    assert [requested for requested in calls if requested[1] != "often"] == [
         (2.5, "once", False), (7.0, "some", False), (10.0, "past", False), (14.0, "some", False), (21.0, "some", True),
     ]  # fmt: skip
-    assert [one for one in calls if one[1] == "often"] == [(6.0 * i, "often", False) for i in range(2, 13)]
+    assert [requested for requested in calls if requested[1] == "often"] == [
+        (6.0 * i, "often", False) for i in range(2, 13)
+    ]
 
 
 def test_jobs_of_the_component_may_have_profiles_of_another_workload(tmp_path: Path) -> None:
@@ -153,11 +155,11 @@ def test_jobs_of_the_component_may_have_profiles_of_another_workload(tmp_path: P
         if kind == "SimulationBeginsEvent":
             profile = {"id": "dyn!wait", "profile_type": "DelayProfile", "profile": {"delay": 5.0}}
             job = {"resource_request": 1, "walltime": 100.0, "profile_id": "dyn!wait"}
-            theirs = {"resource_request": 1, "walltime": -1.0, "profile_id": "w0!d"}
+            foreign_job = {"resource_request": 1, "walltime": -1.0, "profile_id": "w0!d"}
             return [
                 ("RegisterProfileEvent", {"profile": profile}),
                 ("RegisterJobEvent", {"job_id": "dyn!1", "job": job}),
-                ("RegisterJobEvent", {"job_id": "dyn!2", "job": theirs}),
+                ("RegisterJobEvent", {"job_id": "dyn!2", "job": foreign_job}),
                 ("FinishRegistrationEvent", {}),
             ]
         if kind == "JobSubmittedEvent" and event["job_id"] == "dyn!2":

@@ -35,40 +35,40 @@ def test_our_engine_says_what_batsim_said(name: str) -> None:
     messages, inputs = recorded_messages(name), recorded(f"protocol_inputs/{name}")
     cluster, workload = read_machine(inputs / "platform.xml"), inputs / "workload.json"
     jobs = read_workload(workload, speeds=speeds_of(cluster), storages=storages_of(cluster))
-    said, at = list[bytes](), 0
+    sent, at = list[bytes](), 0
 
     def ask(message: bytes) -> bytes:
         nonlocal at
-        said.append(message)
+        sent.append(message)
         at += 2
         return messages[at - 1][1]
 
-    done, count = replay_under_component(
+    replayed, count = replay_under_component(
         ask, name, jobs, machine_of(cluster), cluster, [workload], config=config, latency_s=latency_s
     )
-    known = [text for sender, text in messages if sender == "batsim"]
-    begins, real = json.loads(said[0]), json.loads(known[0])
+    recording = [text for sender, text in messages if sender == "batsim"]
+    begins, real = json.loads(sent[0]), json.loads(recording[0])
     begins["events"][0]["data"]["workloads"] = real["events"][0]["data"]["workloads"]  # the recording has other paths
-    assert begins == real and said[0].startswith(known[0][: known[0].index(b'"workloads"')])
-    assert said[1:] == known[1:] and count == len(known)
-    check_jobs(inputs / "jobs.csv", jobs_csv(done, order=BY_END).decode())
+    assert begins == real and sent[0].startswith(recording[0][: recording[0].index(b'"workloads"')])
+    assert sent[1:] == recording[1:] and count == len(recording)
+    check_jobs(inputs / "jobs.csv", jobs_csv(replayed, order=BY_END).decode())
 
 
 def check_jobs(path: Path, written: str) -> None:
     """Compare jobs.csv: the rows in their order, names and texts as they are, numbers to six decimals."""
-    found, known = written.splitlines(), path.read_text().splitlines()
-    assert found[0] == known[0]
-    names = known[0].split(",")
-    of_ours = {(row[1] == "dynamic", row[0]): row for row in (line.split(",") for line in found[1:])}
-    for row in (line.split(",") for line in known[1:]):
-        mine = dict(zip(names, of_ours[row[1] == "dynamic", row[0]], strict=True))
+    lines, expected = written.splitlines(), path.read_text().splitlines()
+    assert lines[0] == expected[0]
+    names = expected[0].split(",")
+    of_ours = {(row[1] == "dynamic", row[0]): row for row in (line.split(",") for line in lines[1:])}
+    for row in (line.split(",") for line in expected[1:]):
+        values = dict(zip(names, of_ours[row[1] == "dynamic", row[0]], strict=True))
         for name, text in zip(names, row, strict=True):
             if name in ("workload_name", "consumed_energy"):
                 continue
             if name in ("job_id", "profile", "final_state", "allocated_resources", "metadata") or not text:
-                assert mine[name] == text
+                assert values[name] == text
             else:
-                assert float(mine[name]) == pytest.approx(float(text), abs=2e-6)
+                assert float(values[name]) == pytest.approx(float(text), abs=2e-6)
 
 
 class Watch:
@@ -92,9 +92,9 @@ class Watch:
         data, kind = event["data"], event["type"]
         assert kind in ("EXECUTE_JOB", "REJECT_JOB", "SET_JOB_METADATA", "CALL_ME_LATER")
         if kind == "EXECUTE_JOB":
-            taken = {host for first, last in intervals_of(data["alloc"]) for host in range(first, last + 1)}
-            assert len(taken) == self.waiting.pop(data["job_id"]) and taken <= self.hosts
-            self.hosts, self.held[data["job_id"]] = self.hosts - taken, taken
+            hosts = {host for first, last in intervals_of(data["alloc"]) for host in range(first, last + 1)}
+            assert len(hosts) == self.waiting.pop(data["job_id"]) and hosts <= self.hosts
+            self.hosts, self.held[data["job_id"]] = self.hosts - hosts, hosts
         elif kind == "REJECT_JOB":
             del self.waiting[data["job_id"]]
 

@@ -34,13 +34,13 @@ def version_1(root: Path) -> tuple[str, str]:
 
 
 def version_2(root: Path) -> tuple[str, str]:
-    own = root / "service"
-    for group in (own, own / OURS, own / OURS / "j"):
+    service = root / "service"
+    for group in (service, service / OURS, service / OURS / "j"):
         grow(
             group,
             {"cgroup.procs": "", "cgroup.controllers": "", "cgroup.subtree_control": "cpuset cpu memory"},
         )
-    grow(own / OURS / "j", {"cpuset.cpus": "", "memory.max": ""})
+    grow(service / OURS / "j", {"cpuset.cpus": "", "memory.max": ""})
     return f"cgroup2 {root} cgroup2 rw 0 0\n", "0::/service\n"
 
 
@@ -61,9 +61,9 @@ def test_version_1(tmp_path: Path) -> None:
 
 def test_version_2(tmp_path: Path) -> None:
     groups = ControlGroups(*version_2(tmp_path))
-    (made,) = groups.make("j", (1,), 7.0)
-    assert (Path(made) / "cpuset.cpus").read_text() == "1"
-    assert (Path(made) / "memory.max").read_text() == "7"
+    (directory,) = groups.make("j", (1,), 7.0)
+    assert (Path(directory) / "cpuset.cpus").read_text() == "1"
+    assert (Path(directory) / "memory.max").read_text() == "7"
     assert groups.notes == ()
 
 
@@ -111,8 +111,8 @@ def test_a_threaded_group_is_asked_for_its_threads(tmp_path: Path, monkeypatch: 
 
 
 def test_a_limit_of_zero_is_no_limit(tmp_path: Path) -> None:
-    (made,) = ControlGroups(*version_2(tmp_path)).make("j", (1,), 0.0)
-    assert (Path(made) / "memory.max").read_text() == ""
+    (directory,) = ControlGroups(*version_2(tmp_path)).make("j", (1,), 0.0)
+    assert (Path(directory) / "memory.max").read_text() == ""
 
 
 @pytest.mark.parametrize("mounts, membership", [("", ""), ("cgroup2 /nonexistent cgroup2 rw 0 0\n", "0::/a\n")])

@@ -63,7 +63,7 @@ def test_killed_keepers_never_run_a_job_twice(world: LocalWorld) -> None:
         for key in keys:
             world.start(world.job(key, 0.1), key=key)
         time.sleep(dice.uniform(0.0, 0.06))
-        for keeper in dice.sample(found := sorted(world.keepers()), len(found) // 2):
+        for keeper in dice.sample(keepers := sorted(world.keepers()), len(keepers) // 2):
             with suppress(ProcessLookupError):
                 os.kill(keeper, signal.SIGKILL)
 
@@ -128,11 +128,11 @@ def test_an_orphaned_job_still_has_its_walltime_and_its_whole_tree_goes(world: L
 
     def elsewhere() -> list[int]:
         """Processes of other sessions than the first one's; the one between them may be gone by now."""
-        found = []
+        pids = []
         for pid in world.members() - {first}:
             with suppress(ProcessLookupError):
-                found += [pid] if os.getsid(pid) != first else []
-        return found
+                pids += [pid] if os.getsid(pid) != first else []
+        return pids
 
     runaway = world.wait_for(elsewhere)
     world.kill_keeper("j")
@@ -221,7 +221,7 @@ GARBAGE = [
 @pytest.mark.parametrize("name", ["spec.json", "begin.json", "end.json"])
 def test_garbage_in_a_record_is_unknown_never_a_crash(world: LocalWorld, name: str) -> None:
     world.finish(sh("j", "exit 3"))
-    other = world.finish(sh("k", "exit 4"))
+    intact = world.finish(sh("k", "exit 4"))
     directory = world.directory("j")
     if name == "begin.json":
         (directory / "end.json").unlink()
@@ -235,7 +235,7 @@ def test_garbage_in_a_record_is_unknown_never_a_crash(world: LocalWorld, name: s
             assert view.state is JobState.UNKNOWN
             assert name in view.reason
         world.start(sh("j", "exit 9"))
-        assert world.look("k") == other
+        assert world.look("k") == intact
     if name != "spec.json":
         world.adapter.apply(Cancel("j"))
         assert world.wait_for(lambda: world.look("j").state is JobState.CANCELLED)
@@ -273,10 +273,10 @@ def test_no_cut_or_changed_record_is_an_error(world: LocalWorld, name: str, data
     if not (world.state / "jobs" / "whole").exists():
         world.finish(sh("whole", "exit 3"))
     shutil.copytree(world.directory("whole"), world.directory("j"), ignore=shutil.ignore_patterns("control"))
-    whole = (world.directory("j") / name).read_bytes()
-    at = data.draw(st.integers(0, len(whole) - 1))
-    changed = whole[:at] + data.draw(
-        st.just(b"") | st.binary(min_size=1, max_size=1).map(lambda b: b + whole[at + 1 :])
+    content = (world.directory("j") / name).read_bytes()
+    at = data.draw(st.integers(0, len(content) - 1))
+    changed = content[:at] + data.draw(
+        st.just(b"") | st.binary(min_size=1, max_size=1).map(lambda b: b + content[at + 1 :])
     )
     (world.directory("j") / name).write_bytes(changed)
     try:

@@ -21,7 +21,7 @@ def group(folder: Path, **files: str) -> str:
 
 
 def test_version_2(tmp_path: Path) -> None:
-    made = group(
+    directory = group(
         tmp_path / "g",
         cpu__stat="usage_usec 900\nuser_usec 600\nnr_periods 4\nnr_throttled 2\nthrottled_usec 1500000\n",
         memory__events="low 0\nhigh 12\nmax 3\noom 1\noom_kill 1\noom_group_kill 0\n",
@@ -29,7 +29,7 @@ def test_version_2(tmp_path: Path) -> None:
         cpu__pressure=PRESSURE,
         io__pressure=PRESSURE.partition("\n")[0],
     )
-    assert group_use([made]) == {
+    assert group_use([directory]) == {
         "throttled_seconds": 1.5,
         "memory_high_events": 12.0,
         "memory_max_events": 3.0,

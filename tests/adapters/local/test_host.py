@@ -48,8 +48,8 @@ def test_nodes_need_cpus_of_this_process(tmp_path: Path, cpus: tuple[int, ...], 
 
 def test_shared_cpus_are_reported_once(tmp_path: Path) -> None:
     nodes = [replace(CLUSTER.nodes[0], name=name, cpus=(CPUS[0],)) for name in "abc"]
-    for some, said in ((nodes, 1), (nodes[:1], 0)):
-        adapter = create(Cluster("lab", tuple(some)), tmp_path / "state", cgroups=False)
+    for used_nodes, note_count in ((nodes, 1), (nodes[:1], 0)):
+        adapter = create(Cluster("lab", tuple(used_nodes)), tmp_path / "state", cgroups=False)
         adapter.close()
-        assert len(adapter.notes) == said
+        assert len(adapter.notes) == note_count
         assert all(f"nodes 'a' and 'b' share CPU {CPUS[0]}" in note for note in adapter.notes)

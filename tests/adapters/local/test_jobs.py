@@ -64,8 +64,8 @@ def test_environment_and_directory_are_as_asked(world: LocalWorld, monkeypatch: 
     world.finish(job, "a", "b")
     out = said(world, "j")
     assert out.startswith(f"{world.path}/wörk\n")
-    ours = ("PILOTFISH_JOB_ID=j", "PILOTFISH_KEY=j", "PILOTFISH_NODES=a,b", "PILOTFISH_THREADS=6")
-    for line in ("X=ä\nb", "FROM_OUTSIDE=2", *ours):
+    lines = ("PILOTFISH_JOB_ID=j", "PILOTFISH_KEY=j", "PILOTFISH_NODES=a,b", "PILOTFISH_THREADS=6")
+    for line in ("X=ä\nb", "FROM_OUTSIDE=2", *lines):
         assert f"{line}\n" in out
     assert "ours-alone" not in out
 
@@ -173,8 +173,8 @@ def tree(world: LocalWorld, walltime: float | None) -> Job:
 
 def pids(world: LocalWorld) -> list[int]:
     path = world.path / "pids"
-    found = [int(line) for line in path.read_text().split()] if path.exists() else []
-    return found if len(found) == 3 else []
+    numbers = [int(line) for line in path.read_text().split()] if path.exists() else []
+    return numbers if len(numbers) == 3 else []
 
 
 @pytest.mark.parametrize("how", ["walltime", "cancel", "leftover"])
@@ -318,13 +318,13 @@ def test_the_sizes_of_its_input_files_are_those_from_before_it_began(world: Loca
 def test_the_time_for_which_its_cpus_were_busy_is_that_of_the_job_and_of_others(world: LocalWorld) -> None:
     """A process of somebody else computes on the CPU of the second job."""
     work = "import time\nend = time.process_time() + 0.3\nwhile time.process_time() < end: pass"
-    alone = dict(world.finish(python("alone", work), "b").usage)
-    assert alone["busy_seconds"] >= 0.9 * alone["cpu_seconds"]
-    other = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    usage = dict(world.finish(python("alone", work), "b").usage)
+    assert usage["busy_seconds"] >= 0.9 * usage["cpu_seconds"]
+    neighbour = subprocess.Popen([sys.executable, "-c", "while True: pass"])
     try:
-        os.sched_setaffinity(other.pid, CPUS[-1:])
+        os.sched_setaffinity(neighbour.pid, CPUS[-1:])
         next_to = dict(world.finish(python("next", work), "b").usage)
     finally:
-        other.kill()
-        other.wait()
+        neighbour.kill()
+        neighbour.wait()
     assert next_to["busy_seconds"] >= next_to["cpu_seconds"] + 0.1 and next_to["waiting_seconds"] >= 0.1

@@ -55,10 +55,10 @@ def test_descendants_are_found_with_and_without_the_kernels_list() -> None:
     with subprocess.Popen(["/bin/sh", "-c", line], stdout=subprocess.PIPE, start_new_session=True) as shell:
         try:
             assert shell.stdout and shell.stdout.readline() == b"up\n"
-            found = processes.descendants(shell.pid)
-            assert len(found) == 2
-            assert processes._below(shell.pid) == found
-            assert {shell.pid, *found} <= processes.descendants(os.getpid())
+            pids = processes.descendants(shell.pid)
+            assert len(pids) == 2
+            assert processes._below(shell.pid) == pids
+            assert {shell.pid, *pids} <= processes.descendants(os.getpid())
         finally:
             os.killpg(shell.pid, 9)
 
@@ -101,9 +101,9 @@ def test_a_sampler_without_samples_reports_nothing(tmp_path: Path) -> None:
 
 
 def test_every_exit_code_is_itself() -> None:
-    found = [outcome(code << 8, None, "", False) for code in range(256)]
-    assert [end["exit_code"] for end in found] == list(range(256))
-    assert [end["state"] for end in found] == ["completed"] + ["failed"] * 255
+    ends = [outcome(code << 8, None, "", False) for code in range(256)]
+    assert [end["exit_code"] for end in ends] == list(range(256))
+    assert [end["state"] for end in ends] == ["completed"] + ["failed"] * 255
 
 
 @pytest.mark.parametrize(
@@ -126,5 +126,5 @@ def test_every_exit_code_is_itself() -> None:
     ],
 )
 def test_outcomes(status: int, stop, said: str, over: bool, expected: tuple[object, ...]) -> None:
-    found = outcome(status, stop, said, over)
-    assert tuple(found[name] for name in ("state", "exit_code", "signal", "reason")) == expected
+    end = outcome(status, stop, said, over)
+    assert tuple(end[name] for name in ("state", "exit_code", "signal", "reason")) == expected

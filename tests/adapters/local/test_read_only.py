@@ -18,13 +18,13 @@ from tests.support.local_world import CLUSTER, Cancel, LocalWorld, sh
 
 def tree(root: Path) -> dict[str, object]:
     """Return modes, sizes, times and contents of all files but the keepers' sampling allowance."""
-    found: dict[str, object] = {}
+    entries: dict[str, object] = {}
     for path in [root, *root.rglob("*")]:
         if path.exists() and path.name != PACE:
             status = path.stat()
             content = path.read_bytes() if path.is_file() else b""
-            found[str(path)] = (status.st_mode, status.st_size, status.st_mtime_ns, content)
-    return found
+            entries[str(path)] = (status.st_mode, status.st_size, status.st_mtime_ns, content)
+    return entries
 
 
 @pytest.mark.real

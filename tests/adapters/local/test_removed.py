@@ -88,9 +88,9 @@ def test_a_removed_state_directory_is_not_restored(world: LocalWorld) -> None:
 def test_a_slow_removal_is_not_disturbed(world: LocalWorld) -> None:
     """On a busy machine it may take longer than the keeper waits."""
     slowly = 'cd "$PILOTFISH_JOB_DIR" && rm begin.json && sleep 0.05 && rm -rf "$PILOTFISH_JOB_DIR"'
-    found = world.path / "found"
-    world.start(sh("j", f"begin=$(date +%s%N); {slowly}; echo $? $begin $(date +%s%N) > {found}; sleep 1"))
-    code, begin, end = map(int, world.wait_for(lambda: found.exists() and found.read_text()).split())
+    result = world.path / "found"
+    world.start(sh("j", f"begin=$(date +%s%N); {slowly}; echo $? $begin $(date +%s%N) > {result}; sleep 1"))
+    code, begin, end = map(int, world.wait_for(lambda: result.exists() and result.read_text()).split())
     assert code == 0 or end - begin >= SETTLE_S * 1e9
     assert ended(world).exit_code == 0
 
@@ -106,11 +106,11 @@ def lock(tmp_path: Path):
 
 
 def test_another_jobs_records_and_an_end_are_left_alone(tmp_path: Path, lock: int) -> None:
-    other = tmp_path / "other"
-    other.mkdir()
-    write_record(str(other), BEGIN, MINE | {"pid": 8})
-    assert restore_directory(str(other), lock, {}, MINE) is None
-    assert read_record(str(other), BEGIN) == MINE | {"pid": 8}
+    foreign = tmp_path / "other"
+    foreign.mkdir()
+    write_record(str(foreign), BEGIN, MINE | {"pid": 8})
+    assert restore_directory(str(foreign), lock, {}, MINE) is None
+    assert read_record(str(foreign), BEGIN) == MINE | {"pid": 8}
     over = tmp_path / "over"
     over.mkdir()
     write_record(str(over), END, {"state": "completed"})
@@ -120,11 +120,11 @@ def test_another_jobs_records_and_an_end_are_left_alone(tmp_path: Path, lock: in
 
 def test_the_holder_of_the_new_lock_is_not_disturbed(tmp_path: Path, lock: int) -> None:
     directory = str(tmp_path / "j")
-    held = restore_directory(directory, lock, {"key": "j"}, MINE)
-    assert held not in (None, lock) and read_record(directory, BEGIN) == MINE
-    assert restore_directory(directory, held, {"key": "j"}, MINE) == held
+    new_lock = restore_directory(directory, lock, {"key": "j"}, MINE)
+    assert new_lock not in (None, lock) and read_record(directory, BEGIN) == MINE
+    assert restore_directory(directory, new_lock, {"key": "j"}, MINE) == new_lock
     os.unlink(os.path.join(directory, BEGIN))
     assert restore_directory(directory, lock, {}, MINE) is None  # it is another's: ours is `first`
     assert read_record(directory, BEGIN) is None
-    assert restore_directory(directory, held, {}, MINE) == held
-    os.close(held)
+    assert restore_directory(directory, new_lock, {}, MINE) == new_lock
+    os.close(new_lock)

@@ -50,11 +50,11 @@ def test_an_unused_payment_is_returned(tmp_path: Path) -> None:
     file = tmp_path / "pace"
     first, second = Pace(str(file)), Pace(str(file))
     file.write_text(content(time.monotonic() + 30.0).decode())
-    alone = first.begin()
-    assert second.begin() == pytest.approx(alone + FIRST_COST_S / SHARE)
+    begin = first.begin()
+    assert second.begin() == pytest.approx(begin + FIRST_COST_S / SHARE)
     for _ in range(2):  # the second time there is nothing to give back
         second.end()
-        assert float(file.read_text().split()[1]) == pytest.approx(alone)
+        assert float(file.read_text().split()[1]) == pytest.approx(begin)
 
 
 @pytest.mark.parametrize("text", [b"", b"another-boot 1e9\n", b"\xff\xfe", HERE.encode() + b"soon", b"1 2 3"])
@@ -80,8 +80,8 @@ def test_a_keeper_does_not_wait_for_a_locked_file(tmp_path: Path) -> None:
     file = tmp_path / "pace"
     due: list[float] = []
     keeper = threading.Thread(target=lambda: due.append(Pace(str(file)).begin()), daemon=True)
-    with file.open("w") as theirs:
-        fcntl.flock(theirs, fcntl.LOCK_EX)
+    with file.open("w") as locked_file:
+        fcntl.flock(locked_file, fcntl.LOCK_EX)
         before = time.monotonic()
         keeper.start()
         keeper.join(60)

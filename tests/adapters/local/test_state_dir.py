@@ -24,14 +24,14 @@ def test_a_directory_that_others_can_write_to_is_refused(tmp_path: Path, mode: i
 
 
 def test_another_users_directory_is_refused(tmp_path: Path) -> None:
-    theirs = tmp_path / "s"
-    theirs.mkdir()
+    directory = tmp_path / "s"
+    directory.mkdir()
     if os.geteuid() == 0:
-        os.chown(theirs, 12345, 12345)
+        os.chown(directory, 12345, 12345)
     else:
-        theirs = Path("/usr")
+        directory = Path("/usr")
     with pytest.raises(AdapterError, match="belongs to user" if os.geteuid() == 0 else "Permission denied"):
-        create(CLUSTER, theirs)
+        create(CLUSTER, directory)
 
 
 def test_a_file_is_refused_as_state_directory(tmp_path: Path) -> None:

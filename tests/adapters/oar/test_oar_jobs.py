@@ -20,11 +20,11 @@ from tests.support.oar_records import job, world
 
 
 def request(folder: Path, name: str, line: str, *before: str) -> SubmissionRequest:
-    made = Job(name, DEFAULT_PROFILE, command=("sh", "-c", line), environment=(("A", "1 2"),), walltime=90.0)
-    links = [folder / each for each in (name, *before)]
+    job = Job(name, DEFAULT_PROFILE, command=("sh", "-c", line), environment=(("A", "1 2"),), walltime=90.0)
+    links = [folder / link_name for link_name in (name, *before)]
     after = tuple(range(7, 7 + len(before)))
     return SubmissionRequest(
-        made, f"w/{name}", 0, 0, after, (folder / "out", folder / "err"), links[0], links[1:], ["-q", "x"]
+        job, f"w/{name}", 0, 0, after, (folder / "out", folder / "err"), links[0], links[1:], ["-q", "x"]
     )
 
 
@@ -62,8 +62,8 @@ def test_a_job_of_the_daemon_leaves_a_link_and_misses_one(tmp_path: Path) -> Non
     links = {name: done_link(tmp_path, f"w/{name}") for name in "ab"}
 
     def ended(name: str, line: str, *before: str) -> int:
-        made = Job(name, DEFAULT_PROFILE, command=("sh", "-c", line))
-        argv = command(f"w/{name}", made, [], tmp_path, [links[each] for each in before], links[name])
+        job = Job(name, DEFAULT_PROFILE, command=("sh", "-c", line))
+        argv = command(f"w/{name}", job, [], tmp_path, [links[link_name] for link_name in before], links[name])
         return subprocess.run(["/bin/sh", "-c", argv[-1]], capture_output=True).returncode
 
     assert ended("b", "true", "a") == SKIPPED and not links["b"].is_symlink()
@@ -76,35 +76,35 @@ def test_a_job_of_the_daemon_leaves_a_link_and_misses_one(tmp_path: Path) -> Non
 
 @pytest.mark.real
 def test_of_two_submissions_one_works_and_what_was_cancelled_does_not(tmp_path: Path) -> None:
-    asked = request(tmp_path, "a", "echo worked")
-    assert [run(asked, number).stdout for number in (7, 8, 7)] == ["worked\n", "", "worked\n"]
-    other = request(tmp_path, "b", "echo worked")
-    claim(other.link, NO_JOB)
-    done = run(other)
-    assert (done.returncode, done.stdout) == (SKIPPED, "") and "cancelled before OAR had it" in done.stderr
+    first = request(tmp_path, "a", "echo worked")
+    assert [run(first, number).stdout for number in (7, 8, 7)] == ["worked\n", "", "worked\n"]
+    cancelled = request(tmp_path, "b", "echo worked")
+    claim(cancelled.link, NO_JOB)
+    result = run(cancelled)
+    assert (result.returncode, result.stdout) == (SKIPPED, "") and "cancelled before OAR had it" in result.stderr
 
 
 def test_what_was_skipped_is_shown_as_cancelled() -> None:
-    said = {"name": "w/a", "user": "u", "command": ": pilotfish:key=w/a; exit", "state": "Terminated", "on": [1]}
-    found = world(job(exit=SKIPPED << 8, began=1795471950, stop=1795471960, **said))
-    shown = user_job(found.jobs[0], OarResources(found.resources), "u")
-    assert (shown.state, shown.start, shown.nodes, shown.key) == (JobState.CANCELLED, None, (), "w/a")
-    assert "did not complete" in shown.reason and not shown.follows
-    plain = replace(found.jobs[0], status=0)
-    assert user_job(plain, OarResources(found.resources), "u").follows
-    foreign = user_job(found.jobs[0], OarResources(found.resources), "other")
+    fields = {"name": "w/a", "user": "u", "command": ": pilotfish:key=w/a; exit", "state": "Terminated", "on": [1]}
+    state = world(job(exit=SKIPPED << 8, began=1795471950, stop=1795471960, **fields))
+    view = user_job(state.jobs[0], OarResources(state.resources), "u")
+    assert (view.state, view.start, view.nodes, view.key) == (JobState.CANCELLED, None, (), "w/a")
+    assert "did not complete" in view.reason and not view.follows
+    plain = replace(state.jobs[0], status=0)
+    assert user_job(plain, OarResources(state.resources), "u").follows
+    foreign = user_job(state.jobs[0], OarResources(state.resources), "other")
     assert (foreign.state, foreign.exit_code, foreign.key) == (JobState.FAILED, SKIPPED, "")
 
 
 @pytest.mark.parametrize(("queue", "handed_over"), [("pilotfish", True), ("default", False)])
 def test_a_job_in_the_queue_of_the_guide_was_handed_over(queue: str, handed_over: bool) -> None:
-    found = world(job(name="align", user="u", queue=queue))
-    shown = user_job(found.jobs[0], OarResources(found.resources), "u")
-    assert (shown.handed_over, shown.partition, shown.name, shown.key) == (handed_over, queue, "align", "")
+    state = world(job(name="align", user="u", queue=queue))
+    view = user_job(state.jobs[0], OarResources(state.resources), "u")
+    assert (view.handed_over, view.partition, view.name, view.key) == (handed_over, queue, "align", "")
 
 
 @pytest.mark.parametrize("word", ["--queue=x", "-qx", "--property=mem > 3", "--type=besteffort"])
 def test_options_of_the_user_and_not_ours(word: str) -> None:
-    own = OarJobs(OarCommands(5.0), "u")
-    assert own.takes(word)
-    assert not any(map(own.takes, ("--name=x", "-n", "-lx", "--hold", "x", "-a7", "--anterior=7")))
+    client = OarJobs(OarCommands(5.0), "u")
+    assert client.takes(word)
+    assert not any(map(client.takes, ("--name=x", "-n", "-lx", "--hold", "x", "-a7", "--anterior=7")))

@@ -18,16 +18,16 @@ from pilotfish.adapters.oar.placement_file import PlacementFile
 @pytest.fixture
 def server(real: None) -> Iterator[socket.socket]:
     """OAR's server as far as it listens."""
-    with socket.create_server(("127.0.0.1", 0)) as made:
-        made.settimeout(5.0)
-        yield made
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(5.0)
+        yield listener
 
 
 def reap(file: Path, server: socket.socket, older_s: float = 0.0, *, dry: bool = False) -> tuple[int, list[str]]:
-    said: list[str] = []
+    lines: list[str] = []
     port = server.getsockname()[1]
     options = {"queues": ["q"], "placement_file": str(file), "server": f"127.0.0.1:{port}"}
-    return registry.reap("oar", older_s, said.append, dry=dry, holds=True, state_dir=file.parent, **options), said
+    return registry.reap("oar", older_s, lines.append, dry=dry, holds=True, state_dir=file.parent, **options), lines
 
 
 def heard(server: socket.socket) -> bytes:
@@ -43,8 +43,8 @@ def test_only_a_file_without_a_heartbeat_is_removed(tmp_path: Path, server: sock
     assert reap(path, server) == (0, []) and path.exists()
     PlacementFile(path, ["queue q"], 600.0, lambda: time.time() - 100.0).beat(30.0)
     assert reap(path, server, older_s=7000.0) == (0, []) and path.exists()
-    code, (said,) = reap(path, server, dry=True)
-    silent = re.fullmatch(rf"remove {re.escape(str(path))}: no heartbeat for (\d+) s", said)
+    code, (line,) = reap(path, server, dry=True)
+    silent = re.fullmatch(rf"remove {re.escape(str(path))}: no heartbeat for (\d+) s", line)
     assert code == 0 and silent and int(silent[1]) >= 70 and path.exists()
     assert reap(path, server)[0] == 0 and heard(server) == b"Term\n" and not path.exists()
 
@@ -67,5 +67,5 @@ def test_a_server_that_is_away_and_a_link_are_said(tmp_path: Path, server: socke
     path.write_text("")
     with socket.socket() as away:
         away.bind(("127.0.0.1", 0))
-        code, said = reap(path, away)
-    assert code == 1 and "OAR's server does not answer at 127.0.0.1:" in said[-1] and not path.exists()
+        code, lines = reap(path, away)
+    assert code == 1 and "OAR's server does not answer at 127.0.0.1:" in lines[-1] and not path.exists()

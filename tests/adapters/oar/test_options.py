@@ -82,17 +82,17 @@ def test_a_database_that_is_away_is_not_one_that_refuses(argv: list[str], kind: 
 
 
 def test_a_trace_of_perl_is_not_what_a_user_reads() -> None:
-    said = "[ADMISSION RULE] x\nDBD::Pg::st execute failed: ERROR at IO.pm line 7\n/!\\ queue y does not exist\nOAR_JOB_ID=-8\n"
-    assert readable(said) == "/!\\ queue y does not exist"
-    said = """OAR_JOB_ID=
+    output = "[ADMISSION RULE] x\nDBD::Pg::st execute failed: ERROR at IO.pm line 7\n/!\\ queue y does not exist\nOAR_JOB_ID=-8\n"
+    assert readable(output) == "/!\\ queue y does not exist"
+    output = """OAR_JOB_ID=
 DBD::Pg::db do failed: ERROR:  value too long for type character varying(255) at /usr/share/perl5/OAR/IO.pm line 1679.
 DBD::Pg::db do failed: ERROR:  syntax error at end of input
 LINE 5:
         ^ at /usr/share/perl5/OAR/IO.pm line 1778.
 [ERROR] Oarsub failed, please verify your request syntax.
 """
-    asked = "Oarsub failed, please verify your request syntax."
-    assert readable(said) == f"{asked}; value too long for type character varying(255)"
+    message = "Oarsub failed, please verify your request syntax."
+    assert readable(output) == f"{message}; value too long for type character varying(255)"
 
 
 #: How `oarnodes` ends on PostgreSQL with properties that take too long, and with wrong ones: exit code 0, no nodes.
@@ -146,8 +146,8 @@ def test_a_question_about_properties_limits_the_statement_and_is_not_sent_to_an_
 @pytest.fixture
 def adapter(tmp_path: Path) -> OarAdapter:
     """The adapter on a recorded answer, with no OAR behind it; its commands print the nodes of a property."""
-    here = '{"1": {"network_address": "node2"}}'
-    commands = OarCommands(5.0, ("/bin/sh", "-c", f"echo '{here}'"))
+    nodes = '{"1": {"network_address": "node2"}}'
+    commands = OarCommands(5.0, ("/bin/sh", "-c", f"echo '{nodes}'"))
     reader = Database(lambda argv, environment: answer(job(5), job(6, properties="x = 1")), "dbname=oar", None, 5.0)
     file = PlacementFile(tmp_path / "placements", ["queue pilot"], 600.0)
     return OarAdapter(
@@ -160,12 +160,14 @@ def test_a_preview_says_what_would_be_done_and_does_nothing(adapter: OarAdapter,
     assert adapter.snapshot().jobs.by_key["oar/5"].waits == UNEVALUATED
     adapter.settle(20.0)
     views = adapter.snapshot().jobs.by_key
-    asked = views["oar/5"].job
-    assert asked.allowed == {"node2"}
-    assert adapter.preview(Place("oar/5", asked, ("node2",))) == [f"# {tmp_path}/placements: place 5 node2"]
+    users_job = views["oar/5"].job
+    assert users_job.allowed == {"node2"}
+    assert adapter.preview(Place("oar/5", users_job, ("node2",))) == [f"# {tmp_path}/placements: place 5 node2"]
     assert adapter.preview(Release("oar/5", "x")) == [f"# {tmp_path}/placements: free 5"]
-    assert adapter.preview(Place("oar/5", asked, ("node9",))) == ["# not done: oar/5: there is no node 'node9'"]
-    (line,) = adapter.preview(Submit("flow/a", asked.__class__("a", asked.profile, command=("true",)), ("node1",)))
+    assert adapter.preview(Place("oar/5", users_job, ("node9",))) == ["# not done: oar/5: there is no node 'node9'"]
+    (line,) = adapter.preview(
+        Submit("flow/a", users_job.__class__("a", users_job.profile, command=("true",)), ("node1",))
+    )
     assert line.startswith("oarsub --name=flow/a -l /nodes=1/core=1")
     assert re.search(r" --stdout=OAR\.flow_a-\w+\.%jobid%\.stdout ", line)  # a name with a slash is no name of a file
     assert not (tmp_path / "placements").exists()
@@ -190,13 +192,13 @@ def test_jobs_that_are_oars_to_place_are_not_kept(tmp_path: Path) -> None:
     fails = OarCommands(5.0, ("/bin/sh", "-c", "exit 3"))
     for commands, freed, reason in ((fails, {7, 8, 9}, WRONG), (nowhere, {7, 8, 9}, NOWHERE)):
         file = PlacementFile(tmp_path / reason, ["queue pilot"], 1e9)
-        made = OarAdapter(CLUSTER, reader, commands, pilot, file, server=("127.0.0.1", 9), user="pilot")
-        made.settle(20.0)
-        made.keep_holding(made.snapshot().time + 30)
+        adapter = OarAdapter(CLUSTER, reader, commands, pilot, file, server=("127.0.0.1", 9), user="pilot")
+        adapter.settle(20.0)
+        adapter.keep_holding(adapter.snapshot().time + 30)
         assert set(file.freed) == freed
-        (why,) = {view.due_why for view in made.snapshot().jobs if view.key == "oar/9"}
+        (why,) = {view.due_why for view in adapter.snapshot().jobs if view.key == "oar/9"}
         assert why == f"{reason}, so it is left to OAR"
-        made.close()
+        adapter.close()
 
 
 @pytest.mark.real
@@ -206,17 +208,17 @@ def test_a_job_of_ours_leaves_the_clock_as_it_is(tmp_path: Path) -> None:
     file = PlacementFile(tmp_path / "placements", ["queue pilot"], 600.0)
     commands, pilot = OarCommands(5.0, ("/bin/sh", "-c", "echo OAR_JOB_ID=9")), OarSelection(frozenset({"pilot"}))
     server, at = ("127.0.0.1", 9), [100.0]
-    made = OarAdapter(CLUSTER, reader, commands, pilot, file, server=server, user="pilot", clock=lambda: at[0])
-    now = made.snapshot().time
-    made.refresh(["flow/a"])
+    adapter = OarAdapter(CLUSTER, reader, commands, pilot, file, server=server, user="pilot", clock=lambda: at[0])
+    now = adapter.snapshot().time
+    adapter.refresh(["flow/a"])
     assert len(reads) == 1  # of just now
     at[0] += 0.5  # time enough for a user to change a job
-    made.refresh(["flow/a"])
+    adapter.refresh(["flow/a"])
     assert len(reads) == 2
-    made.apply(Submit("flow/a", Job("a", DEFAULT_PROFILE, command=("true",)), ("node1",)))
-    made.keep_holding(now + 30)
+    adapter.apply(Submit("flow/a", Job("a", DEFAULT_PROFILE, command=("true",)), ("node1",)))
+    adapter.keep_holding(now + 30)
     assert re.search(r"^place 9 \d+ node1$", file.path.read_text(), re.M)  # though the last read does not show it
-    assert 0.0 < made.timer_s() < 2.0
+    assert 0.0 < adapter.timer_s() < 2.0
     before = len(reads)
-    made.refresh(["flow/a"])
+    adapter.refresh(["flow/a"])
     assert len(reads) == before + 1  # it was submitted since

@@ -22,10 +22,10 @@ def test_a_placement_ends_and_a_job_that_was_let_go_stays_so(tmp_path: Path) -> 
     file.place(2, ("a",), 60.0, 30.0)
     file.free(2)
     clock.now += 61
-    again = PlacementFile(tmp_path / "f", ["queue q"], 600.0, clock)
-    assert (dict(again.placed), set(again.freed)) == ({}, {2})
-    again.retain([1])
-    again.beat(30.0)
+    reopened = PlacementFile(tmp_path / "f", ["queue q"], 600.0, clock)
+    assert (dict(reopened.placed), set(reopened.freed)) == ({}, {2})
+    reopened.retain([1])
+    reopened.beat(30.0)
     assert not PlacementFile(tmp_path / "f", [], 600.0, clock).freed
 
 

@@ -25,11 +25,11 @@ def waits(key: str, asked: Job, waits: str = "") -> JobView:
 
 def gone(*views: JobView, up: frozenset[str] = UP) -> set[str]:
     """The besteffort jobs (keys with a b) that are shown without nodes."""
-    shown = with_room(views, CLUSTER, up)
-    assert [view.key for view in shown] == [view.key for view in views]
-    assert all(view.yields == before.nodes for view, before in zip(shown, views, strict=True) if not view.nodes)
-    assert all(view.reason == WHY for view in shown if view.key.startswith("b") and not view.nodes)
-    return {view.key for view, before in zip(shown, views, strict=True) if before.nodes and not view.nodes}
+    changed = with_room(views, CLUSTER, up)
+    assert [view.key for view in changed] == [view.key for view in views]
+    assert all(view.yields == before.nodes for view, before in zip(changed, views, strict=True) if not view.nodes)
+    assert all(view.reason == WHY for view in changed if view.key.startswith("b") and not view.nodes)
+    return {view.key for view, before in zip(changed, views, strict=True) if before.nodes and not view.nodes}
 
 
 def test_none_yields_while_all_fit() -> None:

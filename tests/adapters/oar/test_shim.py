@@ -62,8 +62,8 @@ def perl(
     settings = {"PILOTFISH_OWNER": owner, "PILOTFISH_LONGEST": str(longest), "PILOTFISH_FILE": str(file)}
     settings = {**os.environ, **settings}
     words = [PERL, f"-I{include}", f"-I{SHIM}", "-e", script, *map(str, argv)]
-    done = subprocess.run(words, input=stdin, capture_output=True, text=True, check=True, env=settings, timeout=60)
-    return done.stdout
+    result = subprocess.run(words, input=stdin, capture_output=True, text=True, check=True, env=settings, timeout=60)
+    return result.stdout
 
 
 def verdicts(*files: Path, owner: str = ME) -> list[str]:
@@ -74,26 +74,26 @@ def verdicts(*files: Path, owner: str = ME) -> list[str]:
 @pytest.fixture
 def file(tmp_path: Path) -> PlacementFile:
     """A file that keeps a queue, places job 7 and lets job 8 go."""
-    made = PlacementFile(tmp_path / "placements", ["queue pilot", "project grid"], 600.0)
-    made.beat(30.0)
-    made.place(7, ("node1", "node-2.site"), 60.0, 30.0)
-    made.free(8)
-    return made
+    placements = PlacementFile(tmp_path / "placements", ["queue pilot", "project grid"], 600.0)
+    placements.beat(30.0)
+    placements.place(7, ("node1", "node-2.site"), 60.0, 30.0)
+    placements.free(8)
+    return placements
 
 
 @pytest.mark.real
 def test_what_the_adapter_writes_is_understood(file: PlacementFile) -> None:
     assert verdicts(file.path) == ["ok 7=network_address IN ('node1','node-2.site')"]
-    again = PlacementFile(file.path, [], 600.0)
-    assert (again.placed[7].nodes, set(again.freed)) == (("node1", "node-2.site"), {8})
+    reopened = PlacementFile(file.path, [], 600.0)
+    assert (reopened.placed[7].nodes, set(reopened.freed)) == (("node1", "node-2.site"), {8})
 
 
 @pytest.mark.real
 def test_a_file_that_is_cut_short_anywhere_is_not_used(file: PlacementFile, tmp_path: Path) -> None:
-    whole = file.path.read_bytes()
-    cut = [tmp_path / str(length) for length in range(len(whole))]
+    content = file.path.read_bytes()
+    cut = [tmp_path / str(length) for length in range(len(content))]
     for length, path in enumerate(cut):
-        path.write_bytes(whole[:length])
+        path.write_bytes(content[:length])
         path.chmod(0o644)
     assert not [line for line in verdicts(*cut) if line.startswith("ok")]
 
@@ -142,9 +142,9 @@ def test_a_damaged_file_is_not_used(file: PlacementFile, tmp_path: Path) -> None
     for path, (_, content) in zip(paths, cases, strict=True):
         path.write_bytes(content)
         path.chmod(0o644)
-    found = verdicts(*paths)
-    assert len(found) == len(cases)
-    for line, (reason, content) in zip(found, cases, strict=True):
+    lines = verdicts(*paths)
+    assert len(lines) == len(cases)
+    for line, (reason, content) in zip(lines, cases, strict=True):
         assert line.startswith("no ") and reason in line, (line, content)
 
 
@@ -158,9 +158,9 @@ def test_a_file_of_another_kind_owner_or_size_is_not_used(file: PlacementFile, t
     shutil.copy(file.path, shared)
     shared.chmod(0o664)
     large.chmod(0o644)
-    said = verdicts(link, pipe, large, shared, tmp_path / "missing", tmp_path)
+    lines = verdicts(link, pipe, large, shared, tmp_path / "missing", tmp_path)
     words = ("symbolic links", "no regular file", "more than", "written by others", "No such file", "no regular file")
-    for line, word in zip(said, words, strict=True):
+    for line, word in zip(lines, words, strict=True):
         assert line.startswith("no ") and word in line
     if os.getuid() == 0:
         os.chown(file.path, pwd.getpwnam("nobody").pw_uid, -1)
@@ -182,8 +182,8 @@ def job(number: int, age_s: float, **other: Any) -> dict[str, Any]:
 
 def chosen(file: PlacementFile, *jobs: dict[str, Any], longest: object = 900) -> dict[int, str]:
     """Properties of the jobs that are left, by id."""
-    said = json.loads(perl(CHOOSE, file.path, stdin=json.dumps(jobs), longest=longest))
-    return {each["job_id"]: each["properties"] for each in said}
+    rows = json.loads(perl(CHOOSE, file.path, stdin=json.dumps(jobs), longest=longest))
+    return {row["job_id"]: row["properties"] for row in rows}
 
 
 @pytest.mark.real
@@ -212,8 +212,8 @@ def test_a_job_that_would_reach_out_of_its_brackets_is_left_as_it_is(file: Place
 def test_a_pass_uses_what_is_written_until_it_asks_for_jobs(file: PlacementFile, tmp_path: Path) -> None:
     (tmp_path / "OAR").mkdir()
     (tmp_path / "OAR" / "IO.pm").write_text(OAR_IO)
-    said = [perl(LATE, name, include=tmp_path, file=tmp_path / "late") for name in ("missing", file.path)]
-    assert said == ["1= 2= 3=", "7=network_address IN ('node1','node-2.site') 8="]
+    outputs = [perl(LATE, name, include=tmp_path, file=tmp_path / "late") for name in ("missing", file.path)]
+    assert outputs == ["1= 2= 3=", "7=network_address IN ('node1','node-2.site') 8="]
 
 
 @pytest.mark.real
@@ -225,8 +225,8 @@ def test_the_longest_hold_is_the_sites(file: PlacementFile, longest: object, kep
 def started(folder: Path, **environment: str) -> str:
     """Which scheduler the program runs, with its arguments."""
     argv = [folder / "pilotfish_sched", "pilot", "12", "2026-01-01 00:00:00"]
-    done = subprocess.run(argv, capture_output=True, text=True, check=True, env=os.environ | environment, timeout=60)
-    return done.stdout.strip()
+    result = subprocess.run(argv, capture_output=True, text=True, check=True, env=os.environ | environment, timeout=60)
+    return result.stdout.strip()
 
 
 @pytest.mark.real
@@ -234,20 +234,20 @@ def test_oars_scheduler_runs_whatever_is_missing(tmp_path: Path) -> None:
     stock = tmp_path / "oar_sched_gantt_with_timesharing_and_fairsharing_and_quotas"
     stock.write_text(f'#!{PERL}\nprint $INC{{"PilotfishShim.pm"}} ? "with" : "alone", " @ARGV\\n";\n')
     shutil.copy(SHIM / "pilotfish_sched", tmp_path)
-    said = tmp_path.joinpath("pilotfish_sched")
+    shim = tmp_path.joinpath("pilotfish_sched")
     placements = tmp_path / "placements"
-    program = said.read_text().replace("/var/lib/pilotfish/oar-placements/placements", str(placements))
-    said.write_text(program.replace("/etc/oar", str(tmp_path)))  # an OAR of another test may be configured there
-    for each in (stock, said):
-        each.chmod(0o755)
-    alone, together = (f"{how} pilot 12 2026-01-01 00:00:00" for how in ("alone", "with"))
-    assert started(tmp_path) == alone  # no file, no module
+    program = shim.read_text().replace("/var/lib/pilotfish/oar-placements/placements", str(placements))
+    shim.write_text(program.replace("/etc/oar", str(tmp_path)))  # an OAR of another test may be configured there
+    for script in (stock, shim):
+        script.chmod(0o755)
+    stock_line, together = (f"{how} pilot 12 2026-01-01 00:00:00" for how in ("alone", "with"))
+    assert started(tmp_path) == stock_line  # no file, no module
     placements.write_text("garbage")
-    assert started(tmp_path) == alone  # no module
+    assert started(tmp_path) == stock_line  # no module
     module = tmp_path / "PilotfishShim.pm"
     module.write_text("this is no Perl (")
-    assert started(tmp_path) == alone
+    assert started(tmp_path) == stock_line
     shutil.copy(SHIM / "PilotfishShim.pm", module)
     assert started(tmp_path) == together  # a bad file, and no OAR to report it to
     placements.unlink()
-    assert started(tmp_path) == alone
+    assert started(tmp_path) == stock_line

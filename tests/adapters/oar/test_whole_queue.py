@@ -19,18 +19,18 @@ NOON = int(NOW) + 600
 
 
 def seen(*jobs: dict[str, Any], allowed: dict[str, frozenset[str] | None] | None = None, **other: Any) -> ObservedQueue:
-    found = world(*jobs, **other)
+    state = world(*jobs, **other)
     answers = allowed or {}
     return observed_queue(
-        found, OarResources(found.resources), "us", lambda user: len(user), lambda asked: answers.get(asked, NODES)
+        state, OarResources(state.resources), "us", lambda user: len(user), lambda asked: answers.get(asked, NODES)
     )
 
 
 def one(**other: Any) -> Any:
     """The one job of a queue, and what else it is asked with."""
-    asked = {name: other.pop(name) for name in ("allowed", "resources", "planned") if name in other}
-    (found,) = seen(job(5, **other), **asked).jobs
-    return found
+    settings = {name: other.pop(name) for name in ("allowed", "resources", "planned") if name in other}
+    (queued,) = seen(job(5, **other), **settings).jobs
+    return queued
 
 
 def running(number: int, *on: int, **other: Any) -> dict[str, Any]:
@@ -38,19 +38,19 @@ def running(number: int, *on: int, **other: Any) -> dict[str, Any]:
 
 
 def test_a_job_that_waits_says_what_it_asks_for_and_when_oar_expects_it() -> None:
-    found = one(name="align", project="research", queue="default", planned={"5": [NOON, None]}, allowed={})
-    assert (found.key, found.name, found.owner, found.account, found.queue) == (
+    queued = one(name="align", project="research", queue="default", planned={"5": [NOON, None]}, allowed={})
+    assert (queued.key, queued.name, queued.owner, queued.account, queued.queue) == (
         "oar/5",
         "align",
         5,
         "research",
         "default",
     )
-    assert (found.nodes, found.cores, found.walltime, found.submit_time) == (1, 1, 60.0, 1795471944.0)
-    assert (found.where, found.manager_start, found.unknown, found.start_time) == (NODES, float(NOON), "", None)
+    assert (queued.nodes, queued.cores, queued.walltime, queued.submit_time) == (1, 1, 60.0, 1795471944.0)
+    assert (queued.where, queued.manager_start, queued.unknown, queued.start_time) == (NODES, float(NOON), "", None)
     assert one(planned={"5": [int(NOW) - 9, None]}).manager_start is None, "a plan that has passed"
-    some = frozenset({"node2"})
-    assert one(properties="fast = 'YES'", allowed={"fast = 'YES'": some}).where == some
+    nodes = frozenset({"node2"})
+    assert one(properties="fast = 'YES'", allowed={"fast = 'YES'": nodes}).where == nodes
     assert one(properties="").where == NODES
     assert one(command="/bin/sleep 1").name == "sleep", "most jobs of OAR have no name"
 
@@ -61,7 +61,7 @@ def test_jobs_come_in_the_order_in_which_oar_considers_them() -> None:
     jobs = [
         job(1, queue="default"), job(2, user="much", message=share), job(3, user="much"), job(4, user="little"), job(5),
     ]  # fmt: skip
-    assert [each.key for each in seen(*jobs).jobs] == [f"oar/{n}" for n in (4, 5, 2, 3, 1)]
+    assert [queued.key for queued in seen(*jobs).jobs] == [f"oar/{n}" for n in (4, 5, 2, 3, 1)]
 
 
 def test_a_job_that_runs_or_ended_says_when_and_where() -> None:
@@ -111,8 +111,8 @@ def test_what_oar_alone_decides_is_not_known(changes: dict[str, Any], why: str) 
 
 
 def test_a_job_waits_for_the_end_of_another_under_its_key() -> None:
-    ours = job(1, user="us", name="flow/a", command=": pilotfish:key=flow/a; exec true")
-    _, after, last = seen(ours, job(2, after=[1]), job(3, after=[2])).jobs
+    own_job = job(1, user="us", name="flow/a", command=": pilotfish:key=flow/a; exec true")
+    _, after, last = seen(own_job, job(2, after=[1]), job(3, after=[2])).jobs
     assert (after.after, last.after) == (("flow/a",), ("oar/2",))
 
 
@@ -129,9 +129,9 @@ def test_a_job_waits_for_the_end_of_another_under_its_key() -> None:
 )
 def test_an_advance_reservation_on_its_nodes_makes_a_start_unknown(planned: dict[str, Any], why: str) -> None:
     reservation = job(7, reservation="Scheduled", decided=NOON)
-    found, other = seen(job(properties="x"), reservation, allowed={"x": frozenset({"node1"})}, planned=planned).jobs
-    assert found.unknown == why
-    assert (other.unknown, other.manager_start) == ("it is an advance reservation", NOON)
+    queued, reserved = seen(job(properties="x"), reservation, allowed={"x": frozenset({"node1"})}, planned=planned).jobs
+    assert queued.unknown == why
+    assert (reserved.unknown, reserved.manager_start) == ("it is an advance reservation", NOON)
     begun = running(7, 1, reservation="Scheduled")
     assert not any(job.unknown for job in seen(begun, job(properties="")).jobs)
 
@@ -140,8 +140,8 @@ def test_the_forecast_counts_with_jobs_that_run_and_those_before_it() -> None:
     wide = {"forms": [[100, [[ORDINARY, [["network_address", 4], ["core", 2]]]]]]}
     late = {"forms": [[50, [[ORDINARY, [["network_address", 4], ["core", 2]]]]]]}
     full = running(1, *range(1, 9), **wide)
-    found = forecast_queue(seen(full, job(2, **late), job(3), job(4, types=["besteffort"])))
-    assert [found[f"oar/{n}"].start_time for n in (2, 3)] == [int(NOW) + 80, int(NOW) + 130]
-    assert found["oar/4"].start_time is None and "besteffort" in found["oar/4"].unknown
+    forecasts = forecast_queue(seen(full, job(2, **late), job(3), job(4, types=["besteffort"])))
+    assert [forecasts[f"oar/{n}"].start_time for n in (2, 3)] == [int(NOW) + 80, int(NOW) + 130]
+    assert forecasts["oar/4"].start_time is None and "besteffort" in forecasts["oar/4"].unknown
     killable = running(1, *range(1, 9), types=["besteffort"], **wide)
     assert forecast_queue(seen(killable, job(2)))["oar/2"].start_time == NOW

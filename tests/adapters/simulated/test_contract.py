@@ -48,8 +48,8 @@ class VirtualWorld:
 
     def only(self) -> JobView:
         """Return the only job."""
-        (found,) = self.adapter.snapshot().jobs
-        return found
+        (view,) = self.adapter.snapshot().jobs
+        return view
 
 
 @pytest.fixture
@@ -137,25 +137,25 @@ def test_a_wait_stops_at_the_end_of_a_job_and_not_before(world: VirtualWorld) ->
 
 
 def test_a_late_neighbour_slows_a_job_from_then_on(world: VirtualWorld) -> None:
-    one, two = (Job(name, Profile((ThreadGroup(2, 10.0),))) for name in "xy")
-    world.adapter.apply(Submit("x", one, ("a",)))
+    first, second = (Job(name, Profile((ThreadGroup(2, 10.0),))) for name in "xy")
+    world.adapter.apply(Submit("x", first, ("a",)))
     world.adapter.advance(4.0)
-    world.adapter.apply(Submit("y", two, ("a",)))
+    world.adapter.apply(Submit("y", second, ("a",)))
     world.adapter.advance(100.0)
     ends = {view.key: view.finish_time - 1.7e9 for view in world.adapter.snapshot().jobs}
     assert ends == pytest.approx({"x": 4.0 + 12.0, "y": 20.0}, abs=1e-5)
 
 
 def test_a_cancel_gives_the_cores_back(world: VirtualWorld) -> None:
-    one, two = (Job(name, Profile((ThreadGroup(2, 10.0),))) for name in "xy")
-    world.adapter.apply(Submit("x", one, ("a",)))
-    world.adapter.apply(Submit("y", two, ("a",)))
+    first, second = (Job(name, Profile((ThreadGroup(2, 10.0),))) for name in "xy")
+    world.adapter.apply(Submit("x", first, ("a",)))
+    world.adapter.apply(Submit("y", second, ("a",)))
     world.adapter.advance(4.0)
     world.adapter.apply(Cancel("y"))
     world.adapter.advance(100.0)
-    found = {view.key: view for view in world.adapter.snapshot().jobs}
-    assert found["y"].state is JobState.CANCELLED and found["y"].exit_code == 143
-    assert found["x"].finish_time == pytest.approx(1.7e9 + 12.0, abs=1e-5)
+    views = {view.key: view for view in world.adapter.snapshot().jobs}
+    assert views["y"].state is JobState.CANCELLED and views["y"].exit_code == 143
+    assert views["x"].finish_time == pytest.approx(1.7e9 + 12.0, abs=1e-5)
 
 
 def test_a_walltime_ends_a_job_on_the_second_and_frees_its_neighbour(world: VirtualWorld) -> None:

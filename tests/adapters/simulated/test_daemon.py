@@ -40,13 +40,13 @@ def cluster(oversubscription: float, bandwidth: float = 1e12) -> Cluster:
 def workflow(jobs: int, bandwidth: float = 0.0, seed: int = 1) -> Workflow:
     """Return a random DAG: jobs of 1 to 8 threads, each after up to three of the 20 before it."""
     chance = random.Random(seed)
-    made: list[Job] = []
+    created: list[Job] = []
     for i in range(jobs):
-        before = chance.sample(made[-20:], min(len(made), chance.randrange(4)))
+        before = chance.sample(created[-20:], min(len(created), chance.randrange(4)))
         rate = bandwidth * chance.random()
         group = ThreadGroup(chance.randrange(1, 9), chance.uniform(5, 50), bandwidth=rate)
-        made.append(Job(f"j{i}", Profile((group,)), after=tuple(job.id for job in before), command=("true",)))
-    return Workflow("w", tuple(made))
+        created.append(Job(f"j{i}", Profile((group,)), after=tuple(job.id for job in before), command=("true",)))
+    return Workflow("w", tuple(created))
 
 
 class Counted(SimulatedAdapter):
@@ -88,9 +88,9 @@ class Virtual:
 @pytest.mark.uncounted  # counting lines takes four times as long, and other tests reach them
 def test_two_hundred_jobs_take_as_long_as_forecast(tmp_path: Path) -> None:
     world = Virtual(tmp_path, cluster(oversubscription=1.0))
-    done = world.run(workflow(200))
-    assert done.state is JobState.COMPLETED
-    for entry in done.entries.values():
+    run = world.run(workflow(200))
+    assert run.state is JobState.COMPLETED
+    for entry in run.entries.values():
         assert entry.forecast is not None and entry.start_time is not None and entry.finish_time is not None
         assert entry.finish_time - entry.start_time == pytest.approx(entry.forecast.run_time, abs=1e-6)
         assert entry.expected == pytest.approx(entry.finish_time, abs=1e-6)
@@ -103,16 +103,16 @@ def test_two_hundred_jobs_take_as_long_as_forecast(tmp_path: Path) -> None:
 @pytest.mark.uncounted  # counting lines takes four times as long, and other tests reach them
 def test_a_fixed_plan_comes_true_under_contention(tmp_path: Path) -> None:
     site, flow = cluster(oversubscription=2.0, bandwidth=40e9), workflow(200, bandwidth=10e9)
-    made = plan(flow, site, policy="mom")
-    assert max(job.contention_slowdown for job in made.jobs) > 1.5
+    schedule = plan(flow, site, policy="mom")
+    assert max(job.contention_slowdown for job in schedule.jobs) > 1.5
     adapter = SimulatedAdapter(site)
     clock = lambda: adapter.time  # noqa: E731
-    fixed = FixedPlan("w/", made, flow, clock)
+    fixed = FixedPlan("w/", schedule, flow, clock)
     dispatch = WorkflowRun("w", flow, adapter, Metrics(), clock, Options("mom"), planner=fixed)
-    done = dispatch.until_ended(lambda report: None, lambda: False)
+    run = dispatch.until_ended(lambda report: None, lambda: False)
     dispatch.close()
-    for job in made.jobs:
-        entry = done.entries[job.id]
+    for job in schedule.jobs:
+        entry = run.entries[job.id]
         assert entry.nodes == job.nodes
         assert entry.start_time == pytest.approx(job.start_time, abs=1e-6)
         assert entry.finish_time == pytest.approx(job.finish_time, abs=1e-6)
@@ -121,13 +121,13 @@ def test_a_fixed_plan_comes_true_under_contention(tmp_path: Path) -> None:
 def test_repeated_plans_under_contention_have_small_errors(tmp_path: Path) -> None:
     """Progress of jobs is known exactly; the remaining error is that a later plan may give them other neighbours."""
     world = Virtual(tmp_path, cluster(oversubscription=2.0, bandwidth=40e9))
-    done = world.run(workflow(60, bandwidth=10e9))
-    assert done.state is JobState.COMPLETED and not world.cycle.tracker.forecasts.guard.tripped
-    found = [
+    run = world.run(workflow(60, bandwidth=10e9))
+    assert run.state is JobState.COMPLETED and not world.cycle.tracker.forecasts.guard.tripped
+    errors = [
         factor(error_ratio(entry.forecast.run_time, entry.finish_time - entry.start_time)) - 1.0
-        for entry in done.entries.values()
+        for entry in run.entries.values()
     ]
-    assert statistics.median(found) < 1e-6 and max(found) < 0.3
+    assert statistics.median(errors) < 1e-6 and max(errors) < 0.3
 
 
 def three_times(job: Job) -> Profile:
@@ -136,8 +136,8 @@ def three_times(job: Job) -> Profile:
 
 def test_jobs_that_take_three_times_as_long_trip_the_guard(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     world = Virtual(tmp_path, cluster(oversubscription=1.0), truth=three_times)
-    done = world.run(workflow(60))
-    assert done.state is JobState.COMPLETED
+    run = world.run(workflow(60))
+    assert run.state is JobState.COMPLETED
     assert world.cycle.mode == "fallback"
     guard = world.cycle.tracker.forecasts.guard
     assert guard.median(guard.worst) == pytest.approx(2.0, rel=0.1)
@@ -161,10 +161,10 @@ def test_the_time_for_which_a_job_is_suspended_is_no_forecast_error(tmp_path: Pa
         cycle.run()
         manager.advance(1.0)
     assert manager.jobs[number].state is JobState.COMPLETED
-    counted = metrics.registry.get_sample_value(
+    error_sum = metrics.registry.get_sample_value(
         "pilotfish_forecast_error_factor_sum", {"kind": "run_time", "direction": "longer"}
     )
-    assert counted == (0.0 if paused else pytest.approx(1.0, abs=0.1))
+    assert error_sum == (0.0 if paused else pytest.approx(1.0, abs=0.1))
     journal.close()
 
 
@@ -176,8 +176,8 @@ def test_a_failure_cancels_the_jobs_that_depend_on_it(tmp_path: Path) -> None:
     doomed = networkx.descendants(flow.dag, culprit)
     assert 3 < len(doomed) < 39
     world = Virtual(tmp_path, cluster(oversubscription=1.0), exit_code=lambda job: 9 if job.id == culprit else 0)
-    done = world.run(flow)
-    assert done.entries[culprit].exit_code == 9 and done.exit_code == 1
-    ended_well = {name for name, entry in done.entries.items() if entry.state is JobState.COMPLETED}
-    cancelled = {name for name, entry in done.entries.items() if entry.state is JobState.CANCELLED}
+    run = world.run(flow)
+    assert run.entries[culprit].exit_code == 9 and run.exit_code == 1
+    ended_well = {name for name, entry in run.entries.items() if entry.state is JobState.COMPLETED}
+    cancelled = {name for name, entry in run.entries.items() if entry.state is JobState.CANCELLED}
     assert (cancelled, ended_well) == (doomed, set(flow.index) - doomed - {culprit})

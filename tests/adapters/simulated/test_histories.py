@@ -150,7 +150,9 @@ class History:
                     same and not self.manager.away
                 )
                 assert self.pinned_s[number] <= ALLOWANCE_S, f"job {number} waits for its pin"
-            self.pinned_s = {number: kept for number, kept in self.pinned_s.items() if number in now}
+            self.pinned_s = {
+                number: seconds_pinned for number, seconds_pinned in self.pinned_s.items() if number in now
+            }
             if self.manager.time >= self.reap_at:
                 self.reap_at += REAP_EVERY_S
                 self.reap()
@@ -251,8 +253,8 @@ class History:
     def node(self) -> None:
         """Let a node fail, rather one that a job is pinned to, or come back."""
         states = (NodeState.UP, NodeState.DRAINED, NodeState.DOWN)
-        wanted = [name for _, record in self.pinned() for name in record.pin]
-        names = wanted or [node.name for node in CLUSTER.nodes]
+        pinned_names = [name for _, record in self.pinned() for name in record.pin]
+        names = pinned_names or [node.name for node in CLUSTER.nodes]
         self.manager.set_node(self.chance.choice(names), self.chance.choice(states))
 
     def lose(self) -> None:
@@ -320,35 +322,35 @@ class History:
         if alive:
             for name in self.workflows:
                 for entry in self.journal.find(name).entries.values():
-                    found = self.manager.find(entry.key)
+                    job_record = self.manager.find(entry.key)
                     if name in self.given_up:  # a request that was given up may still be carried out after the cancel
                         assert entry.state.ended and entry.finish_time >= self.begun, entry
                     else:
-                        assert entry.state == (found.state if found and not found.skipped else JobState.CANCELLED), (
-                            entry
-                        )
+                        assert entry.state == (
+                            job_record.state if job_record and not job_record.skipped else JobState.CANCELLED
+                        ), entry
                         assert entry.state == STATES[entry.job.id], entry
 
 
 @contextmanager
 def history(chance: random.Random) -> Iterator[History]:
     folder = Path(tempfile.mkdtemp(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None))
-    made = History(folder, chance)
+    created = History(folder, chance)
     try:
-        yield made
+        yield created
     except Exception as error:
-        raise AssertionError(f"{error}\n" + "\n".join(made.steps)) from error
+        raise AssertionError(f"{error}\n" + "\n".join(created.steps)) from error
     finally:
-        made.die()
+        created.die()
         shutil.rmtree(folder)
 
 
 @pytest.mark.parametrize("number", range(HISTORIES))
 def test_every_job_runs_once_whatever_happens(number: int) -> None:
     chance = random.Random(number)
-    with history(chance) as made:
+    with history(chance) as events:
         alive = chance.random() < 0.7
         for _ in range(chance.choice((10, 30, 60))):
-            made.happen()
-        made.settle(alive=alive)
-        made.check(alive=alive)
+            events.happen()
+        events.settle(alive=alive)
+        events.check(alive=alive)

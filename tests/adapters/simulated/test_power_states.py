@@ -52,7 +52,7 @@ def test_a_node_that_was_powered_up_is_ready_sooner() -> None:
     adapter.apply(Submit("k", job("k"), ("a",)))
     (view,) = adapter.snapshot().jobs
     assert view.start_time == pytest.approx(50.0 + ON_S)
-    assert [(it.node, it.on) for it in adapter.power.switched] == [(0, False), (0, True)]
+    assert [(switch.node, switch.on) for switch in adapter.power.switched] == [(0, False), (0, True)]
 
 
 def test_what_cannot_be_switched_is_refused_and_nothing_changes() -> None:
@@ -84,14 +84,14 @@ STEPS = st.lists(
 @given(STEPS)
 def test_no_job_is_ever_on_a_node_that_is_off_or_boots(steps: list[tuple[str, tuple[str, ...], int]]) -> None:
     adapter = SimulatedAdapter(cluster_of())
-    for number, (what, nodes, seconds) in enumerate(steps):
+    for number, (step, nodes, seconds) in enumerate(steps):
         key = str(number)
         action = {
             "off": PowerOff(nodes),
             "on": PowerOn(nodes),
             "start": Submit(key, job(key, 1.0 + seconds, len(nodes)), nodes),
             "cancel": Cancel(str(number - 1)),
-        }[what]
+        }[step]
         before = adapter.snapshot()
         busy = {name for view in before.jobs if not view.state.ended for name in view.nodes}
         try:
@@ -99,20 +99,20 @@ def test_no_job_is_ever_on_a_node_that_is_off_or_boots(steps: list[tuple[str, tu
         except AdapterError:
             assert adapter.snapshot().node_states == before.node_states
         else:
-            assert what != "off" or not busy & set(nodes)
+            assert step != "off" or not busy & set(nodes)
         adapter.advance(float(seconds))
     adapter.advance(1e6)
     off = list[tuple[str, float, float]]()  # from when a node goes off until it has booted
-    for it in adapter.power.switched:
-        name = NAMES[it.node]
-        if it.on:
+    for switch in adapter.power.switched:
+        name = NAMES[switch.node]
+        if switch.on:
             began = next(i for i in reversed(range(len(off))) if off[i][0] == name)
-            off[began] = name, off[began][1], it.end
+            off[began] = name, off[began][1], switch.end
         else:
-            off.append((name, it.begin, float("inf")))
+            off.append((name, switch.begin, float("inf")))
     for view in adapter.snapshot().jobs:
         assert view.state.ended and view.start_time is not None and view.finish_time is not None
         for name, begin, end in off:
-            apart = view.finish_time <= begin or view.start_time >= end - 1e-9
+            is_clear = view.finish_time <= begin or view.start_time >= end - 1e-9
             cancelled_in_boot = view.state is JobState.CANCELLED and view.finish_time <= view.start_time
-            assert name not in view.nodes or apart or cancelled_in_boot
+            assert name not in view.nodes or is_clear or cancelled_in_boot

@@ -42,14 +42,14 @@ def take(adapter: SimulatedAdapter, what: str, *values: Any) -> None:
 @given(st.lists(st.tuples(STEP, st.booleans()), max_size=15))
 @settings(max_examples=60, deadline=None)
 def test_earlier_snapshots_change_nothing(steps: list[tuple[tuple[Any, ...], bool]]) -> None:
-    watched, alone = SimulatedAdapter(CLUSTER), SimulatedAdapter(CLUSTER)
+    watched, unwatched = SimulatedAdapter(CLUSTER), SimulatedAdapter(CLUSTER)
     for step, looks in steps:
-        for adapter in (watched, alone):
+        for adapter in (watched, unwatched):
             take(adapter, *step)
         if looks:
             watched.snapshot().jobs.occupancy(CLUSTER)
-    found, expected = watched.snapshot(), alone.snapshot()
-    assert (found.time, found.jobs) == (expected.time, expected.jobs)
-    assert found.jobs.by_key == expected.jobs.by_key and found.jobs.holding == expected.jobs.holding
-    assert found.jobs.occupancy(CLUSTER) == expected.jobs.occupancy(CLUSTER)
-    assert watched.snapshot().jobs is found.jobs
+    snapshot, expected = watched.snapshot(), unwatched.snapshot()
+    assert (snapshot.time, snapshot.jobs) == (expected.time, expected.jobs)
+    assert snapshot.jobs.by_key == expected.jobs.by_key and snapshot.jobs.holding == expected.jobs.holding
+    assert snapshot.jobs.occupancy(CLUSTER) == expected.jobs.occupancy(CLUSTER)
+    assert watched.snapshot().jobs is snapshot.jobs

@@ -28,9 +28,9 @@ def adapter_of(*jobs: SlurmJob, reserved: tuple[SlurmReservation, ...] = ()) -> 
         notes=(), time=lambda: NOW, jobs=lambda ids=(): list(jobs), nodes=lambda: [NODE], partitions=lambda: BOTH,
         reservations=lambda: list(reserved), limits=Limits, settings=ControllerSettings, excluded=dict,
     )  # fmt: skip
-    made = SlurmAdapter(CLUSTER, slurm, SlurmSelection(), clock=lambda: 0.0)
-    made.snapshot()
-    return made
+    adapter = SlurmAdapter(CLUSTER, slurm, SlurmSelection(), clock=lambda: 0.0)
+    adapter.snapshot()
+    return adapter
 
 
 @pytest.mark.parametrize(
@@ -51,5 +51,5 @@ def test_a_begin_time_that_keeps_a_job_counts(jobs: tuple[SlurmJob, ...], expect
 
 @pytest.mark.parametrize(("start", "end", "expected"), [(5.0, 9.0, 5.0), (-5.0, 9.0, 9.0), (-9.0, math.inf, math.inf)])
 def test_a_reservation_begins_and_ends(start: float, end: float, expected: float) -> None:
-    kept = SlurmReservation("maintenance", NOW + start, NOW + end, frozenset({"n0"}))
-    assert adapter_of(JOB, reserved=(kept,)).next_change(NOW) == NOW + expected
+    reservation = SlurmReservation("maintenance", NOW + start, NOW + end, frozenset({"n0"}))
+    assert adapter_of(JOB, reserved=(reservation,)).next_change(NOW) == NOW + expected

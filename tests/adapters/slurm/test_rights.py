@@ -37,8 +37,8 @@ class Strict(CommandTransport):
         self.lenient, self.says = False, REFUSAL
 
     def jobs(self, ids: Iterable[int] = ()) -> list[SlurmJob]:
-        given = {"submit": 0.0, "begin": 600.0, "comment": "pilotfish:hold=600", "partition": "p", "uid": 10**6}
-        return [SlurmJob(id, JobState.PENDING, **given) for id in (1, 2) if not ids or id in ids]
+        fields = {"submit": 0.0, "begin": 600.0, "comment": "pilotfish:hold=600", "partition": "p", "uid": 10**6}
+        return [SlurmJob(id, JobState.PENDING, **fields) for id in (1, 2) if not ids or id in ids]
 
     def nodes(self) -> list[SlurmNode]:
         return [SlurmNode("n1", NodeState.UP, 4, 4 * 2.0**30, partitions=frozenset({"p"}))]
@@ -66,8 +66,8 @@ def test_a_general_refusal_is_tested_again_after_a_minute() -> None:
 
     for _ in range(8):  # a snapshot reads one thing of what changes rarely
         adapter.snapshot()
-    said = {refusal(start) for start in starts * 3}
-    assert len(said) == 1 and "must be an operator" in said.pop() and slurm.updates == [1]
+    messages = {refusal(start) for start in starts * 3}
+    assert len(messages) == 1 and "must be an operator" in messages.pop() and slurm.updates == [1]
     now[0] += FOREIGN_S + 1
     refusal(starts[1])
     refusal(starts[0])

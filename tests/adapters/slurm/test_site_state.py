@@ -34,16 +34,16 @@ def test_one_kind_is_read_at_a_time_in_turn() -> None:
     rarely.refresh(slurm, [], [])
     assert slurm.asked == []  # no job is handed over: nothing needs to be known
     rarely.refresh(slurm, [], [7])
-    known = ["partitions", "reservations", "excluded"]
-    assert slurm.asked == known, "for forecasts of jobs that wait"
+    kinds = ["partitions", "reservations", "excluded"]
+    assert slurm.asked == kinds, "for forecasts of jobs that wait"
     for _ in range(9):
         now[0] += NEW_S / 8
         rarely.refresh(slurm, [], [7, 8])
-    assert slurm.asked == [*known, "excluded"], "for a job that is new"
+    assert slurm.asked == [*kinds, "excluded"], "for a job that is new"
     slurm.asked.clear()
     rarely.refresh(slurm, [JOB], [7])
     assert (
-        sorted(slurm.asked) == sorted(AGES.keys() - set(known))
+        sorted(slurm.asked) == sorted(AGES.keys() - set(kinds))
         and not rarely.site.missing
         and rarely.site.covered == {7, 8}
     )

@@ -78,8 +78,8 @@ def test_dependencies_are_parsed(text: str, ids: tuple[int, ...] | None) -> None
 
 @given(st.lists(st.integers(1, 10**9), unique=True))
 def test_a_written_dependency_is_read_back(ids: list[int]) -> None:
-    said = "".join(dependency.options(ids)[:1]).removeprefix("--dependency=")
-    assert dependency.followed(said) == tuple(ids)
+    text = "".join(dependency.options(ids)[:1]).removeprefix("--dependency=")
+    assert dependency.followed(text) == tuple(ids)
 
 
 @given(st.text())
@@ -130,20 +130,24 @@ def test_a_comment_contains_key_hold_profile_and_script(key: str, hold: int, pro
     assert (key_in(comment), hold_seconds(comment), profile_in(comment)) == (key, hold, profile)
     assert script_in(comment) == script and len(script) == 8 and script.isalpha()
     assert comment.isascii() and comment.isprintable() and too_long(comment) is (len(comment) >= 1024)
-    held = SlurmJob(1, JobState.PENDING, submit=100.0, begin=100.0 + hold, comment=comment)
-    assert is_held(held, 100.0) and not is_held(replace(held, begin=100.0 + hold + 60), 100.0)  # locked: see submitting
+    held_job = SlurmJob(1, JobState.PENDING, submit=100.0, begin=100.0 + hold, comment=comment)
+    assert is_held(held_job, 100.0) and not is_held(
+        replace(held_job, begin=100.0 + hold + 60), 100.0
+    )  # locked: see submitting
 
 
 def test_jobs_of_one_name_that_run_something_else_are_not_alike() -> None:
     """A name says little: `run.sh` may be anything."""
-    said = [f"pilotfish:hold=60;script={script_checksum(each)}" for each in (["./a", "1"], ["/x/a", "1"], ["./a", "2"])]
-    same, elsewhere, other, unknown, forged = (
+    comments = [
+        f"pilotfish:hold=60;script={script_checksum(argv)}" for argv in (["./a", "1"], ["/x/a", "1"], ["./a", "2"])
+    ]
+    same, elsewhere, different, unknown, forged = (
         job_of(SlurmJob(1, JobState.PENDING, name="run.sh", uid=1005, account="bio", comment=comment))
-        for comment in (*said, "pilotfish:hold=60", "pilotfish:script=12345678")
+        for comment in (*comments, "pilotfish:hold=60", "pilotfish:script=12345678")
     )
-    assert signature(same) == signature(elsewhere) != signature(other) and same.traits == elsewhere.traits
+    assert signature(same) == signature(elsewhere) != signature(different) and same.traits == elsewhere.traits
     assert signature(unknown) == signature(forged) == "job: run.sh of bio/1005, 1 core"
-    assert dict(other.traits)["executable"] == "run.sh" and "script" not in dict(unknown.traits)
+    assert dict(different.traits)["executable"] == "run.sh" and "script" not in dict(unknown.traits)
 
 
 @given(st.text(min_size=1), st.text(min_size=1))
@@ -164,25 +168,25 @@ def test_a_job_is_ours_by_name_and_key_not_by_key_alone() -> None:
         command("w.a/align", JOB, ["n1"], [], None),
         users_command(JOB, comment_for("w.a/align", hold=70), 70, [], FILES, []),
     ]
-    said = [dict(word.partition("=")[::2] for word in argv) for argv in argvs]
-    ours, users = (
-        SlurmJob(7, JobState.PENDING, uid=5, name=words["--job-name"], comment=words["--comment"]) for words in said
+    options = [dict(word.partition("=")[::2] for word in argv) for argv in argvs]
+    own_job, users = (
+        SlurmJob(7, JobState.PENDING, uid=5, name=words["--job-name"], comment=words["--comment"]) for words in options
     )
-    assert [key_of(ours, 5), key_of(users, 5), key_of(ours, 6)] == ["w.a/align", "slurm/7", "slurm/7"]
+    assert [key_of(own_job, 5), key_of(users, 5), key_of(own_job, 6)] == ["w.a/align", "slurm/7", "slurm/7"]
 
 
 def test_requests_are_split_and_none_is_sent_for_no_jobs() -> None:
-    ran: list[Sequence[str]] = []
-    own = OwnJobs(lambda argv: ran.append(argv) or "", lambda argv: "7;pilot", uid=5)
-    own.cancel([])
-    own.begin([], 5)
+    argvs: list[Sequence[str]] = []
+    client = OwnJobs(lambda argv: argvs.append(argv) or "", lambda argv: "7;pilot", uid=5)
+    client.cancel([])
+    client.begin([], 5)
     request = SubmissionRequest(JOB, "w/a", 0, 0, (), FILES[:2], FILES[2])
-    assert not ran and own.submit(request) == 7
-    own.begin(range(1, 502), 5)
-    own.begin([3], 0)
-    own.cancel([1, 2], waiting=True)
-    assert ran[0][-1] == ran[1][-1] == "StartTime=now+5" and ran[1][2] == "JobId=501"
-    assert ran[2:] == [["scontrol", "update", "JobId=3", "StartTime=now"], ["scancel", "--state=PENDING", "1", "2"]]
+    assert not argvs and client.submit(request) == 7
+    client.begin(range(1, 502), 5)
+    client.begin([3], 0)
+    client.cancel([1, 2], waiting=True)
+    assert argvs[0][-1] == argvs[1][-1] == "StartTime=now+5" and argvs[1][2] == "JobId=501"
+    assert argvs[2:] == [["scontrol", "update", "JobId=3", "StartTime=now"], ["scancel", "--state=PENDING", "1", "2"]]
 
 
 @pytest.mark.real
@@ -218,8 +222,8 @@ def test_the_name_of_a_variable_is_never_run(name: str) -> None:
     job = replace(JOB, command=("true",), environment=((name, "1"),))
     with pytest.raises(InvalidJobError, match="environment: a name is letters"):
         check_jobs([job], "w")
-    done = subprocess.run(["sh", "-c", script(job)], capture_output=True, text=True)
-    assert "in" not in done.stdout.split() and done.returncode != 0
+    result = subprocess.run(["sh", "-c", script(job)], capture_output=True, text=True)
+    assert "in" not in result.stdout.split() and result.returncode != 0
 
 
 @pytest.mark.real
@@ -228,9 +232,9 @@ def test_a_claim_has_one_winner_and_a_job_that_lost_does_nothing(tmp_path: Path)
 
     def runs(job: int) -> bool:
         line = f"{guard(file)}; echo worked"
-        done = subprocess.run(["sh", "-c", line], env={"SLURM_JOB_ID": str(job)}, capture_output=True, text=True)
-        assert done.returncode == 0 and bool(done.stdout) != bool(done.stderr), done
-        return bool(done.stdout)
+        result = subprocess.run(["sh", "-c", line], env={"SLURM_JOB_ID": str(job)}, capture_output=True, text=True)
+        assert result.returncode == 0 and bool(result.stdout) != bool(result.stderr), result
+        return bool(result.stdout)
 
     assert [runs(7), runs(7), runs(8), claim(file, 8), claim(file, 7)] == [True, True, False, 7, 7]
     file.unlink()
@@ -245,16 +249,18 @@ def test_a_job_whose_work_was_cancelled_ends_as_cancelled(tmp_path: Path) -> Non
     scancel.chmod(0o755)
     assert claim(file, NO_JOB) == NO_JOB
     environment = {"SLURM_JOB_ID": "7", "PATH": f"{tmp_path}:{os.environ['PATH']}"}
-    done = subprocess.run(["sh", "-c", f"{guard(file)}; echo worked"], env=environment, capture_output=True, text=True)
-    assert (done.returncode, done.stdout, (tmp_path / "asked").read_text()) == (1, "", "7\n")
-    assert "was cancelled before Slurm had it" in done.stderr and claim(file, 7) == NO_JOB
+    result = subprocess.run(
+        ["sh", "-c", f"{guard(file)}; echo worked"], env=environment, capture_output=True, text=True
+    )
+    assert (result.returncode, result.stdout, (tmp_path / "asked").read_text()) == (1, "", "7\n")
+    assert "was cancelled before Slurm had it" in result.stderr and claim(file, 7) == NO_JOB
 
 
 @pytest.mark.real
 def test_a_job_runs_where_no_claim_can_be_made_or_read(tmp_path: Path) -> None:
     for file in (tmp_path / "gone" / "x", tmp_path / "file"):
         tmp_path.joinpath("file").touch()
-        done = subprocess.run(
+        result = subprocess.run(
             ["sh", "-c", f"{guard(file)}; echo worked"], env={"SLURM_JOB_ID": "7"}, capture_output=True
         )
-        assert (done.returncode, done.stdout, claim(file, 7)) == (0, b"worked\n", 7)
+        assert (result.returncode, result.stdout, claim(file, 7)) == (0, b"worked\n", 7)

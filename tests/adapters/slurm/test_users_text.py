@@ -117,8 +117,8 @@ class Slurm:
             rows: Sequence[Mapping[str, str]] = [values | {"NodeList": f"n{i}", "PartitionName": name}
                                                  for i in (1, 2, 3) for name in ("main", "other")]  # fmt: skip
         else:
-            asked = next((word[7:].split(",") for word in argv if word.startswith("--jobs=")), None)
-            rows = [row for row in self.rows if asked is None or row["JobID"] in asked]
+            ids = next((word[7:].split(",") for word in argv if word.startswith("--jobs=")), None)
+            rows = [row for row in self.rows if ids is None or row["JobID"] in ids]
         return "".join("".join(row.get(field, "") + end for field, end in cells) + "\n" for row in rows)
 
 
@@ -144,8 +144,8 @@ class Rest(Client):
         return read(what, 200, json.dumps(answer, ensure_ascii=False).encode(errors="surrogateescape"))
 
     def post(self, path: str, what: str, body: Mapping[str, object]) -> dict[str, Any]:
-        said = tuple(sorted(f"{REST_FIELDS[key]}={value}" for key, value in body.items()))
-        self.slurm.updates.append((path.rpartition("/")[2], said))
+        fields = tuple(sorted(f"{REST_FIELDS[key]}={value}" for key, value in body.items()))
+        self.slurm.updates.append((path.rpartition("/")[2], fields))
         return {}
 
 
@@ -265,23 +265,25 @@ def foreign(texts: list[tuple[dict[str, str], dict[str, Any]]], **changed: str) 
 def test_a_users_text(way: str, texts: list[tuple[dict[str, str], dict[str, Any]]], excluded: str, said: str) -> None:
     """From the snapshot to what is written, by the daemon and by the reaper."""
     rows, forms = foreign(texts, State=said)
-    alone, crowded = Slurm(*OURS), Slurm(*rows, *OURS, *rows, excluded=excluded)
+    own_only, crowded = Slurm(*OURS), Slurm(*rows, *OURS, *rows, excluded=excluded)
     with state() as folder:
         with counted() as calls:
             wrote = observed(transport_of(way, crowded, forms, [0.0]), crowded, folder, ["slurm/66", "slurm/8"])
         assert calls[0] < CALLS_ALONE + 2 * len(texts) * CALLS
         assert {job for job, _ in wrote} <= {"7", "8", "9"}, "a job that was not handed over was changed"
-        by_alone = observed(transport_of(way, alone, [], [0.0]), alone, folder, ["slurm/66", "slurm/8"])
-        assert [each for each in wrote if each[0] in "79"] == [each for each in by_alone if each[0] in "79"]
+        by_alone = observed(transport_of(way, own_only, [], [0.0]), own_only, folder, ["slurm/66", "slurm/8"])
+        assert [update for update in wrote if update[0] in "79"] == [update for update in by_alone if update[0] in "79"]
         assert {job for job, _ in by_alone} == {"7", "8", "9"}
-        for slurm in (alone, crowded):
+        for slurm in (own_only, crowded):
             slurm.updates.clear()
             lines: list[str] = []
             with counted() as calls:
                 assert Reaper(slurm, SELECTION, folder, 3600.0).reap(30.0, lines.append, dry=True) == 0
             assert calls[0] < CALLS_ALONE + 2 * len(texts) * CALLS
             assert lines == ["release slurm/7", "release slurm/9"] and slurm.updates == []
-    read_alone, read_crowded = (transport_of(way, *each, [0.0]).jobs() for each in ((alone, []), (crowded, forms)))
+    read_alone, read_crowded = (
+        transport_of(way, *update, [0.0]).jobs() for update in ((own_only, []), (crowded, forms))
+    )
     assert [job for job in read_crowded if job.id in (7, 8, 9)] == read_alone
     answers = asked_of(jobs=read_crowded, login_nodes=login_nodes(crowded))
     for finding in findings_of(answers, SELECTION, CLUSTER, GOOD):
@@ -307,9 +309,9 @@ def test_a_users_text_on_jobs_that_are_handed_over(
     """
     rows, forms = foreign(texts, Partition="main")
     with state(lost=lost) as folder:
-        ours = [PINNED, HELD, LATE]
-        slurm, now = Slurm(*rows, *ours, excluded=excluded), [0.0]
-        adapter = SlurmAdapter(CLUSTER, transport_of(way, slurm, forms, now, ours), SELECTION, clock=lambda: now[0])
+        own_rows = [PINNED, HELD, LATE]
+        slurm, now = Slurm(*rows, *own_rows, excluded=excluded), [0.0]
+        adapter = SlurmAdapter(CLUSTER, transport_of(way, slurm, forms, now, own_rows), SELECTION, clock=lambda: now[0])
         adapter.keep_state(folder, read_only=False)
         journal = Journal(folder / "journal.sqlite")
         journal.keep_handed_over("slurm", NOW)
@@ -329,8 +331,8 @@ def test_a_users_text_on_jobs_that_are_handed_over(
 
 def test_many_jobs_of_one_user_that_are_let_go_keep_nobody_waiting() -> None:
     """2,000 jobs of a user, which only Slurm understands and which come first in the queue; one of another user."""
-    theirs = HELD | {"tres-per-node": "gpu:1", "UserID": "666", "PriorityLong": "999999"}
-    rows = [theirs | {"JobID": str(1_000_000 + i), "JobArrayID": "1"} for i in range(2_000)]
+    fields = HELD | {"tres-per-node": "gpu:1", "UserID": "666", "PriorityLong": "999999"}
+    rows = [fields | {"JobID": str(1_000_000 + i), "JobArrayID": "1"} for i in range(2_000)]
     slurm, now = Slurm(*rows, PINNED, HELD, LATE), [0.0]
     with state() as folder:
         adapter = SlurmAdapter(CLUSTER, transport_of("squeue", slurm, [], now), SELECTION, clock=lambda: now[0])
@@ -341,8 +343,8 @@ def test_many_jobs_of_one_user_that_are_let_go_keep_nobody_waiting() -> None:
         cycle = assemble(adapter, Live(adapter), journal, Metrics(), guard, Options(policy="mom"), lambda: now[0])
         cycle.run()
         journal.close()
-        written = {job for job, _ in slurm.updates}
-        assert {"7", "9"} < written and 20 < len(slurm.updates) < 40
+        updated = {job for job, _ in slurm.updates}
+        assert {"7", "9"} < updated and 20 < len(slurm.updates) < 40
 
 
 @pytest.mark.parametrize(("left", "written"), [(15, []), (25, ["8"])])

@@ -25,20 +25,20 @@ SITE = SiteState(partitions=BOTH)
 
 
 def seen(*jobs: SlurmJob, site: SiteState = SITE) -> dict[str, Any]:
-    found = observed_queue({job.id: job for job in jobs}, NODES, site, NOW, uid=0)
-    return {job.key: job for job in found.jobs}
+    queue = observed_queue({job.id: job for job in jobs}, NODES, site, NOW, uid=0)
+    return {job.key: job for job in queue.jobs}
 
 
 def test_jobs_come_in_slurms_order_with_what_they_ask_for() -> None:
-    first, other = replace(PLAIN, id=9, priority=11), replace(PLAIN, id=3, partition="fast")
+    first, second = replace(PLAIN, id=9, priority=11), replace(PLAIN, id=3, partition="fast")
     tiers = SiteState(partitions={**BOTH, "fast": Partition("fast", nodes=frozenset({"n0"}), tier=2)})
-    found = seen(PLAIN, first, other, RUNNING, site=tiers)
-    assert [key for key, job in found.items() if job.waiting] == ["slurm/3", "slurm/9", "slurm/8"]
-    job = found["slurm/8"]
+    queue = seen(PLAIN, first, second, RUNNING, site=tiers)
+    assert [key for key, job in queue.items() if job.waiting] == ["slurm/3", "slurm/9", "slurm/8"]
+    job = queue["slurm/8"]
     assert (job.name, job.owner, job.account, job.queue, job.nodes, job.cores) == ("align", 5, "research", "main", 1, 2)
     assert (job.walltime, job.where, job.manager_start, job.unknown) == (600.0, frozenset(NODES), None, "")
-    ran = found["slurm/1"]
-    assert (ran.state, ran.where, ran.unknown) == (JobState.RUNNING, frozenset({"n0"}), "")
+    running = queue["slurm/1"]
+    assert (running.state, running.where, running.unknown) == (JobState.RUNNING, frozenset({"n0"}), "")
     assert seen(replace(PLAIN, start=1600.0))["slurm/8"].manager_start == 1600.0
     assert observed_queue({}, NODES, SITE, NOW, 0).nodes == {"n0": (4, 4e9), "n1": (4, 4e9)}
 
@@ -71,18 +71,18 @@ def test_what_slurm_alone_decides_is_not_known(changes: dict[str, Any], why: str
 
 def test_a_job_waits_for_all_tasks_of_an_array() -> None:
     task = replace(RUNNING, id=9, part=True, array=7)
-    rest = replace(PLAIN, id=7, part=True, array=7, tasks=3, tasks_at_once=1)
+    pending = replace(PLAIN, id=7, part=True, array=7, tasks=3, tasks_at_once=1)
     merge = replace(PLAIN, reason="Dependency", dependency="afterok:7_*(unfulfilled)")
-    found = seen(task, rest, merge)
-    assert set(found["slurm/8"].after) == {"slurm/7", "slurm/9"} and not found["slurm/8"].unknown
-    shown = found["slurm/7"]
-    assert (shown.tasks, shown.array, shown.tasks_at_once, found["slurm/9"].array) == (3, "7", 1, "7")
+    queue = seen(task, pending, merge)
+    assert set(queue["slurm/8"].after) == {"slurm/7", "slurm/9"} and not queue["slurm/8"].unknown
+    array_job = queue["slurm/7"]
+    assert (array_job.tasks, array_job.array, array_job.tasks_at_once, queue["slurm/9"].array) == (3, "7", 1, "7")
 
 
 def test_a_reservation_of_its_nodes_makes_a_start_unknown() -> None:
     window = SlurmReservation("week", 5000.0, 6000.0, frozenset({"n1"}))
-    found = seen(PLAIN, site=replace(SITE, reservations=[window]))
-    assert found["slurm/8"].unknown == "reservation week has nodes that it may use"
+    queue = seen(PLAIN, site=replace(SITE, reservations=[window]))
+    assert queue["slurm/8"].unknown == "reservation week has nodes that it may use"
     assert not seen(PLAIN, site=replace(SITE, reservations=[replace(window, end=NOW)]))["slurm/8"].unknown
 
 
@@ -91,5 +91,5 @@ def test_a_job_that_ended_says_when_it_ran_and_one_that_never_began_does_not() -
     assert (seen(ended)["slurm/1"].start_time, seen(ended)["slurm/1"].finish_time) == (900.0, 950.0)
     never = replace(PLAIN, state=JobState.CANCELLED, start=950.0, end=950.0)
     assert seen(never)["slurm/8"].start_time is None
-    whole = Partition("main", nodes=frozenset({"n0", "n1"}), sharing=CoreSharing.EXCLUSIVE)
-    assert seen(PLAIN, site=SiteState(partitions={"main": whole}))["slurm/8"].alone
+    exclusive = Partition("main", nodes=frozenset({"n0", "n1"}), sharing=CoreSharing.EXCLUSIVE)
+    assert seen(PLAIN, site=SiteState(partitions={"main": exclusive}))["slurm/8"].alone

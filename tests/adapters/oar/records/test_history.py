@@ -41,16 +41,16 @@ def test_each_delay_is_counted_once_and_the_usual_launch_is_the_median() -> None
     ],
 )
 def test_an_end_that_oar_does_not_explain_is_counted_once(said: dict[str, object], unknown: int) -> None:
-    history, found = OarHistory(), world(job(5, state="Error", **said))
-    odd = [history.note(found), history.note(found)]
+    history, state = OarHistory(), world(job(5, state="Error", **said))
+    odd = [history.note(state), history.note(state)]
     assert odd == [["OAR does not say how job 5 ended"] * unknown, []] and history.unknown_ends == unknown
 
 
 def test_a_launch_that_failed_is_reported_once() -> None:
     events = [["PING_CHECKER_NODE_SUSPECTED", "node1 is bad"], ["RESUBMIT_JOB_AUTOMATICALLY", "as 6"]]
-    history, found = OarHistory(), world(job(5, state="Error", events=events), job(6, first=5))
+    history, state = OarHistory(), world(job(5, state="Error", events=events), job(6, first=5))
     why = "OAR could not launch job 5, and submits it again: PING_CHECKER_NODE_SUSPECTED: node1 is bad"
-    assert [history.note(found), history.note(found)] == [[why], []] and history.unknown_ends == 0
+    assert [history.note(state), history.note(state)] == [[why], []] and history.unknown_ends == 0
 
 
 def test_a_clock_that_is_not_oars_is_reported_when_it_goes_wrong_and_right(
@@ -72,7 +72,7 @@ def test_what_is_remembered_of_jobs_is_bounded() -> None:
     history = OarHistory()
     for first in range(0, 6000, 500):
         history.note(world(*(job(number, **RAN) for number in range(first, first + 500))))
-    assert max(map(len, history._counted.values())) <= 2 * 500 + 1000 + 500
+    assert max(map(len, history._counted_ids.values())) <= 2 * 500 + 1000 + 500
     assert history.delays["launch"][0] == 6000
 
 
@@ -80,8 +80,8 @@ def test_a_disabled_queue_of_ours_is_named_once(caplog: pytest.LogCaptureFixture
     shut = replace(world(), queues=dict.fromkeys(("pilot", "default"), OarQueue("notActive", "x", 5)))
     assert OarSelection(frozenset({"pilot"})).closed(shut) == ("pilot",)
     assert OarSelection(projects=frozenset({"p"})).closed(shut) == ()
-    theirs = replace(world(job(queue="default", project="p")), queues=shut.queues)
-    assert OarSelection(projects=frozenset({"p"})).closed(theirs) == ("default",)
+    state = replace(world(job(queue="default", project="p")), queues=shut.queues)
+    assert OarSelection(projects=frozenset({"p"})).closed(state) == ("default",)
     nodes = Cluster("pilot", tuple(Node(f"node{n}", NodeType("t", 2, 1e9, 1e9)) for n in range(1, 5)))
     reader = Closing(lambda argv, environment: answer(), "dbname=oar", None, 5.0)
     adapter = OarAdapter(
@@ -91,8 +91,8 @@ def test_a_disabled_queue_of_ours_is_named_once(caplog: pytest.LogCaptureFixture
         for reader.shut in (True, True, False):
             adapter.snapshot()
             assert adapter.load().closed == (("pilot",) if reader.shut else ())
-    (said,) = [record.getMessage() for record in caplog.records]
-    assert said == "queue pilot is disabled in OAR: none of its jobs starts (oarnotify -e pilot enables it)"
+    (message,) = [record.getMessage() for record in caplog.records]
+    assert message == "queue pilot is disabled in OAR: none of its jobs starts (oarnotify -e pilot enables it)"
 
 
 class Closing(Database):
@@ -110,9 +110,9 @@ def test_oars_configuration_is_read_without_a_shell(tmp_path: Path) -> None:
         '# DB_HOSTNAME="no"\nDB_TYPE="Pg"\nDB_HOSTNAME="db.example"\n DB_PORT = 5433 # here\n'
         "DB_BASE_NAME='o a\\'r'\nDB_BASE_PASSWD_RO=\"p $(id) w\"\n"
     )
-    found = site_config(path)
-    assert found.connection == r"host=db.example port=5433 dbname='o a\\' user=oar_ro"
-    assert (found.kind, found.password) == ("Pg", "p $(id) w")
+    config = site_config(path)
+    assert config.connection == r"host=db.example port=5433 dbname='o a\\' user=oar_ro"
+    assert (config.kind, config.password) == ("Pg", "p $(id) w")
     path.write_text("")
     assert site_config(path).connection == "host=localhost port=5432 dbname=oar user=oar_ro"
 

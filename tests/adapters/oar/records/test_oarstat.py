@@ -42,12 +42,12 @@ def answer(*jobs: dict[str, Any]) -> str:
 
 
 def test_an_answer_that_is_cut_short_or_damaged_is_an_error() -> None:
-    whole = answer(shown(), shown(2))
-    assert len(jobs_in(whole)) == 2 and len(resources_in(NODES)) == 8 and jobs_in("") == []
-    for length in range(1, len(whole), 7):
+    complete = answer(shown(), shown(2))
+    assert len(jobs_in(complete)) == 2 and len(resources_in(NODES)) == 8 and jobs_in("") == []
+    for length in range(1, len(complete), 7):
         for read in (jobs_in, planned_in):
             with pytest.raises(ParseError):
-                read(whole[:length])
+                read(complete[:length])
     with pytest.raises(ParseError, match="oarstat"):
         planned_in(answer(shown(state="Waiting", scheduledStart="soon")))
     for damage in ({"events": None}, {"Job_Id": "x"}, {"dependencies": ["a"]}, {"exit_code": "no"}):
@@ -75,8 +75,8 @@ def test_only_a_plain_request_is_read(wanted: str, limit: int, asks: tuple[int, 
     (job,) = jobs_in(answer(shown(wanted_resources=wanted, walltime=None if limit != 9 else 9)))
     (form,) = forms_in(wanted, None if limit != 9 else 9)
     assert (form.walltime, job.forms) == (limit, (form,))
-    found = request_of(job, OarResources(resources_in(NODES)))
-    assert found[:2] == asks[:2] and asks[2] in found[2] and bool(found[2]) == bool(asks[2])
+    request = request_of(job, OarResources(resources_in(NODES)))
+    assert request[:2] == asks[:2] and asks[2] in request[2] and bool(request[2]) == bool(asks[2])
 
 
 def test_the_plan_of_oar_is_that_of_the_jobs_that_wait() -> None:
@@ -111,23 +111,23 @@ def test_a_job_that_oar_submitted_again_is_one_job_under_its_first_id() -> None:
         shown(11, array_id=10, array_index=2, **failed),
         shown(12, array_id=10, array_index=2, resubmit_job_id=11, state="Waiting"),
     )
-    said = Said(*jobs)
-    for world in (Oarstat(said).find([5, 11]), Oarstat(said).world()):
+    commands = Said(*jobs)
+    for world in (Oarstat(commands).find([5, 11]), Oarstat(commands).world()):
         assert [(job.id, job.first) for job in world.jobs] == [(5, 5), (7, 5), (9, 5), (11, 11), (12, 11)]
 
 
 def test_a_text_of_a_user_is_never_part_of_a_condition() -> None:
-    said = Said()
-    Oarstat(said).find(names={"a'b": "u"})
-    assert said.asked == ["(job_name = 'a''b' and job_user = 'u')"]
+    commands = Said()
+    Oarstat(commands).find(names={"a'b": "u"})
+    assert commands.asked == ["(job_name = 'a''b' and job_user = 'u')"]
     for name in ("a\nb", "é", "a\\"):
         with pytest.raises(AdapterError, match="name of a job of ours"):
-            Oarstat(said).find(names={name: "u"})
+            Oarstat(commands).find(names={name: "u"})
 
 
 def test_a_dependency_that_has_ended_is_none() -> None:
     jobs = shown(1), shown(2, state="Running"), shown(3, state="Waiting", dependencies=[1, 2, 99])
     assert [job.after for job in jobs_in(answer(*jobs))] == [(), (), (2,)]
-    held = [{"type": "HOLD_WAITING_JOB", "to_check": "YES", "description": ""}]
-    (job,) = jobs_in(answer(shown(state="Waiting", events=held)))
+    holds = [{"type": "HOLD_WAITING_JOB", "to_check": "YES", "description": ""}]
+    (job,) = jobs_in(answer(shown(state="Waiting", events=holds)))
     assert job.state == "Hold" and job.began is None

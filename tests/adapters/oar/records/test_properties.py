@@ -193,16 +193,16 @@ def test_many_properties_of_one_user_delay_another_by_one_question(
     oar: Oar, clock: Clock, properties: Properties, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "MOST_OF_A_USER", 20)
-    many = waiting(*(f"slow {number}" for number in range(100)), user="bob")
-    go_on(properties, clock, many, 60)
-    asked = len(oar.questions)
-    assert asked * TOOK_S <= 60 * SHARE + 2 * TOOK_S  # of one process, however long its questions take
-    few = [*many, *waiting("x = 1", "x = 2", user="ada")]
-    go_on(properties, clock, few, 3 * TOOK_S)
-    assert "x = 1" in oar.questions[asked : asked + 2] and properties.answer("x = 1")
-    go_on(properties, clock, few, 2 * TOOK_S / SHARE)
+    bobs_jobs = waiting(*(f"slow {number}" for number in range(100)), user="bob")
+    go_on(properties, clock, bobs_jobs, 60)
+    question_count = len(oar.questions)
+    assert question_count * TOOK_S <= 60 * SHARE + 2 * TOOK_S  # of one process, however long its questions take
+    all_jobs = [*bobs_jobs, *waiting("x = 1", "x = 2", user="ada")]
+    go_on(properties, clock, all_jobs, 3 * TOOK_S)
+    assert "x = 1" in oar.questions[question_count : question_count + 2] and properties.answer("x = 1")
+    go_on(properties, clock, all_jobs, 2 * TOOK_S / SHARE)
     assert properties.answer("x = 2")
-    go_on(properties, clock, few, 100)
+    go_on(properties, clock, all_jobs, 100)
     assert len({text for text in oar.questions if text.startswith("slow")}) == 20
 
 
@@ -238,7 +238,7 @@ def test_the_answers_that_are_kept_are_bounded_and_go_from_who_has_most(
 
 
 def test_jobs_that_are_not_handed_over_come_last_and_seldom(oar: Oar, clock: Clock, properties: Properties) -> None:
-    others = waiting(*(f"o{number}" for number in range(20)), user="bob", offered=False)
-    jobs = [*others, *waiting("x", user="bob")]
+    others_jobs = waiting(*(f"o{number}" for number in range(20)), user="bob", offered=False)
+    jobs = [*others_jobs, *waiting("x", user="bob")]
     assert go_on(properties, clock, jobs, 10 * OTHERS_S) == 1
     assert oar.questions[0] == "x" and 8 <= len(oar.questions) <= 12

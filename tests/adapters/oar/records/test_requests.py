@@ -21,13 +21,13 @@ print encode_json([map { PilotfishShim::contained($_) ? 1 : 0 } @{decode_json(<S
 def naively_contained(sql: str) -> bool:
     """Read one character after another: brackets outside quotes never close more than was opened, and all close."""
     quote, depth = "", 0
-    for here in sql:
+    for character in sql:
         if quote:
-            quote = "" if here == quote else quote
-        elif here in "'\"":
-            quote = here
-        elif here in "()":
-            depth += 1 if here == "(" else -1
+            quote = "" if character == quote else quote
+        elif character in "'\"":
+            quote = character
+        elif character in "()":
+            depth += 1 if character == "(" else -1
             if depth < 0:
                 return False
     return not quote and depth == 0

@@ -27,11 +27,11 @@ PILOT = OarSelection(frozenset({"pilot"}))
 
 
 def test_an_answer_that_is_cut_short_anywhere_is_an_error() -> None:
-    whole = answer(job(types=["besteffort"], events=[["WALLTIME", "x"]], on=[1, 2]))
-    assert len(world_in(whole).jobs) == 1
-    for length in range(len(whole)):
+    complete = answer(job(types=["besteffort"], events=[["WALLTIME", "x"]], on=[1, 2]))
+    assert len(world_in(complete).jobs) == 1
+    for length in range(len(complete)):
         with pytest.raises(ParseError):
-            world_in(whole[:length])
+            world_in(complete[:length])
 
 
 @pytest.mark.parametrize(
@@ -50,18 +50,18 @@ def test_a_plan_of_oars_that_cannot_be_read_is_an_error(planned: Any) -> None:
 
 
 def test_a_users_text_comes_back_as_it_was_written() -> None:
-    (found,) = world(job(name="Ã© x", properties="a = '中'")).jobs
-    assert (found.name, found.properties) == ("é x", "a = '中'")
+    (parsed,) = world(job(name="Ã© x", properties="a = '中'")).jobs
+    assert (parsed.name, parsed.properties) == ("é x", "a = '中'")
 
 
 def test_a_name_that_is_none_of_ours_is_never_part_of_a_statement() -> None:
     reader = Database(lambda argv, environment: answer(), "dbname=oar", None, 5.0)
     with pytest.raises(AdapterError, match="name of a job of ours"):
         reader.find(names={"a\nb": "u"})
-    said: list[str] = []
-    reader = Database(lambda argv, environment: said.append(argv[-1]) or answer(), "dbname=oar", None, 5.0)
+    statements: list[str] = []
+    reader = Database(lambda argv, environment: statements.append(argv[-1]) or answer(), "dbname=oar", None, 5.0)
     reader.find(names={"a'b": "u"})
-    assert "j.job_name = 'a''b' and j.job_user = 'u'" in said[0]
+    assert "j.job_name = 'a''b' and j.job_user = 'u'" in statements[0]
 
 
 def test_the_newest_psql_is_run_without_the_script_that_looks_for_it(tmp_path: Path) -> None:
@@ -89,8 +89,8 @@ def form(*levels: tuple[str, int], where: str = ORDINARY) -> list[Any]:
     ],
 )
 def test_an_exact_request_is_placed(forms: list[Any], nodes: int, cores: int) -> None:
-    found = world(job(forms=forms))
-    assert request_of(found.jobs[0], OarResources(found.resources)) == (nodes, cores, "")
+    state = world(job(forms=forms))
+    assert request_of(state.jobs[0], OarResources(state.resources)) == (nodes, cores, "")
 
 
 @pytest.mark.parametrize(
@@ -108,8 +108,8 @@ def test_an_exact_request_is_placed(forms: list[Any], nodes: int, cores: int) ->
     ],
 )
 def test_any_other_request_is_left_to_oar_with_a_reason(forms: list[Any], why: str) -> None:
-    found = world(job(forms=forms))
-    assert why in request_of(found.jobs[0], OarResources(found.resources))[2]
+    state = world(job(forms=forms))
+    assert why in request_of(state.jobs[0], OarResources(state.resources))[2]
 
 
 @pytest.mark.parametrize(
@@ -126,8 +126,8 @@ def test_any_other_request_is_left_to_oar_with_a_reason(forms: list[Any], why: s
     ],
 )
 def test_special_jobs_are_left_to_oar(job_: dict[str, Any], why: str) -> None:
-    said = left_to_oar(world(job_).jobs[0])
-    assert why in said if why else not said
+    reason = left_to_oar(world(job_).jobs[0])
+    assert why in reason if why else not reason
 
 
 @pytest.mark.parametrize(
@@ -155,8 +155,8 @@ def test_special_jobs_are_left_to_oar(job_: dict[str, Any], why: str) -> None:
     ],
 )
 def test_states_and_ends(said: dict[str, Any], state: JobState, words: str) -> None:
-    found, reason = state_of(world(job(**said)).jobs[0])
-    assert found is state
+    job_state, reason = state_of(world(job(**said)).jobs[0])
+    assert job_state is state
     assert words in reason if words else not reason
 
 
@@ -169,9 +169,9 @@ def seen(
     """The views of jobs, the user of the daemon being `pilot`."""
     if placed is None:
         placed = {}
-    ours = Ours("pilot", {}, placed, freed, 600.0, 0.0, lambda properties: EVERYWHERE, lambda user: 7)
-    found = world(*jobs)
-    return list(views(found, OarResources(found.resources), PILOT, ours))
+    own_jobs = Ours("pilot", {}, placed, freed, 600.0, 0.0, lambda properties: EVERYWHERE, lambda user: 7)
+    state = world(*jobs)
+    return list(views(state, OarResources(state.resources), PILOT, own_jobs))
 
 
 CHANGES = st.sampled_from([
@@ -182,28 +182,28 @@ CHANGES = st.sampled_from([
 
 @given(st.lists(st.tuples(st.lists(CHANGES, min_size=3, max_size=3), st.booleans(), st.booleans()), max_size=6))
 def test_views_that_are_kept_are_those_that_would_be_made(steps: list[tuple[list[dict[str, Any]], bool, bool]]) -> None:
-    said, known = [""], {}
-    reader = Database(lambda argv, environment: said[0], "dbname=oar", None, 5.0)
+    answers, last_views = [""], {}
+    reader = Database(lambda argv, environment: answers[0], "dbname=oar", None, 5.0)
     machine = OarResources(world().resources)
     for number, (changes, free, place) in enumerate(steps):
-        said[0] = answer(*(job(each + 1, **change) for each, change in enumerate(changes)))
+        answers[0] = answer(*(job(position + 1, **change) for position, change in enumerate(changes)))
         placed = {1: Placement(("node3",), NOW, NOW + 60)} if place else {}
-        one = frozenset({f"node{number % 2}"})
-        allows = {"not asked": None, "x = 1": AllowedNodes(one, one, LATE if number % 3 == 0 else "")}
-        ours = Ours(
+        one_node = frozenset({f"node{number % 2}"})
+        allows = {"not asked": None, "x = 1": AllowedNodes(one_node, one_node, LATE if number % 3 == 0 else "")}
+        own_jobs = Ours(
             "pilot", {}, placed, frozenset({3} if free else ()), 600.0, 0.0,
             lambda properties, allows=allows: allows.get(properties, EVERYWHERE), lambda user: 7,
         )  # fmt: skip
-        kept = views(reader.world(), machine, PILOT, ours, known)
-        assert kept == views(world_in(said[0]), machine, PILOT, ours)
-        again = views(reader.world(), machine, PILOT, ours, known)
-        assert all(one is other for one, other in zip(kept, again, strict=True))
+        first_views = views(reader.world(), machine, PILOT, own_jobs, last_views)
+        assert first_views == views(world_in(answers[0]), machine, PILOT, own_jobs)
+        second_views = views(reader.world(), machine, PILOT, own_jobs, last_views)
+        assert all(first is second for first, second in zip(first_views, second_views, strict=True))
         reader.find([1])
 
 
 def test_a_chain_is_one_job_under_its_first_id() -> None:
-    again = [["RESUBMIT_JOB_AUTOMATICALLY", ""]]
-    old = job(5, state="Error", events=again)
+    resubmission = [["RESUBMIT_JOB_AUTOMATICALLY", ""]]
+    old = job(5, state="Error", events=resubmission)
     (view,) = seen(old, job(6, first=5, state="Running", began=1795471950, on=[3]))
     assert (view.key, view.state, view.nodes) == ("oar/5", JobState.RUNNING, ("node2",))
     (view,) = seen(old, job(6, first=5))
@@ -215,8 +215,8 @@ def test_what_may_be_placed_is_offered_until_its_hold_ends() -> None:
     (view,) = seen(job())
     assert (view.offered, view.restartable, view.waits, view.due) == (True, True, "", 1795471944 + 600)
     assert (view.job.nodes, view.job.profile.threads, view.job.walltime, view.job.owner) == (1, 1, 60.0, 7)
-    for other in ({"queue": "default"}, {"types": ["deploy"]}, {"state": "Running", "on": [1]}):
-        assert not seen(job(**other))[0].offered
+    for changes in ({"queue": "default"}, {"types": ["deploy"]}, {"state": "Running", "on": [1]}):
+        assert not seen(job(**changes))[0].offered
     assert not seen(job(), freed=frozenset({5}))[0].offered
     assert seen(job(after=[3]))[0].waits == "it depends on 3"
     assert seen(job(holding=True))[0].waits == "its user holds it"
@@ -253,22 +253,24 @@ def test_jobs_without_a_name_are_known_by_their_command() -> None:
         (view,) = seen(job(**changes))
         return signature(view.job)
 
-    one, other = kind(name="", command="/home/ada/run.sh 100"), kind(name="", command="/home/ada/run.sh 200")
-    assert one and one.startswith("job: run.sh #") and one == kind(name="", command="/home/ada/run.sh 100") != other
-    named = kind(name="align", command="./x"), kind(name="align", command="./y"), kind(name="align", command="")
-    assert all(each and each.startswith("job: align") for each in named) and len(set(named)) == 3
+    first, second = kind(name="", command="/home/ada/run.sh 100"), kind(name="", command="/home/ada/run.sh 200")
+    assert (
+        first and first.startswith("job: run.sh #") and first == kind(name="", command="/home/ada/run.sh 100") != second
+    )
+    kinds = kind(name="align", command="./x"), kind(name="align", command="./y"), kind(name="align", command="")
+    assert all(kind_name and kind_name.startswith("job: align") for kind_name in kinds) and len(set(kinds)) == 3
     assert kind(name="", command="") is None, "an interactive job"
     assert kind(name="", command="x" * COMMAND) is None, "OAR's answer was cut"
-    ours = command("w.a1b2c3/align", Job("a", DEFAULT_PROFILE, command=("true",)), [], None, [], None)[-1]
-    assert "#" not in (kind(name=name_of("w.a1b2c3/align"), command=ours) or "#"), "its key is another each time"
+    own_command = command("w.a1b2c3/align", Job("a", DEFAULT_PROFILE, command=("true",)), [], None, [], None)[-1]
+    assert "#" not in (kind(name=name_of("w.a1b2c3/align"), command=own_command) or "#"), "its key is another each time"
 
 
 AHEAD = command("flow/b", Job("b", DEFAULT_PROFILE, command=("true",)), ["-a", "4"], None, [Path("/x/.a.done")], None)
 
 
 def test_a_job_of_ours_waits_for_us_while_the_shim_keeps_it() -> None:
-    ours = {"command": AHEAD[-1], "name": "flow/b", "user": "pilot"}
-    (view,) = seen(job(**ours, after=[4]))
+    fields = {"command": AHEAD[-1], "name": "flow/b", "user": "pilot"}
+    (view,) = seen(job(**fields, after=[4]))
     assert (view.key, view.state, view.restartable, view.ahead, view.nodes) == (
         "flow/b",
         JobState.PENDING,
@@ -277,12 +279,12 @@ def test_a_job_of_ours_waits_for_us_while_the_shim_keeps_it() -> None:
         (),
     )
     placed = {5: Placement(("node3",), NOW - 3, NOW + 60)}
-    (view,) = seen(job(**ours), placed=placed)
+    (view,) = seen(job(**fields), placed=placed)
     assert (view.nodes, view.restartable, view.ahead) == (("node3",), False, False)
-    for other in ({"submitted": NOW - 601}, {"queue": "default"}, {"first": 3}, {"state": "toLaunch"}):
-        (view,) = seen(job(**ours | other))
+    for changes in ({"submitted": NOW - 601}, {"queue": "default"}, {"first": 3}, {"state": "toLaunch"}):
+        (view,) = seen(job(**fields | changes))
         assert not view.restartable and not view.ahead
-    assert not seen(job(**ours), freed=frozenset({5}))[0].ahead
+    assert not seen(job(**fields), freed=frozenset({5}))[0].ahead
 
 
 def test_a_job_that_found_no_completed_predecessor_has_not_run() -> None:

@@ -18,8 +18,8 @@ HOLD = 600.0
 
 def job(number: int, by: float, uid: int = 1000, **settings: object) -> SlurmJob:
     """A held job that begins `by` seconds later than its hold says."""
-    given = {"submit": NOW - 100, "begin": NOW - 100 + HOLD + by, "comment": "pilotfish:hold=600", "uid": uid}
-    return SlurmJob(number, JobState.PENDING, **(given | settings))
+    fields = {"submit": NOW - 100, "begin": NOW - 100 + HOLD + by, "comment": "pilotfish:hold=600", "uid": uid}
+    return SlurmJob(number, JobState.PENDING, **(fields | settings))
 
 
 def found(jobs: list[SlurmJob], hosts: dict[int, str] | None = None) -> list[Finding]:
@@ -67,9 +67,9 @@ def test_what_is_found_is_what_is_not_placed(by: float) -> None:
 @given(st.lists(st.tuples(st.floats(-400.0, 1e5), st.integers(0, 3)), max_size=20), st.integers(-4, 4))
 def test_one_user_hides_no_clock_and_invents_none(moved: list[tuple[float, int]], by: int) -> None:
     """Each user has one voice, however many jobs: the others' jobs decide."""
-    others = [job(100 + n, float(by), uid=2000 + n) for n in range(3)]
-    mine = [job(n, shift, uid=666) for n, (shift, _) in enumerate(moved)]
-    assert found(mine + others, dict.fromkeys(range(200), "login1")) == []
+    plain_jobs = [job(100 + n, float(by), uid=2000 + n) for n in range(3)]
+    moved_jobs = [job(n, shift, uid=666) for n, (shift, _) in enumerate(moved)]
+    assert found(moved_jobs + plain_jobs, dict.fromkeys(range(200), "login1")) == []
 
 
 @pytest.mark.parametrize(
@@ -77,5 +77,5 @@ def test_one_user_hides_no_clock_and_invents_none(moved: list[tuple[float, int]]
     [(0.4, "agree"), (-3.4, "pilotfish uses"), (-6.0, "not placed"), (13.0, "pilotfish uses"), (15.0, "not placed")],
 )
 def test_the_clock_of_this_machine(ahead: float, words: str) -> None:
-    ((_, says),) = about("clock", asked_of(ahead_s=ahead))
-    assert words in says
+    ((_, message),) = about("clock", asked_of(ahead_s=ahead))
+    assert words in message

@@ -56,8 +56,12 @@ PLUGIN: dict[str, tuple[str, dict[str, object], ServiceState, Level | None, str]
 def test_the_job_submit_plugin(
     plugins: str, settings: dict[str, object], service: ServiceState, level: Level | None, words: str
 ) -> None:
-    said = about("job_submit", asked_of(changed(JobSubmitPlugins=plugins), **settings), service=service)
-    assert (not said) if level is None else (len(said) == 1 and said[0][0] is level and words in said[0][1])
+    findings = about("job_submit", asked_of(changed(JobSubmitPlugins=plugins), **settings), service=service)
+    assert (
+        (not findings)
+        if level is None
+        else (len(findings) == 1 and findings[0][0] is level and words in findings[0][1])
+    )
 
 
 def test_the_shipped_script_is_recognised_by_its_content() -> None:
@@ -73,7 +77,7 @@ def test_the_shipped_script_is_recognised_by_its_content() -> None:
 def test_the_remedy_helps_in_the_state_that_was_found(hangs: bool, command: str) -> None:
     service = ServiceState("", hangs=hangs, socket="/run/s")
     answers = asked_of(changed(JobSubmitPlugins="lua"), jobs=[job()], socket_there=True, **LOOKS)
-    remedies = [each.mend[0] for each in found(answers, service) if each.level in (WARNING, PROBLEM)]
+    remedies = [finding.mend[0] for finding in found(answers, service) if finding.level in (WARNING, PROBLEM)]
     assert remedies == [f"{command} pilotfishd"] * 2
 
 
@@ -89,8 +93,8 @@ def test_the_shipped_script_only_tags_jobs_and_never_blocks() -> None:
 
 
 def job(**settings: object) -> SlurmJob:
-    given = {"submit": NOW - 100, "begin": NOW + 500, "comment": "pilotfish:hold=600", "reason": "BeginTime"}
-    return SlurmJob(7, JobState.PENDING, **(given | settings))
+    fields = {"submit": NOW - 100, "begin": NOW + 500, "comment": "pilotfish:hold=600", "reason": "BeginTime"}
+    return SlurmJob(7, JobState.PENDING, **(fields | settings))
 
 
 def test_waiting_jobs() -> None:
@@ -104,26 +108,26 @@ def test_waiting_jobs() -> None:
 
 
 def test_a_pin_that_nobody_can_vouch_for_is_an_administrators_to_clear() -> None:
-    found = about("queue", asked_of(jobs=[job(wanted=("n1",), begin=NOW - 9)]))
-    assert found[1][0] is NOTE and "(7)" in found[1][1] and "state directory" in found[1][1]
-    others = [job(begin=NOW - 9), job(wanted=("n1",)), job(wanted=("n1",), begin=NOW - 9, pinned=NOW)]
-    others.append(job(wanted=("n1",), begin=NOW - 9, comment="mine"))
-    assert len(about("queue", asked_of(jobs=others))) == 1
+    findings = about("queue", asked_of(jobs=[job(wanted=("n1",), begin=NOW - 9)]))
+    assert findings[1][0] is NOTE and "(7)" in findings[1][1] and "state directory" in findings[1][1]
+    jobs = [job(begin=NOW - 9), job(wanted=("n1",)), job(wanted=("n1",), begin=NOW - 9, pinned=NOW)]
+    jobs.append(job(wanted=("n1",), begin=NOW - 9, comment="mine"))
+    assert len(about("queue", asked_of(jobs=jobs))) == 1
 
 
 def test_pins_that_cannot_be_read_are_unknown() -> None:
     jobs = [job(wanted=("n1",), begin=NOW - 9)]
-    found = about("queue", asked_of(jobs=jobs, pins_unread="/state/slurm/pins: Permission denied"))
-    assert [level for level, _ in found] == [NOTE]
-    assert "how many are pinned is unknown (/state/slurm/pins: Permission denied)" in found[0][1]
+    findings = about("queue", asked_of(jobs=jobs, pins_unread="/state/slurm/pins: Permission denied"))
+    assert [level for level, _ in findings] == [NOTE]
+    assert "how many are pinned is unknown (/state/slurm/pins: Permission denied)" in findings[0][1]
 
 
 def test_jobs_that_are_handed_over_in_vain() -> None:
     cut = job(special="a minimum time limit")
     jobs = [cut, job(part=True), job(part=True), job(comment="", part=True)]
-    said = about("queue", asked_of(jobs=jobs))
-    assert [level for level, _ in said] == [OK, NOTE, NOTE]
-    assert "3 jobs handed over in vain" in said[1][1] and "2 because members of arrays" in said[1][1]
-    assert "1 job with a minimum time limit (--time-min): backfill may cut" in said[2][1]
+    findings = about("queue", asked_of(jobs=jobs))
+    assert [level for level, _ in findings] == [OK, NOTE, NOTE]
+    assert "3 jobs handed over in vain" in findings[1][1] and "2 because members of arrays" in findings[1][1]
+    assert "1 job with a minimum time limit (--time-min): backfill may cut" in findings[2][1]
     soft = changed(SchedulerParameters="bf_window=60,time_min_as_soft_limit")
     assert len(about("queue", asked_of(soft, jobs=jobs))) == 2

@@ -30,7 +30,8 @@ def test_slurmrestd_and_its_token(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         path.write_text(text)
         path.chmod(mode)
         return [
-            each.level for each in check_rest.connection_findings({"rest_url": url, "rest_token_file": str(path)}, NOW)
+            finding.level
+            for finding in check_rest.connection_findings({"rest_url": url, "rest_token_file": str(path)}, NOW)
         ]
 
     with listener:
@@ -40,16 +41,20 @@ def test_slurmrestd_and_its_token(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         assert levels("SLURM_JWT=nonsense") == levels("a.!!!.c") == levels(token(sun="x")) == [OK, WARNING]
         path.write_text(token(exp=NOW + 600))
         path.chmod(0o622)
-        found = list(check_rest.connection_findings({"rest_url": url, "rest_token_file": str(path)}, NOW))
-        assert found[1].level is PROBLEM and "not trusted" in found[1].says and "others can write" in found[1].says
+        findings = list(check_rest.connection_findings({"rest_url": url, "rest_token_file": str(path)}, NOW))
+        assert (
+            findings[1].level is PROBLEM
+            and "not trusted" in findings[1].says
+            and "others can write" in findings[1].says
+        )
         path.unlink()
         assert [
-            each.level for each in check_rest.connection_findings({"rest_url": url, "rest_token_file": path}, NOW)
+            finding.level for finding in check_rest.connection_findings({"rest_url": url, "rest_token_file": path}, NOW)
         ] == [OK, WARNING]
     for options in ({}, {"rest_url": ""}):
         assert list(check_rest.connection_findings(options, NOW)) == []
     for away in (url, f"unix:{tmp_path}/none", "http://:x", "what"):
-        assert [each.level for each in check_rest.connection_findings({"rest_url": away}, NOW)] == [WARNING]
+        assert [finding.level for finding in check_rest.connection_findings({"rest_url": away}, NOW)] == [WARNING]
     bound = socket.socket(socket.AF_UNIX)
     with bound:
         monkeypatch.chdir(tmp_path)

@@ -39,11 +39,18 @@ def checked(run: Recorded) -> Iterator[Finding]:
 
 
 def test_a_good_site_has_no_problems() -> None:
-    every = found(asked_of())
-    assert {each.topic for each in every} >= {"controller", "clock", "rights", "accounting", "grace", "sharing"}
-    assert not [each for each in every if each.level in (PROBLEM, WARNING)]
-    for each in every:
-        assert each.says and not each.says.endswith(".") and "\n" not in each.says
+    findings = found(asked_of())
+    assert {finding.topic for finding in findings} >= {
+        "controller",
+        "clock",
+        "rights",
+        "accounting",
+        "grace",
+        "sharing",
+    }
+    assert not [finding for finding in findings if finding.level in (PROBLEM, WARNING)]
+    for finding in findings:
+        assert finding.says and not finding.says.endswith(".") and "\n" not in finding.says
 
 
 def test_only_reading_commands_are_run() -> None:
@@ -58,9 +65,9 @@ def test_only_reading_commands_are_run() -> None:
 def test_a_user_who_is_not_the_account_of_the_service_need_not_be_an_operator() -> None:
     hidden = asked_of(changed(PrivateData="jobs"), level="None")
     for answers in (asked_of(level="None"), asked_of(user="games"), hidden):
-        every = found(answers, ServiceState("live", account="pilotfish"))
-        assert not [each for each in every if each.level in (PROBLEM, WARNING)]
-        (rights,) = (each for each in every if each.topic == "rights")
+        findings = found(answers, ServiceState("live", account="pilotfish"))
+        assert not [finding for finding in findings if finding.level in (PROBLEM, WARNING)]
+        (rights,) = (finding for finding in findings if finding.topic == "rights")
         assert rights.level is NOTE and rights.mend == ("pilotfish doctor --user pilotfish",)
 
 
@@ -133,7 +140,9 @@ CASES: dict[str, tuple[Callable[[], Answers], str, Level, str]] = {
 
 @pytest.mark.parametrize(("make", "topic", "level", "words"), CASES.values(), ids=CASES)
 def test_one_setting_at_a_time(make: Callable[[], Answers], topic: str, level: Level, words: str) -> None:
-    assert any(each == level and words in says for each, says in about(topic, make())), about(topic, make())
+    assert any(found_level == level and words in message for found_level, message in about(topic, make())), about(
+        topic, make()
+    )
 
 
 SHARING = {
@@ -152,14 +161,14 @@ SHARING = {
 @pytest.mark.parametrize(("words", "expected"), SHARING.items(), ids=SHARING)
 def test_what_jobs_share(words: str, expected: tuple[Level, str]) -> None:
     partition = {"PartitionName": "main", "State": "UP"} | dict(word.split("=") for word in words.split())
-    ((level, says),) = about("sharing", asked_of(partitions=[partition]))
-    assert level is expected[0] and expected[1] in says
+    ((level, message),) = about("sharing", asked_of(partitions=[partition]))
+    assert level is expected[0] and expected[1] in message
 
 
 @pytest.mark.parametrize(("user", "create"), [("pilotfish", "systemd-sysusers"), ("backup", "useradd --system backup")])
 @pytest.mark.parametrize("level", ["", "Operator"])
 def test_a_missing_unix_user_is_created_before_its_account(user: str, create: str, level: str) -> None:
-    (only,) = (each for each in found(asked_of(user=user, uid=None, level=level)) if each.topic == "rights")
+    (only,) = (finding for finding in found(asked_of(user=user, uid=None, level=level)) if finding.topic == "rights")
     assert only.level is PROBLEM and f"no Unix user {user}" in only.says
     added = only.mend.index(f"sacctmgr add user {user} account=ACCOUNT AdminLevel=Operator")
     assert only.mend.index(create) < added
@@ -168,13 +177,13 @@ def test_a_missing_unix_user_is_created_before_its_account(user: str, create: st
 
 def test_an_account_that_was_added_before_its_unix_user_has_no_rights() -> None:
     answers = asked_of(slurm_uid=4294967294)
-    (only,) = (each for each in found(answers) if each.topic == "rights")
+    (only,) = (finding for finding in found(answers) if finding.topic == "rights")
     assert only.level is PROBLEM and "added before the Unix user" in only.says
     assert only.mend == ("sacctmgr delete user name=backup",
                          "sacctmgr add user backup account=ACCOUNT AdminLevel=Operator")  # fmt: skip
     assert asked_of().slurm_uid == 34
-    every = checked(Recorded(scontrol_show_assoc__mgr=USERS.format(uid=4294967294)))
-    assert [each.level for each in every if each.topic == "rights"] == [PROBLEM]
+    findings = checked(Recorded(scontrol_show_assoc__mgr=USERS.format(uid=4294967294)))
+    assert [finding.level for finding in findings if finding.topic == "rights"] == [PROBLEM]
 
 
 @pytest.mark.real
@@ -195,9 +204,9 @@ def test_the_setup_can_be_typed_line_by_line(tmp_path: Path) -> None:
 
 def test_partitions_with_unusual_settings() -> None:
     odd = {"PartitionName": "odd", "State": "DRAIN", "AllowAccounts": "a,b", "AllowQos": "ALL", "RootOnly": "YES"}
-    said = about("partition", asked_of(partitions=[odd, {"PartitionName": "main", "State": "UP"}]))
-    assert [level for level, _ in said] == [WARNING, NOTE, NOTE]
-    assert "State=DRAIN" in said[0][1] and "AllowAccounts" in said[1][1] and "only root" in said[2][1]
+    findings = about("partition", asked_of(partitions=[odd, {"PartitionName": "main", "State": "UP"}]))
+    assert [level for level, _ in findings] == [WARNING, NOTE, NOTE]
+    assert "State=DRAIN" in findings[0][1] and "AllowAccounts" in findings[1][1] and "only root" in findings[2][1]
     handed = SlurmSelection(frozenset({"main"}), comment=False)
     assert about("partition", asked_of(partitions=[odd, {"PartitionName": "main"}]), selection=handed) == []
 
@@ -214,8 +223,8 @@ def test_a_failed_request_is_a_finding_without_consequences(monkeypatch: pytest.
         (only,) = checked(Recorded(**answers))
         assert (only.level, only.topic) == (PROBLEM, topic) and only.mend
     lost = AdapterError("scontrol: fatal: Could not establish a configuration source", kind="refused")
-    for there, mend in ((str(tmp_path), (f"export SLURM_CONF={tmp_path}",)), (f"{tmp_path}/none", ())):
-        monkeypatch.setattr(questions, "SLURM_CONFS", (f"{tmp_path}/neither", there))
+    for file, mend in ((str(tmp_path), (f"export SLURM_CONF={tmp_path}",)), (f"{tmp_path}/none", ())):
+        monkeypatch.setattr(questions, "SLURM_CONFS", (f"{tmp_path}/neither", file))
         (only,) = checked(Recorded(**{"squeue_--version": lost}))
         assert (only.level, only.topic, only.mend) == (PROBLEM, "commands", mend)
         assert bool(mend) is ("copy the controller's" not in only.says)
@@ -233,7 +242,7 @@ def test_a_failed_request_is_a_finding_without_consequences(monkeypatch: pytest.
         (only,) = checked(Recorded(scontrol_show_config=slow, munge=error))
         assert (only.level, only.topic) == (PROBLEM, topic)
     accounting = checked(Recorded(sacctmgr=away))
-    levels = {each.topic: each.level for each in accounting}
+    levels = {finding.topic: finding.level for finding in accounting}
     assert levels["rights"] is WARNING and levels["accounting"] is WARNING and "grace" in levels
 
 
@@ -241,8 +250,8 @@ def test_a_failed_request_is_a_finding_without_consequences(monkeypatch: pytest.
 def test_garbled_answers_end_in_findings(text: str) -> None:
     run = Recorded(**{"scontrol_show_config": text, "sdiag": text, "sacctmgr": text, "squeue_--version": text,
                       "scontrol_--oneliner": text, "scontrol_--oneliner_--all_show_partition": text})  # fmt: skip
-    every = list(checked(run))
-    assert any(each.level is PROBLEM for each in every)
+    findings = list(checked(run))
+    assert any(finding.level is PROBLEM for finding in findings)
 
 
 @settings(max_examples=60, deadline=None)
@@ -254,19 +263,19 @@ def test_any_answer_ends_in_findings(texts: list[str]) -> None:
 
 
 def test_power_saving_needs_its_programs_and_an_administrator() -> None:
-    wanted = ServiceState("live", power_save=True)
+    service = ServiceState("live", power_save=True)
     with_programs = changed(SuspendProgram="/s", ResumeProgram="/r")
-    assert [level for level, _ in about("power", asked_of(with_programs), service=wanted)] == [PROBLEM, OK]
-    assert [level for level, _ in about("power", asked_of(), service=wanted)] == [PROBLEM, PROBLEM]
+    assert [level for level, _ in about("power", asked_of(with_programs), service=service)] == [PROBLEM, OK]
+    assert [level for level, _ in about("power", asked_of(), service=service)] == [PROBLEM, PROBLEM]
     administrator = asked_of(with_programs, level="Administrator")
-    assert [level for level, _ in about("power", administrator, service=wanted)] == [OK]
+    assert [level for level, _ in about("power", administrator, service=service)] == [OK]
 
 
 def test_a_cluster_file_against_slurms_nodes() -> None:
     kind, wide = NodeType("t", 4, 4 * 2.0**30, 1e10), NodeType("w", 8, 9 * 2.0**30, 1e10)
 
     def of(**nodes: NodeType) -> list[tuple[Level, str]]:
-        cluster = Cluster("c", tuple(Node(name, each) for name, each in nodes.items()), source="c.yaml")
+        cluster = Cluster("c", tuple(Node(name, node_type) for name, node_type in nodes.items()), source="c.yaml")
         return about("cluster", asked_of(), cluster=cluster)
 
     assert of(n1=kind, n2=kind) == [(OK, "c.yaml agrees with Slurm about 2 nodes")]

@@ -29,10 +29,10 @@ class Queue(Recorded):
         answer = super().__call__(argv)
         form = next((word[9:] for word in argv if word.startswith("--Format=")), "")
         if argv[:2] == ["scontrol", "update"]:
-            said = dict(word.split("=", 1) for word in argv[3:])
-            made = {"ReqNodes": said.get("ReqNodeList")}
-            made["EligibleTime"] = "2026-12-22T07:20:09" if "StartTime" in said else None
-            self.row |= {name: text for name, text in made.items() if text is not None and name not in self.ignored}
+            fields = dict(word.split("=", 1) for word in argv[3:])
+            changes = {"ReqNodes": fields.get("ReqNodeList")}
+            changes["EligibleTime"] = "2026-12-22T07:20:09" if "StartTime" in fields else None
+            self.row |= {name: text for name, text in changes.items() if text is not None and name not in self.ignored}
         return (
             "".join(self.row[cell.split(":0")[0]] + cell.split(":0")[1] for cell in form.split(",") if form) or answer
         )
@@ -55,7 +55,7 @@ DENIED = AdapterError("scontrol: Access/permission denied for job 9", kind="refu
 )
 def test_a_trial_job_is_changed_and_always_cancelled(answers: dict[str, AdapterError], levels: list[Level]) -> None:
     run = Queue(answers)
-    assert [each.level for each in trial.findings(run, ["--partition=x"])] == levels
+    assert [finding.level for finding in trial.findings(run, ["--partition=x"])] == levels
     assert any(f"StartTime=uts{NOW + 31 * 86400:.0f}" in line for line in run.asked) is ("sinfo" not in answers)
     assert run.asked[-1] == "scancel 9" and " --partition=x " in run.asked[0] and "--begin=now+30days" in run.asked[0]
     assert SlurmSelection().takes(SlurmJob(9, JobState.PENDING, comment=trial.COMMENT)) is False

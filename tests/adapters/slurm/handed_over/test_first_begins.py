@@ -22,8 +22,8 @@ def begins(folder: Path) -> FirstBegins:
 @pytest.mark.parametrize("read_only", [False, True])
 def test_the_next_daemon_and_the_reaper_know_a_begin_time_that_was_moved(tmp_path: Path, read_only: bool) -> None:
     begins(tmp_path)
-    again = FirstBegins(tmp_path, read_only=read_only)
-    assert again.moved(replace(JOB, begin=(JOB.begin or 0.0) + 4)) and not again.moved(JOB)
+    reopened = FirstBegins(tmp_path, read_only=read_only)
+    assert reopened.moved(replace(JOB, begin=(JOB.begin or 0.0) + 4)) and not reopened.moved(JOB)
 
 
 def test_a_job_that_is_gone_and_an_earlier_job_with_its_id_are_forgotten(tmp_path: Path) -> None:

@@ -48,10 +48,10 @@ def ours(folder: Path | None = None, clock: Callable[[], float] = lambda: 0.0) -
 
 def changed(job: SlurmJob, fields: dict[str, str]) -> SlurmJob:
     """Return a job as Slurm shows it after an update."""
-    wanted = job.wanted
+    nodes = job.wanted
     if "ReqNodeList" in fields:
-        wanted = (fields["ReqNodeList"],) if fields["ReqNodeList"] else ()
-    return replace(job, wanted=wanted, pinned=None, comment=fields.get("Comment", job.comment))
+        nodes = (fields["ReqNodeList"],) if fields["ReqNodeList"] else ()
+    return replace(job, wanted=nodes, pinned=None, comment=fields.get("Comment", job.comment))
 
 
 def pinned(changes: OurChanges, job: SlurmJob = JOB, now: float = NOW) -> SlurmJob:
@@ -73,11 +73,11 @@ def test_a_pin_is_known_by_its_record_whatever_the_comment_says(tmp_path: Path) 
     first.retain({})
     job = pinned(first)
     for comment in ("", "mine", "pilotfish:pin=9:AAAAAAAAAAAAAAAA", job.comment[:-1], job.comment):
-        seen = ours(tmp_path).recognise(replace(job, comment=comment), lambda: NOW + 60)
-        assert seen.pinned == NOW
-        assert ours(tmp_path).unpin(seen)["ReqNodeList"] == ""
-    other = replace(job, wanted=("n2",))
-    assert first.recognise(other, lambda: NOW).pinned is None, "the user has asked for another node since"
+        recognised = ours(tmp_path).recognise(replace(job, comment=comment), lambda: NOW + 60)
+        assert recognised.pinned == NOW
+        assert ours(tmp_path).unpin(recognised)["ReqNodeList"] == ""
+    moved_job = replace(job, wanted=("n2",))
+    assert first.recognise(moved_job, lambda: NOW).pinned is None, "the user has asked for another node since"
     assert first.recognise(replace(job, uid=6), lambda: NOW).pinned is None
     assert first.recognise(replace(job, state=JobState.RUNNING), lambda: NOW).pinned is None
 
@@ -113,8 +113,8 @@ def test_what_we_did_is_forgotten_only_when_a_job_has_been_gone_for_a_minute(tmp
 def test_no_text_of_a_user_makes_a_pin(text: str) -> None:
     changes = ours()
     job = replace(JOB, comment=text, wanted=("n1",))
-    found = changes.recognise(job, lambda: NOW)
-    assert (found.pinned, found.let_go) == (None, False) and changes.unpin(found) == {}
+    recognised = changes.recognise(job, lambda: NOW)
+    assert (recognised.pinned, recognised.let_go) == (None, False) and changes.unpin(recognised) == {}
 
 
 def test_a_job_on_nodes_of_its_users_choice_keeps_them() -> None:
@@ -181,14 +181,14 @@ def test_a_state_directory_that_is_deleted_under_a_daemon_is_written_again(
 ) -> None:
     folder = tmp_path / "state" / "slurm"
     record = PinRecord(folder)
-    pin, other = pin_for(JOB, ("n1",), NOW), pin_for(JOB, ("n2",), NOW)
+    pin, second_pin = pin_for(JOB, ("n1",), NOW), pin_for(JOB, ("n2",), NOW)
     record.refresh()
     record.add(7, pin)
     shutil.rmtree((folder / deleted).resolve())
-    record.refresh() if next_step == "reads the queue" else record.add(8, other)
+    record.refresh() if next_step == "reads the queue" else record.add(8, second_pin)
     after = PinRecord(folder, read_only=True)
     assert after.get(7) == record.get(7) == pin
-    assert after.get(8) == (other if next_step == "pins another job" else None)
+    assert after.get(8) == (second_pin if next_step == "pins another job" else None)
     PinRecord(folder).drop(7)  # as the reaper does
     record.refresh()
     assert record.get(7) is None
@@ -220,8 +220,8 @@ def test_a_damaged_record_of_a_pin_leaves_the_others(tmp_path: Path) -> None:
     pinned(changes, replace(JOB, id=8))
     (tmp_path / "pins" / "7").write_text("{")
     (tmp_path / "pins" / "note").write_text("not ours")
-    again = ours(tmp_path)
-    assert again.record.damaged == {7} and again.record.get(8) is not None
-    assert again.recognise(job, lambda: NOW).pinned is None
-    pinned(again)
+    reopened = ours(tmp_path)
+    assert reopened.record.damaged == {7} and reopened.record.get(8) is not None
+    assert reopened.recognise(job, lambda: NOW).pinned is None
+    pinned(reopened)
     assert ours(tmp_path).record.damaged == frozenset(), "it was recorded again"

@@ -50,25 +50,25 @@ class Slurm(CommandTransport):
         until = self.at + seconds
         while True:
             begins = max(self.job.begin or 0.0, self.room, self.at)
-            due, fields, seen = min(self.under_way, key=lambda each: each[0], default=(until + 1.0, {}, 0.0))
+            due, fields, read_at = min(self.under_way, key=lambda each: each[0], default=(until + 1.0, {}, 0.0))
             if self.job.state is JobState.PENDING and begins <= min(due, until):
                 self.at, self.job = begins, replace(self.job, state=JobState.RUNNING, placed=("n1", "n2"))
             elif due <= until:
                 self.at = max(self.at, due)
-                self.under_way.remove((due, fields, seen))
-                self._carry_out(fields, seen)
+                self.under_way.remove((due, fields, read_at))
+                self._carry_out(fields, read_at)
             else:
                 self.at = until
                 return
 
-    def _carry_out(self, fields: Mapping[str, str], seen: float) -> bool:
-        """Do what was asked by one who last read the job at `seen`; return False if it has begun."""
+    def _carry_out(self, fields: Mapping[str, str], read_at: float) -> bool:
+        """Do what was asked by one who last read the job at `read_at`; return False if it has begun."""
         if self.job.state is not JobState.PENDING:
             self.resized |= "ReqNodeList" in fields
             return False
         start = fields.get("StartTime", "")
         if start:
-            self.overruled |= 0.0 <= self.moved_at < seen
+            self.overruled |= 0.0 <= self.moved_at < read_at
             self.moved_at = -1.0
             begin = self.at if start == "now" else float(start.removeprefix("uts"))
             self.latest = max(self.latest, begin)
@@ -87,11 +87,11 @@ class Slurm(CommandTransport):
     def jobs(self, ids: Collection[int] = ()) -> list[SlurmJob]:
         delay = self._next()
         self.read_at = self.at
-        found = self.job
+        job = self.job
         self.pass_time(min(delay, TIMEOUT_S))
         if delay > TIMEOUT_S:
             raise LOST
-        return [found]
+        return [job]
 
     def update(self, job: int, fields: Mapping[str, str]) -> None:
         self.written.append(dict(fields))
@@ -100,9 +100,9 @@ class Slurm(CommandTransport):
             self.under_way.append((self.at + delay, dict(fields), self.read_at))
             self.pass_time(TIMEOUT_S)
             raise LOST
-        seen = self.read_at
+        read_at = self.read_at
         self.pass_time(delay)
-        if not self._carry_out(fields, seen):
+        if not self._carry_out(fields, read_at):
             raise BEGUN
 
     def time(self) -> float:
@@ -181,8 +181,8 @@ def test_after_a_lost_answer_nothing_is_written_until_it_is_settled() -> None:
     with pytest.raises(AdapterError, match="did not answer"):
         writer.place(FREE, ("n1",))
     job = writer.read(7)
-    what, why = ownership_of(job, SlurmSelection(), slurm.at)
-    assert job.unsettled and what is Ownership.WAITING and "does not know yet" in why and len(slurm.written) == 1
+    ownership, why = ownership_of(job, SlurmSelection(), slurm.at)
+    assert job.unsettled and ownership is Ownership.WAITING and "does not know yet" in why and len(slurm.written) == 1
     slurm.pass_time(2 * HOLD_BACK_S)
     assert ownership_of(writer.read(7), SlurmSelection(), slurm.at)[0] is Ownership.FREE
 
@@ -227,13 +227,13 @@ def test_the_next_daemon_goes_on_with_a_job_that_the_one_before_held_back(
 
 def test_a_begin_time_that_was_moved_is_the_users() -> None:
     """Before the first command, and between the two."""
-    for moments, written in (([(0.0, 0)], 0), ([(0.0, 0), (0.0, 9), (0.0, 9)], 1)):
+    for moments, write_count in (([(0.0, 0)], 0), ([(0.0, 0), (0.0, 9), (0.0, 9)], 1)):
         slurm = Slurm(FREE, moments)
         slurm.room = 500.0
         writer = writer_for(slurm)
         with pytest.raises(AdapterError, match="begin time was moved") as error:
             writer.place(FREE, ("n1",))
-        assert (error.value.kind, len(slurm.written), slurm.job.begin) == (MOVED, written, slurm.moved_at + LATER_S)
+        assert (error.value.kind, len(slurm.written), slurm.job.begin) == (MOVED, write_count, slurm.moved_at + LATER_S)
         assert ownership_of(writer.read(7), SlurmSelection(), slurm.at)[1] == "its user wants it to begin later"
 
 
@@ -300,6 +300,6 @@ def test_a_pin_is_known_unless_it_was_surely_not_set(error: AdapterError, known:
     writer = writer_for(slurm)
     with pytest.raises(AdapterError):
         writer.place(slurm.job, ("n1",))
-    found = writer.read(7)
-    assert (found.pinned is not None, found.unsettled) == (known, False)
+    parsed = writer.read(7)
+    assert (parsed.pinned is not None, parsed.unsettled) == (known, False)
     assert (slurm.doubts == [7]) is known, "whether it was resized is looked up"

@@ -56,9 +56,9 @@ class Slurm:
 
 
 def reaped(slurm: Slurm, folder: Path, *, dry: bool = False, **fields: frozenset[str]) -> tuple[int, list[str]]:
-    said: list[str] = []
-    failed = Reaper(slurm, SlurmSelection(**fields), folder, 3600.0, lambda: NOW).reap(30.0, said.append, dry=dry)
-    return failed, said
+    lines: list[str] = []
+    failed = Reaper(slurm, SlurmSelection(**fields), folder, 3600.0, lambda: NOW).reap(30.0, lines.append, dry=dry)
+    return failed, lines
 
 
 @pytest.fixture
@@ -147,8 +147,8 @@ def test_a_pin_that_the_daemon_sets_meanwhile_stays_on_record(folder: Path) -> N
             return printed
 
     assert reaped(Busy({}), folder) == (0, ["release slurm/7"])
-    kept = PinRecord(folder).get(7)
-    assert kept is not None and kept.time == NOW
+    pin = PinRecord(folder).get(7)
+    assert pin is not None and pin.time == NOW
 
 
 def test_the_record_is_read_twice_however_many_pins_are_taken_back(
@@ -180,8 +180,8 @@ def test_no_row_changes_what_is_done_about_another(row: dict[str, str]) -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         record(folder)
-        theirs = {"JobID": "9", "UserID": "6"} | {key: text for key, text in row.items() if key != "JobID"}
-        slurm = Slurm(theirs, {})
+        foreign_row = {"JobID": "9", "UserID": "6"} | {key: text for key, text in row.items() if key != "JobID"}
+        slurm = Slurm(foreign_row, {})
         assert reaped(slurm, folder) == (0, ["release slurm/7"])
         assert slurm.updates == [["JobId=7", "ReqNodeList="]]
 
@@ -199,8 +199,8 @@ def test_under_dry_run_it_takes_back_what_a_live_daemon_has_left_and_ends_no_hol
     )
     argv = ["reap", "--config", str(tmp_path / "pilotfish.yaml")]
     assert main([*argv, "--dry-run"]) == 0 and slurm.updates == []
-    said = capsys.readouterr()
-    assert said.out.splitlines() == ["release slurm/7", "release slurm/8"][: 2 - dry] and said.err == ""
+    output = capsys.readouterr()
+    assert output.out.splitlines() == ["release slurm/7", "release slurm/8"][: 2 - dry] and output.err == ""
     del slurm.rows[1]
     assert main(argv) == 0 and slurm.updates == [["JobId=7", "ReqNodeList="]]
 
@@ -257,10 +257,10 @@ def test_an_invalid_configuration_does_not_stop_the_reaper(
         config.write_text(VALID.replace(old, new).replace("false", dry))
         config.chmod(0o600)
         code = main(["reap", "--config", str(config)])
-        said = capsys.readouterr()
-        assert said.out == "release slurm/7\n", (dry, said.err)
+        output = capsys.readouterr()
+        assert output.out == "release slurm/7\n", (dry, output.err)
         assert (code == 0) is (not says and dry in ("true", "false"))
-        assert (says in said.err or dry not in ("true", "false")) and "Traceback" not in said.err
+        assert (says in output.err or dry not in ("true", "false")) and "Traceback" not in output.err
         assert slurm.updates == [["JobId=7", "ReqNodeList="]]
     config.chmod(0o666)
     assert main(["reap", "--config", str(config)]) == 1

@@ -61,16 +61,16 @@ BY_COMMENT = SlurmSelection()
     ],
 )
 def test_ownership(changed: dict[str, object], expected: Ownership) -> None:
-    what, why = ownership_of(replace(OURS, **changed), BY_COMMENT, NOW)
-    assert what is expected
+    ownership, why = ownership_of(replace(OURS, **changed), BY_COMMENT, NOW)
+    assert ownership is expected
     assert bool(why) is (expected is Ownership.WAITING or "part" in changed or "reservation" in changed)
 
 
 @given(st.integers(-40, 40).map(lambda eighths: eighths / 8))
 def test_no_user_is_said_to_have_moved_a_begin_time_that_is_now(ahead: float) -> None:
     """We set begin times to now, and Slurm counts whole seconds."""
-    what, why = ownership_of(replace(OURS, begin=NOW + ahead), BY_COMMENT, NOW)
-    assert what is (Ownership.FREE if ahead <= 0 else Ownership.WAITING)
+    ownership, why = ownership_of(replace(OURS, begin=NOW + ahead), BY_COMMENT, NOW)
+    assert ownership is (Ownership.FREE if ahead <= 0 else Ownership.WAITING)
     assert ("moved" in why) is (ahead > EXACT_S) and ("within a second" in why) is (0 < ahead <= EXACT_S)
 
 

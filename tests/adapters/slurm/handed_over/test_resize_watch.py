@@ -31,34 +31,34 @@ class Watched:
 
 
 def test_a_job_in_doubt_is_looked_at_once_in_a_while_until_nothing_can_be_under_way() -> None:
-    seen = Watched()
-    seen.watch.doubt(7)
-    assert not seen.watch.examine({7: replace(RUNNING, state=JobState.PENDING)})
+    watched = Watched()
+    watched.watch.doubt(7)
+    assert not watched.watch.examine({7: replace(RUNNING, state=JobState.PENDING)})
     for second in range(int(UNDER_WAY_S) + 100):
-        seen.now = float(second)
-        seen.watch.examine({7: RUNNING})
-    assert seen.asked == UNDER_WAY_S // LOOK_EVERY_S + 1 and not seen.watch.resized
+        watched.now = float(second)
+        watched.watch.examine({7: RUNNING})
+    assert watched.asked == UNDER_WAY_S // LOOK_EVERY_S + 1 and not watched.watch.resized
 
 
 def test_a_resize_is_reported_once(caplog: pytest.LogCaptureFixture) -> None:
-    seen = Watched()
-    seen.watch.doubt(7)
-    seen.away = True
-    assert seen.watch.examine({7: RUNNING}) and not seen.watch.resized
-    seen.away, seen.resized, seen.now = False, True, LOOK_EVERY_S
-    assert seen.watch.examine({7: RUNNING}) and not seen.watch.examine({7: RUNNING})
+    watched = Watched()
+    watched.watch.doubt(7)
+    watched.away = True
+    assert watched.watch.examine({7: RUNNING}) and not watched.watch.resized
+    watched.away, watched.resized, watched.now = False, True, LOOK_EVERY_S
+    assert watched.watch.examine({7: RUNNING}) and not watched.watch.examine({7: RUNNING})
     (record,) = caplog.records
-    assert (record.levelname, seen.watch.resized) == ("ERROR", {7}) and "job 7 began" in record.getMessage()
+    assert (record.levelname, watched.watch.resized) == ("ERROR", {7}) and "job 7 began" in record.getMessage()
 
 
 @pytest.mark.parametrize("state", [JobState.COMPLETED, None])
 def test_a_job_that_ended_is_looked_at_for_the_last_time(state: JobState | None) -> None:
-    seen = Watched()
-    seen.watch.doubt(7)
+    watched = Watched()
+    watched.watch.doubt(7)
     for second in (0.0, LOOK_EVERY_S):
-        seen.now = second
-        seen.watch.examine({7: replace(RUNNING, state=state)} if state else {})
-    assert seen.asked == (1 if state else 0)
+        watched.now = second
+        watched.watch.examine({7: replace(RUNNING, state=state)} if state else {})
+    assert watched.asked == (1 if state else 0)
 
 
 @pytest.mark.parametrize(("line", "resized"), [("   ResizeTime=2026-11-22T10:00:09\n", True), ("", False)])

@@ -35,7 +35,7 @@ def kinds(prefix: Path, clock: Clock) -> UnheldKinds:
 
 
 def written(prefix: Path) -> list[str]:
-    return sorted(each.name.removeprefix("unheld.") for each in prefix.parent.iterdir())
+    return sorted(path.name.removeprefix("unheld.") for path in prefix.parent.iterdir())
 
 
 def in_vain(kinds: UnheldKinds, times: int, name: str = "spin", uid: int = 1000) -> None:
@@ -112,9 +112,9 @@ def test_files_of_a_daemon_that_was_killed_go(kinds: UnheldKinds, prefix: Path) 
 
 
 def test_without_a_file_or_read_only_nothing_is_written(tmp_path: Path, clock: Clock) -> None:
-    none, dry = UnheldKinds(None, clock), UnheldKinds(tmp_path / "unheld", clock)
+    unset, dry = UnheldKinds(None, clock), UnheldKinds(tmp_path / "unheld", clock)
     dry.read_only = True
-    for kinds in (none, dry):
+    for kinds in (unset, dry):
         in_vain(kinds, FEWEST)
         kinds.remove()
     assert not any(tmp_path.iterdir())

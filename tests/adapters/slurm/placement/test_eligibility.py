@@ -24,9 +24,9 @@ SITE = SiteState(partitions=BOTH, covered=frozenset(range(99)))
 
 
 def judge(*jobs: SlurmJob, site: SiteState = SITE, deferral: Deferral = Deferral(), **since: float) -> Eligibility:
-    seen = {int(name[1:]): time for name, time in since.items()}
+    held_since = {int(name[1:]): time for name, time in since.items()}
     memory = EligibilityCache(CLUSTER, SlurmSelection())
-    memory.since = seen
+    memory.since = held_since
     memory.queue.update(jobs)
     return Eligibility(CLUSTER, NODES, memory, site, NOW, deferral)
 
@@ -47,16 +47,16 @@ def judge(*jobs: SlurmJob, site: SiteState = SITE, deferral: Deferral = Deferral
 )
 def test_verdicts(changed: dict[str, Any], site: dict[str, Any], why: str) -> None:
     job = replace(JOB, **changed)
-    found = judge(job, site=replace(SITE, **site)).verdicts()[job.id]
-    assert why in found.waits and bool(found.waits) is bool(why)
-    assert found.allowed or found.waits
+    verdict = judge(job, site=replace(SITE, **site)).verdicts()[job.id]
+    assert why in verdict.waits and bool(verdict.waits) is bool(why)
+    assert verdict.allowed or verdict.waits
 
 
 def test_of_two_jobs_within_a_limit_for_one_the_first_starts() -> None:
     site = replace(SITE, limits=limits.parse(LIMITS), settings=scontrol.ControllerSettings(limits=True))
     jobs = [replace(JOB, id=number, priority=number, time_limit=60.0) for number in range(1, 5)]
-    found = judge(*jobs, site=site).verdicts()
-    assert [bool(found[number].waits) for number in range(1, 5)] == [True, True, False, False]
+    verdicts = judge(*jobs, site=site).verdicts()
+    assert [bool(verdicts[number].waits) for number in range(1, 5)] == [True, True, False, False]
     runs = [replace(job, id=job.id + 10, state=JobState.RUNNING, placed=("n0",), end=NOW + 60) for job in jobs[:1]]
     assert sum(not verdict.waits for verdict in judge(*jobs, *runs, site=site).verdicts().values()) == 1
 
@@ -76,8 +76,8 @@ def test_cores_allocated_to_no_visible_job_are_taken() -> None:
     nodes = {"n0": replace(NODES["n0"], idle=1), "n1": replace(NODES["n1"], idle=2)}
     cache = EligibilityCache(CLUSTER, SlurmSelection())
     cache.queue.update([uneven])
-    found = Eligibility(CLUSTER, nodes, cache, SITE, NOW, Deferral()).unseen()
-    assert found == [("n0", 1, 50.0)]
+    allocations = Eligibility(CLUSTER, nodes, cache, SITE, NOW, Deferral()).unseen()
+    assert allocations == [("n0", 1, 50.0)]
 
 
 @pytest.mark.parametrize(
@@ -98,8 +98,8 @@ def test_cores_allocated_to_no_visible_job_are_taken() -> None:
     ],
 )
 def test_the_time_until_a_job_is_let_go(changed: dict[str, Any], deferral: Deferral, due: float | None) -> None:
-    found = judge(replace(JOB, **changed), deferral=deferral, j7=995.0).verdicts()[7]
-    assert found.due == due and bool(found.why) is (due is not None)
+    verdict = judge(replace(JOB, **changed), deferral=deferral, j7=995.0).verdicts()[7]
+    assert verdict.due == due and bool(verdict.why) is (due is not None)
 
 
 def test_a_job_is_let_go_for_good() -> None:

@@ -60,7 +60,7 @@ def test_a_placement_counts_as_if_it_was_read_from_slurm(jobs: list[SlurmJob], m
         where = tuple(sorted(verdict.allowed)[: job.nodes])
         assert not judge.verdict(job, where).waits
         placed = replace(job, wanted=where, pinned=NOW)
-        queue = [placed if other.id == number else other for other in queue]
+        queue = [placed if queued.id == number else queued for queued in queue]
         judge.place(placed)
         assert judge.verdicts() == _eligibility(queue, site).verdicts()
 
@@ -87,11 +87,11 @@ def test_limits_are_granted_in_slurms_order(
         for number, job in enumerate(jobs, 1)
     ]
     caps = {
-        name: {what: UsageCap(most) for what, most in each.items()}
-        for name, each in (("normal", normal), ("high", high))
+        name: {kind: UsageCap(value) for kind, value in entry.items()}
+        for name, entry in (("normal", normal), ("high", high))
     }
-    limits = Limits({name: Qos(each, {}, {5: {}}, {}) for name, each in caps.items()})
-    partitions = {name: replace(each, tier=2 if name == "shared" else 1) for name, each in PARTITIONS.items()}
+    limits = Limits({name: Qos(entry, {}, {5: {}}, {}) for name, entry in caps.items()})
+    partitions = {name: replace(entry, tier=2 if name == "shared" else 1) for name, entry in PARTITIONS.items()}
     site = SiteState(partitions, (), limits, ControllerSettings(limits=True), {}, frozenset(range(99)), frozenset())
     verdicts = _eligibility(queue, site).verdicts()
     quota = Quota(limits, {})
@@ -100,12 +100,12 @@ def test_limits_are_granted_in_slurms_order(
             quota.count(job, max(0.0, job.end - NOW) if job.end is not None else 60.0)
     order = sorted(queue, key=lambda job: (-partitions[job.partition].tier, -job.priority, job.id))
     for job in (job for job in order if job.state is JobState.PENDING):
-        what, span = ownership_of(job, SlurmSelection(), NOW)[0], job.time_limit or math.inf
-        if what in (Ownership.HELD, Ownership.FREE):
+        kind, span = ownership_of(job, SlurmSelection(), NOW)[0], job.time_limit or math.inf
+        if kind in (Ownership.HELD, Ownership.FREE):
             assert verdicts[job.id].waits == quota.obstacle(job, span) or not quota.obstacle(job, span)
             assert "are taken" not in verdicts[job.id].waits or quota.obstacle(job, span)
         counts = (
-            not verdicts[job.id].waits if what is Ownership.HELD else (job.begin or 0.0) <= NOW and job.start is None
+            not verdicts[job.id].waits if kind is Ownership.HELD else (job.begin or 0.0) <= NOW and job.start is None
         )
         if counts:
             quota.count(job, span)

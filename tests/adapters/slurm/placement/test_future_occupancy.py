@@ -59,9 +59,9 @@ def test_a_job_that_comes_first_is_never_delayed(
         assert not [w for w in windows if name in w.nodes and w.start < end and w.end > NOW]
         assert not [f for f in first if name in f.nodes and f.order < ask.order]
         for moment in {p.start for p in before}:  # at every planned start there is room for it, and for this job
-            there = sum(h.cores for h in holds if name in h.nodes and h.end > moment)
+            cores_held = sum(h.cores for h in holds if name in h.nodes and h.end > moment)
             begun = sum(p.cores for p in before if p.start <= moment)
-            assert there + begun + ask.cores <= 4 and not ask.whole
+            assert cores_held + begun + ask.cores <= 4 and not ask.whole
 
 
 def test_without_future_starts_all_nodes_are_open() -> None:

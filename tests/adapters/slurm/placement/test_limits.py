@@ -34,9 +34,9 @@ CONFIG = "AccountingStorageEnforce = associations,limits,qos\nSchedulerParameter
 
 
 def test_a_recorded_partition() -> None:
-    (found,) = partitions.parse(PARTITION).values()
-    assert (found.name, found.up, found.nodes) == ("short", True, frozenset({"n1", "n2", "n3", "n4"}))
-    assert (found.max_time, found.max_nodes, found.sharing, found.rows) == (300.0, 2, CoreSharing.NO, 1)
+    (partition,) = partitions.parse(PARTITION).values()
+    assert (partition.name, partition.up, partition.nodes) == ("short", True, frozenset({"n1", "n2", "n3", "n4"}))
+    assert (partition.max_time, partition.max_nodes, partition.sharing, partition.rows) == (300.0, 2, CoreSharing.NO, 1)
 
 
 @pytest.mark.parametrize(
@@ -56,8 +56,8 @@ def test_partition_obstacles(changed: dict[str, str], why: str) -> None:
     text = PARTITION
     for old, new in changed.items():
         text = text.replace(old, new)
-    said = partitions.parse(text)["short"].obstacle(replace(JOB, partition="short", time_limit=300.0))
-    assert why in said and bool(said) is bool(why)
+    obstacle = partitions.parse(text)["short"].obstacle(replace(JOB, partition="short", time_limit=300.0))
+    assert why in obstacle and bool(obstacle) is bool(why)
 
 
 @pytest.mark.parametrize(
@@ -66,8 +66,8 @@ def test_partition_obstacles(changed: dict[str, str], why: str) -> None:
      ("EXCLUSIVE", CoreSharing.EXCLUSIVE, 1), ("BRAND_NEW", CoreSharing.EXCLUSIVE, 1)],
 )  # fmt: skip
 def test_partition_sharing(words: str, sharing: CoreSharing, rows: int) -> None:
-    found = partitions.parse(PARTITION.replace("OverSubscribe=NO", f"OverSubscribe={words}"))["short"]
-    assert (found.sharing, found.rows) == (sharing, rows)
+    partition = partitions.parse(PARTITION.replace("OverSubscribe=NO", f"OverSubscribe={words}"))["short"]
+    assert (partition.sharing, partition.rows) == (sharing, rows)
 
 
 @pytest.mark.parametrize(
@@ -86,8 +86,11 @@ def test_partition_sharing_since_26_11(word: str, sharing: CoreSharing) -> None:
 
 
 def test_recorded_reservations() -> None:
-    (found,) = partitions.parse_reservations(RESERVATION)
-    assert (found.name, found.nodes) == ("maint", frozenset({"n7", "n8"})) and found.end - found.start == 36000
+    (reservation,) = partitions.parse_reservations(RESERVATION)
+    assert (reservation.name, reservation.nodes) == (
+        "maint",
+        frozenset({"n7", "n8"}),
+    ) and reservation.end - reservation.start == 36000
     assert partitions.parse_reservations(RESERVATION.replace("n[7-8]", "(null)")) == []
     assert partitions.parse_reservations("No reservations in the system\n") == []
 
@@ -117,8 +120,8 @@ def test_settings() -> None:
 
 
 def test_recorded_limits() -> None:
-    found = limits.parse(LIMITS)
-    high = found.qos["high"]
+    parsed = limits.parse(LIMITS)
+    high = parsed.qos["high"]
     assert {name: cap.most for name, cap in high.group.items()} == {
         "jobs": 7, "minutes": 600, "cpu": 20, "cpu minutes": 1000, "cpu minutes left": 500,
     }  # fmt: skip
@@ -127,12 +130,12 @@ def test_recorded_limits() -> None:
         "minutes": 2, "cpu": 8, "mem": 2000, "cpu minutes": 300, "cpu on a node": 4,
     }  # fmt: skip
     assert {name: cap.most for name, cap in high.users[5].items()} == {"jobs": 2, "cpu": 16}
-    names = [scope.name for scope in found.scopes(JOB)]
+    names = [scope.name for scope in parsed.scopes(JOB)]
     assert names[3:] == ["association 5", "association 3", "association 1"]
-    caps = {scope.name: scope.caps for scope in found.scopes(JOB)}
+    caps = {scope.name: scope.caps for scope in parsed.scopes(JOB)}
     assert caps["association 5"]["jobs"].most == 6 and caps["association 3"]["cpu"].most == 30
     assert caps["association 1"]["jobs"].most == 50 and "jobs" not in caps["association 3"]
-    assert found.knows(JOB) and not found.knows(replace(JOB, uid=77)) and found.knows(replace(JOB, qos="other"))
+    assert parsed.knows(JOB) and not parsed.knows(replace(JOB, uid=77)) and parsed.knows(replace(JOB, qos="other"))
 
 
 @pytest.mark.parametrize(
@@ -147,21 +150,23 @@ def test_recorded_limits() -> None:
 )
 def test_jobs_that_exceed_a_limit_alone(changed: dict[str, Any], why: str) -> None:
     job = replace(JOB, **changed)
-    said = Quota(limits.parse(LIMITS), {}).obstacle(job, job.time_limit or math.inf)
-    assert why in said and bool(said) is bool(why)
+    obstacle = Quota(limits.parse(LIMITS), {}).obstacle(job, job.time_limit or math.inf)
+    assert why in obstacle and bool(obstacle) is bool(why)
 
 
 @given(st.lists(st.tuples(st.integers(1, 8), st.sampled_from((5, 9)), st.integers(1, 120)), max_size=30))
 def test_no_limit_is_ever_exceeded(wanted: list[tuple[int, int, int]]) -> None:
-    quota, taken = Quota(limits.parse(LIMITS), {}), list[tuple[int, int, int]]()
+    quota, counted_jobs = Quota(limits.parse(LIMITS), {}), list[tuple[int, int, int]]()
     for cpus, uid, span in wanted:
         job = replace(JOB, cpus=cpus, uid=uid, tres=(("cpu", float(cpus)),))
         if not quota.obstacle(job, span):
             quota.count(job, span)
-            taken.append((cpus, uid, span))
-    assert len(taken) <= 7 and sum(cpus for cpus, _, _ in taken) <= 12  # of the QOS, and of the account in it
-    assert all(sum(uid == who for _, uid, _ in taken) <= 2 for who in (5, 9))
-    assert sum(cpus * span / 60 for cpus, _, span in taken) <= 500
+            counted_jobs.append((cpus, uid, span))
+    assert (
+        len(counted_jobs) <= 7 and sum(cpus for cpus, _, _ in counted_jobs) <= 12
+    )  # of the QOS, and of the account in it
+    assert all(sum(uid == who for _, uid, _ in counted_jobs) <= 2 for who in (5, 9))
+    assert sum(cpus * span / 60 for cpus, _, span in counted_jobs) <= 500
 
 
 def test_a_partition_may_have_a_qos_of_its_own() -> None:

@@ -94,13 +94,13 @@ class Slurm:
             raise OUTAGE
 
     def jobs(self, ids: Iterable[int] = ()) -> list[SlurmJob]:
-        some = list(ids)
+        numbers = list(ids)
         self._tells("jobs")
-        found = [copy(job) if self.afresh else job for job in self.queue.values() if not some or job.id in some]
-        known = {number: job for number, job in self.told.items() if some and number not in some}
-        before, self.told = self.told, known | {job.id: job for job in found}
-        self.news = self.news or not some or before != self.told
-        return found
+        answer = [copy(job) if self.afresh else job for job in self.queue.values() if not numbers or job.id in numbers]
+        earlier = {number: job for number, job in self.told.items() if numbers and number not in numbers}
+        before, self.told = self.told, earlier | {job.id: job for job in answer}
+        self.news = self.news or not numbers or before != self.told
+        return answer
 
     def nodes(self) -> list[SlurmNode]:
         self._tells("nodes")
@@ -162,58 +162,58 @@ class Pair:
         """Return an adapter that reads only the last answers, with the state of the old one: its clock, the site, since
         when jobs wait, what it submitted and what it let go."""
         slurm, old = self.slurm, self.old
-        told = SimpleNamespace(
+        transport = SimpleNamespace(
             jobs=lambda ids=(): list(slurm.told.values()), nodes=lambda: slurm.told_nodes, time=slurm.time, notes=(),
             updates=[],
         )  # fmt: skip
-        told.update = lambda number, fields: told.updates.append((number, dict(fields)))
-        fresh = self._adapter(told)
+        transport.update = lambda number, fields: transport.updates.append((number, dict(fields)))
+        fresh = self._adapter(transport)
         fresh._clock, fresh._submitted = old._clock, dict(old._submitted)
         fresh.changes._begins._first = dict(old.changes._begins._first)
         fresh._site_reader = SimpleNamespace(site=old._site_reader.site, refresh=lambda *_: None)
         fresh._cache.since = dict(old._cache.since)
-        found = fresh.snapshot()
+        snapshot = fresh.snapshot()
         fresh._cache.since = dict(old._cache.since)
-        return fresh, found
+        return fresh, snapshot
 
     def compare(self, shown: Snapshot) -> SlurmAdapter:
         fresh, expected = self.fresh()
         assert shown.node_states == expected.node_states and shown.time == expected.time
-        seen, wanted = ({view.key: view for view in picture.jobs} for picture in (shown, expected))
-        assert list(seen) == list(wanted)
-        for key, view in wanted.items():
-            assert seen[key] == view
+        views, expected_views = ({view.key: view for view in picture.jobs} for picture in (shown, expected))
+        assert list(views) == list(expected_views)
+        for key, view in expected_views.items():
+            assert views[key] == view
         return fresh
 
     def look(self) -> SlurmAdapter | None:
         self.slurm.afresh = self.random.random() < 0.3
         try:
-            shown = self.old.snapshot()
+            snapshot = self.old.snapshot()
         except AdapterError:
             return None
         self.slurm.news = False
-        return self.compare(shown)
+        return self.compare(snapshot)
 
     def again(self, keys: Iterable[str] = ()) -> SlurmAdapter | None:
         """Read some jobs again, right after the last read."""
         numbers = [*self.slurm.told, *self.slurm.queue]
-        some = list(keys) or [f"slurm/{self.random.choice(numbers)}" for _ in range(3) if numbers] or ["slurm/1"]
+        chosen_keys = list(keys) or [f"slurm/{self.random.choice(numbers)}" for _ in range(3) if numbers] or ["slurm/1"]
         try:
-            shown = self.old.refresh(some)
+            snapshot = self.old.refresh(chosen_keys)
         except AdapterError:
             return None
-        return self.compare(shown)
+        return self.compare(snapshot)
 
     def _another(self, seconds: float) -> None:
         """Read an unchanged queue again: the eligibility is reused, but not for long."""
         self.slurm.queue, self.slurm.away = dict(self.slurm.told), ""
         before = self.old.snapshot()
         self.slurm.seconds += seconds
-        shown = self.old.refresh([f"slurm/{number}" for number in self.slurm.told][:3])
+        snapshot = self.old.refresh([f"slurm/{number}" for number in self.slurm.told][:3])
         if seconds > START_S:
-            self.compare(shown)
+            self.compare(snapshot)
         else:
-            assert shown == replace(before, time=before.time + seconds, version=shown.version)
+            assert snapshot == replace(before, time=before.time + seconds, version=snapshot.version)
             self.look()
 
     def do(self, what: str) -> None:
@@ -258,11 +258,9 @@ class Pair:
             names = frozenset(self.random.sample(NAMES, 4))
             slurm.kept = pick(([], [SlurmReservation("maint", start, start + 300.0, names)]))
         elif what == "limits":
-            what = pick(("jobs", "cpu", "node", "cpu minutes left", "minutes"))
-            most = Qos(
-                {what: UsageCap(pick((1.0, 3.0, 40.0)))}, {"cpu": UsageCap(pick((2.0, 9.0)))}, {5: {}, 6: {}}, {}
-            )
-            slurm.caps = Limits({pick(("normal", "high", "handed")): most})
+            unit = pick(("jobs", "cpu", "node", "cpu minutes left", "minutes"))
+            qos = Qos({unit: UsageCap(pick((1.0, 3.0, 40.0)))}, {"cpu": UsageCap(pick((2.0, 9.0)))}, {5: {}, 6: {}}, {})
+            slurm.caps = Limits({pick(("normal", "high", "handed")): qos})
         elif what == "settings":
             slurm.options = ControllerSettings(pick((5.0, 30.0)), pick((True, False)))
         elif what == "excluded" and slurm.queue:
@@ -286,16 +284,16 @@ class Pair:
         job = self.random.choice(pending)
         key, where = f"slurm/{job.id}", tuple(self.random.sample(NAMES, job.nodes))
         action = Release(key) if what == "release" else Place(key, Job(str(job.id), OWN.profile), where)
-        said, before = [], slurm.queue.get(job.id)
+        errors, before = [], slurm.queue.get(job.id)
         for adapter in (fresh, self.old):
             try:
                 adapter.apply(action)
-                said.append("")
+                errors.append("")
             except AdapterError as error:
-                said.append(str(error))
-        assert said[0] == said[1]
-        written = bool(fresh.transport.updates)  # type: ignore[attr-defined]
-        assert written == (slurm.queue.get(job.id) is not before)
+                errors.append(str(error))
+        assert errors[0] == errors[1]
+        was_written = bool(fresh.transport.updates)  # type: ignore[attr-defined]
+        assert was_written == (slurm.queue.get(job.id) is not before)
         if self.random.random() < 0.5:
             self.again([key])
 
@@ -318,9 +316,9 @@ class Pair:
         self.look()
 
     def _job(self, number: int) -> SlurmJob:
-        given = {name: self._said(name) for name in POOLS}
+        fields = {name: self._said(name) for name in POOLS}
         submit = self.slurm.time() - 10.0
-        return SlurmJob(id=number, state=JobState.PENDING, submit=submit, begin=self._begin(), **given)
+        return SlurmJob(id=number, state=JobState.PENDING, submit=submit, begin=self._begin(), **fields)
 
     def _said(self, name: str) -> object:
         value = self.random.choice(POOLS[name])
@@ -385,8 +383,8 @@ def test_partitions_read_before_a_failure_are_used() -> None:
     pair.slurm.away = "settings"  # which is read after them
     with pytest.raises(AdapterError):
         pair.old.snapshot()
-    apart = {view.key: view.job.apart for view in pair.old.snapshot().jobs}
-    assert apart["slurm/1"] == "alone 1"
+    apart_of = {view.key: view.job.apart for view in pair.old.snapshot().jobs}
+    assert apart_of["slurm/1"] == "alone 1"
 
 
 def test_a_forgotten_submission_leaves_the_snapshot() -> None:
@@ -442,13 +440,13 @@ def test_caches_do_not_grow_with_the_number_of_snapshots() -> None:
 
     def most(first: int, last: int) -> int:
         """Return the largest number of values held on the way."""
-        found = 0
+        largest = 0
         for number in range(first, last):
             _something_else(slurm, number)
-            shown = pair.old.snapshot()
-            pair.old.refresh([view.key for view in shown.jobs][:2])
-            found = max(found, held_by(pair.old) if number % 10 == 0 else 0)
-        return found
+            snapshot = pair.old.snapshot()
+            pair.old.refresh([view.key for view in snapshot.jobs][:2])
+            largest = max(largest, held_by(pair.old) if number % 10 == 0 else 0)
+        return largest
 
     most(0, 30)
     early = most(30, 130)
@@ -459,11 +457,11 @@ def test_caches_do_not_grow_with_the_number_of_snapshots() -> None:
 def _something_else(slurm: Slurm, number: int) -> None:
     """Return a state of the queue that shares only the names of some nodes with those before."""
     slurm.seconds += 5.0
-    name, there = f"p{number % 40}", [*NAMES[:6], f"cloud{number}"]
+    name, node_names = f"p{number % 40}", [*NAMES[:6], f"cloud{number}"]
     kind = frozenset({f"f{number}"})
     slurm.machines = {
         node: SlurmNode(node, NodeState.UP, 4, 4e9, kind, frozenset({name, "main"}), idle=4 - number % 3)
-        for node in there
+        for node in node_names
     }
     slurm.options = ControllerSettings(5.0, number % 200 < 60)
     slurm.queue = {}
@@ -473,4 +471,6 @@ def _something_else(slurm: Slurm, number: int) -> None:
             partition=f"main,x{number}", memory=1e3 * number + i, time_limit=60.0 + number, priority=i + 1,
             comment="pilotfish", submit=slurm.time(), features="" if i else f"f{number}",
         )  # fmt: skip
-        slurm.queue[job.id] = job if i < 4 else replace(job, state=JobState.RUNNING, placed=(there[i], there[-1]))
+        slurm.queue[job.id] = (
+            job if i < 4 else replace(job, state=JobState.RUNNING, placed=(node_names[i], node_names[-1]))
+        )

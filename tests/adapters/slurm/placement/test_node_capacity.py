@@ -44,16 +44,16 @@ def test_rows_are_never_overfilled(sizes: list[int], cores: int, rows: int) -> N
 )
 def test_node_capacity(there: list[SlurmJob], changed: dict[str, Any], loose: bool, why: str) -> None:
     load = node_capacity.node_load([job for job in there if "n0" in job.placed], BOTH)
-    said = node_capacity.obstacle(replace(JOB, **changed), NODE, load, BOTH, oversubscribed=loose)
-    assert why in said and bool(said) is bool(why)
+    obstacle = node_capacity.obstacle(replace(JOB, **changed), NODE, load, BOTH, oversubscribed=loose)
+    assert why in obstacle and bool(obstacle) is bool(why)
 
 
 @pytest.mark.parametrize(("stacked", "why"), [(1, ""), (3, ""), (4, "no row")])
 def test_jobs_per_core_are_counted_from_the_queue(stacked: int, why: str) -> None:
     """Observed on 22.05 with OverSubscribe=FORCE:4: CPUAlloc=4 of a node of 4 cores, for one job there as for four."""
-    both = {"shared": replace(SHARED, rows=4)}
-    load = node_capacity.node_load([replace(RUNNING, partition="shared", cpus=4, memory=0.0)] * stacked, both)
-    said = node_capacity.obstacle(
-        replace(JOB, partition="shared", cpus=4), replace(NODE, idle=0), load, both, oversubscribed=False
+    partitions = {"shared": replace(SHARED, rows=4)}
+    load = node_capacity.node_load([replace(RUNNING, partition="shared", cpus=4, memory=0.0)] * stacked, partitions)
+    obstacle = node_capacity.obstacle(
+        replace(JOB, partition="shared", cpus=4), replace(NODE, idle=0), load, partitions, oversubscribed=False
     )
-    assert why in said and bool(said) is bool(why)
+    assert why in obstacle and bool(obstacle) is bool(why)

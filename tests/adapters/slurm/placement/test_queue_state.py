@@ -71,22 +71,22 @@ def test_a_history_of_changes_counts_like_the_last_queue(
     state, jobs, now = QueueState(SlurmSelection().takes), dict[int, SlurmJob](), 0.0
     capacity = NodeCapacity(CLUSTER)
     nodes = {name: SlurmNode(name, NodeState.UP, 4, 4e9, idle=4) for name in NAMES}
-    for new, gone, changed, now in steps:
-        for number in gone:
+    for new, removed, changed, now in steps:
+        for number in removed:
             jobs.pop(number, None)
         jobs |= {job.id: job for job in new}
-        state.update([replace(job) for job in new], gone)
+        state.update([replace(job) for job in new], removed)
         state.advance(now)
         nodes = nodes | {name: replace(nodes[name], idle=idle) for name, idle in changed}
         capacity.update(nodes, state, PARTITIONS)
         shapes = [SlurmJob(99, JobState.PENDING, partition=name, cpus=cores) for name in PARTITIONS for cores in (1, 3)]
         fresh = NodeCapacity(CLUSTER)
-        again = QueueState(SlurmSelection().takes)
-        again.update(jobs.values())
-        fresh.update(nodes, again, PARTITIONS)
+        fresh_queue = QueueState(SlurmSelection().takes)
+        fresh_queue.update(jobs.values())
+        fresh.update(nodes, fresh_queue, PARTITIONS)
         for job in shapes:
-            found = capacity.fitting(job, frozenset(NAMES))
-            assert found == fresh.fitting(job, frozenset(NAMES)) == capacity.fitting_among(job, NAMES)
+            fitting = capacity.fitting(job, frozenset(NAMES))
+            assert fitting == fresh.fitting(job, frozenset(NAMES)) == capacity.fitting_among(job, NAMES)
         assert capacity.unseen() == fresh.unseen()
     assert state.jobs == jobs
     assert state.placed == {job.id: (job, where) for job in jobs.values() if (where := nodes_of(job))}
@@ -101,18 +101,18 @@ def test_a_history_of_changes_counts_like_the_last_queue(
             firsts.setdefault((job.partition, job.features, job.wanted), job)
     assert {job.id for job in state.ahead(())} == {job.id for job in firsts.values()}
     for name in NAMES:
-        there = sorted(job.id for job in jobs.values() if name in nodes_of(job))
-        assert [job.id for job in capacity.jobs_on(name)] == there
-        assert node_load(capacity.jobs_on(name), PARTITIONS).cores == sum(jobs[number].cores for number in there)
+        ids = sorted(job.id for job in jobs.values() if name in nodes_of(job))
+        assert [job.id for job in capacity.jobs_on(name)] == ids
+        assert node_load(capacity.jobs_on(name), PARTITIONS).cores == sum(jobs[number].cores for number in ids)
 
 
 @given(st.lists(st.tuples(st.sampled_from((1, 3 * FEW)), st.integers(0, 9), st.booleans()), max_size=30))
 def test_a_ranking_is_in_order_whatever_was_added_and_dropped(edits: list[tuple[int, int, bool]]) -> None:
-    ranking, there = Ranking(), set[tuple[float, int]]()
-    for many, first, read in edits:
-        for pair in ((float(number % 7), number) for number in range(first, first + many)):
-            (ranking.drop if pair in there else ranking.add)(pair)
-            there ^= {pair}
+    ranking, pairs = Ranking(), set[tuple[float, int]]()
+    for pair_count, first, read in edits:
+        for pair in ((float(number % 7), number) for number in range(first, first + pair_count)):
+            (ranking.drop if pair in pairs else ranking.add)(pair)
+            pairs ^= {pair}
         if read:
-            assert ranking.order == sorted(there)
-    assert ranking.order == sorted(there)
+            assert ranking.order == sorted(pairs)
+    assert ranking.order == sorted(pairs)

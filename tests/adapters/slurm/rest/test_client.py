@@ -60,15 +60,15 @@ def wrong(number: int, status: int = 500) -> tuple[int, bytes]:
 
 @pytest.fixture(params=["tcp", "unix"])
 def fake(real: None, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[FakeRest]:
-    made = FakeRest(tmp_path / "s" if request.param == "unix" else None)
-    made.answers |= {
+    server = FakeRest(tmp_path / "s" if request.param == "unix" else None)
+    server.answers |= {
         "/openapi/v3": (200, json.dumps(DOCUMENT).encode()),
         f"{V}/diag": body(statistics={"req_time": NOW}),
         f"{V}/jobs": body(jobs=RECORDED["jobs"]),
         f"{V}/nodes": body(nodes=RECORDED["nodes"]),
     }
-    yield made
-    made.close()
+    yield server
+    server.close()
 
 
 def rest(fake: FakeRest, clock: Callable[[], float] = time.monotonic, timeout_s: float = 5.0) -> RestTransport:
@@ -79,50 +79,54 @@ def rest(fake: FakeRest, clock: Callable[[], float] = time.monotonic, timeout_s:
 
 
 def test_both_headers_are_sent_and_the_version_is_detected_once(fake: FakeRest) -> None:
-    way = rest(fake)
-    assert len(way.jobs()) == len(RECORDED["jobs"]) and [node.name for node in way.nodes()] == ["n1", "n7", "n8"]
-    assert way.time() == NOW and way.excluded() == {20: ("n1", "n2")}
+    transport = rest(fake)
+    assert len(transport.jobs()) == len(RECORDED["jobs"]) and [node.name for node in transport.nodes()] == [
+        "n1",
+        "n7",
+        "n8",
+    ]
+    assert transport.time() == NOW and transport.excluded() == {20: ("n1", "n2")}
     assert fake.paths().count("/openapi/v3") == 1 and f"{V}/nodes" in fake.paths()
     for _, _, headers, _ in fake.asked:
         assert headers["X-SLURM-USER-NAME"] == "backup" and headers["X-SLURM-USER-TOKEN"] == token()
-    way.close()
+    transport.close()
 
 
 def test_an_unchanged_queue_costs_one_small_request_and_keeps_its_jobs(fake: FakeRest) -> None:
     clock = Clock(1000.0)
-    way = rest(fake, clock)
-    whole = way.jobs()
+    transport = rest(fake, clock)
+    jobs = transport.jobs()
     fake.answers[f"{V}/jobs"] = (304, b"")
     fake.asked.clear()
     clock.now += 5
-    assert way.jobs() == whole and way.excluded() == {20: ("n1", "n2")}
+    assert transport.jobs() == jobs and transport.excluded() == {20: ("n1", "n2")}
     assert fake.paths() == [f"{V}/jobs?update_time={NOW - 1}"]  # surely not later than what was read
     fake.answers[f"{V}/jobs"] = body(jobs=[])
     fake.asked.clear()
-    assert way.jobs() == []
+    assert transport.jobs() == []
     assert fake.paths() == [f"{V}/jobs?update_time={NOW - 1}", f"{V}/jobs"]  # an empty answer is asked for again
 
 
 def test_only_changes_are_requested_except_for_a_regular_full_read(fake: FakeRest) -> None:
     clock = Clock(1000.0)
-    way = rest(fake, clock)
-    way.jobs()
+    transport = rest(fake, clock)
+    transport.jobs()
     clock.now += 10
-    way.jobs()
-    way.jobs()
+    transport.jobs()
+    transport.jobs()
     assert fake.paths()[-2:] == [f"{V}/jobs?update_time={NOW - 1}", f"{V}/jobs?update_time={NOW + 9}"]
     clock.now += WHOLE_EVERY_S
-    way.jobs()
+    transport.jobs()
     assert fake.paths()[-2:] == [f"{V}/diag", f"{V}/jobs"]
 
 
 def test_an_empty_list_with_the_unchanged_warning_is_no_empty_queue(fake: FakeRest) -> None:
     """As since 23.02: status 200, no errors, no jobs, and a warning."""
-    way = rest(fake)
-    whole = way.jobs()
+    transport = rest(fake)
+    jobs = transport.jobs()
     warning = {"description": "No job changes since update_time=1795244456", "source": "_op_handler_jobs"}
     fake.answers[f"{V}/jobs"] = body(jobs=[], warnings=[warning])
-    assert way.jobs() == whole
+    assert transport.jobs() == jobs
 
 
 def test_an_unchanged_answer_to_a_full_read_is_an_error(fake: FakeRest) -> None:
@@ -138,14 +142,14 @@ def test_jobs_by_id(fake: FakeRest) -> None:
         f"{V}/job/13": body(jobs=[]),
         f"{V}/job/20": wrong(-1),
     }
-    way = rest(fake)
-    assert [job.id for job in way.jobs([17, 99])] == [17]
+    transport = rest(fake)
+    assert [job.id for job in transport.jobs([17, 99])] == [17]
     with pytest.raises(ParseError, match="neither a job nor a reason"):
-        way.jobs([13])
+        transport.jobs([13])
     with pytest.raises(AdapterError) as caught:
-        way.jobs([20])
+        transport.jobs([20])
     assert caught.value.transient
-    assert [job.id for job in way.jobs([17, 4, *range(100, 200)])] == [4, 17]  # many: one look at the queue
+    assert [job.id for job in transport.jobs([17, 4, *range(100, 200)])] == [4, 17]  # many: one look at the queue
 
 
 @pytest.mark.parametrize(
@@ -153,26 +157,26 @@ def test_jobs_by_id(fake: FakeRest) -> None:
                (200, json.dumps({"errors": [], "jobs": RECORDED["jobs"]}).encode()[:-9]), (301, b""), (204, b"")]
 )  # fmt: skip
 def test_an_incomplete_answer_never_counts_as_fewer_jobs(fake: FakeRest, answer: tuple[int, bytes]) -> None:
-    way = rest(fake)
-    whole = way.jobs()
+    transport = rest(fake)
+    jobs = transport.jobs()
     fake.answers[f"{V}/jobs"] = answer
     with pytest.raises(AdapterError):
-        way.jobs()
+        transport.jobs()
     fake.answers[f"{V}/jobs"] = (304, b"")
-    assert way.jobs() == whole
+    assert transport.jobs() == jobs
 
 
 def test_the_version_is_detected_again_after_an_upgrade(fake: FakeRest) -> None:
-    way = rest(fake)
-    way.jobs()
-    gone = fake.answers.pop(f"{V}/jobs")
+    transport = rest(fake)
+    transport.jobs()
+    old_answer = fake.answers.pop(f"{V}/jobs")
     fake.answers["/openapi/v3"] = (200, json.dumps(DOCUMENT).replace("v0.0.38", "v0.0.37").encode())
     for name in ("jobs", "diag"):
-        fake.answers[f"/slurm/v0.0.37/{name}"] = gone if name == "jobs" else fake.answers[f"{V}/diag"]
+        fake.answers[f"/slurm/v0.0.37/{name}"] = old_answer if name == "jobs" else fake.answers[f"{V}/diag"]
     with pytest.raises(NotDone) as caught:
-        way.jobs()
+        transport.jobs()
     assert caught.value.kind == "absent"
-    assert len(way.jobs()) == len(RECORDED["jobs"])
+    assert len(transport.jobs()) == len(RECORDED["jobs"])
 
 
 def test_a_slurmrestd_without_a_readable_version_is_an_error_that_lists_its_versions(fake: FakeRest) -> None:
@@ -186,28 +190,28 @@ def test_a_slurmrestd_without_a_readable_version_is_an_error_that_lists_its_vers
 
 
 def test_a_field_that_cannot_be_written_sends_nothing(fake: FakeRest) -> None:
-    way = rest(fake)
-    way.time()
+    transport = rest(fake)
+    transport.time()
     fake.asked.clear()
     with pytest.raises(NotDone, match="cannot write begin_time") as caught:
-        way.update(20, {"ReqNodeList": "n3", "StartTime": "now"})
+        transport.update(20, {"ReqNodeList": "n3", "StartTime": "now"})
     assert caught.value.kind == "unsupported"
     with pytest.raises(InvariantError):
-        way.update(20, {"Priority": "9"})
+        transport.update(20, {"Priority": "9"})
     assert fake.asked == [] or fake.paths() == ["/openapi/v3"]
 
 
 def test_an_update_is_one_request_that_is_not_repeated(fake: FakeRest) -> None:
     fake.answers["/openapi/v3"] = (200, json.dumps(_that_takes("begin_time")).encode())
     fake.answers[f"{V}/job/20"] = body()
-    way = rest(fake)
-    way.update(20, {"ReqNodeList": "n3", "StartTime": "now"})
+    transport = rest(fake)
+    transport.update(20, {"ReqNodeList": "n3", "StartTime": "now"})
     method, path, _, sent = fake.asked[-1]
     assert (method, path, json.loads(sent)) == ("POST", f"{V}/job/20", {"nodelist": "n3", "begin_time": "now"})
     fake.answers[f"{V}/job/20"] = wrong(-1)
     fake.asked.clear()
     with pytest.raises(AdapterError) as caught:
-        way.update(20, {"ReqNodeList": "n3", "StartTime": "now"})
+        transport.update(20, {"ReqNodeList": "n3", "StartTime": "now"})
     assert caught.value.transient and not isinstance(caught.value, NotDone)  # it is unknown whether it was done
     assert fake.paths() == [f"{V}/job/20"]
 
@@ -228,9 +232,9 @@ def test_nothing_is_submitted_over_rest() -> None:
 
 @pytest.mark.real
 def test_a_refused_connection_is_certain_and_a_closed_one_is_not(tmp_path: Path) -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        closed = f"http://127.0.0.1:{taken.getsockname()[1]}"
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        closed = f"http://127.0.0.1:{bound.getsockname()[1]}"
         for url in (closed, f"unix:{tmp_path}/none", f"unix:{tmp_path}"):
             with pytest.raises(NotDone, match="no server listens") as caught:
                 Client(url, "backup", Always()).post("/x", "update", {})
@@ -244,11 +248,11 @@ def test_a_refused_connection_is_certain_and_a_closed_one_is_not(tmp_path: Path)
 
 
 def test_a_slow_answer_is_given_up(fake: FakeRest) -> None:
-    way = rest(fake, timeout_s=2.0)
-    way.nodes()
+    transport = rest(fake, timeout_s=2.0)
+    transport.nodes()
     fake.slow_s = 0.4
     with pytest.raises(AdapterError, match=r"took longer than 2 s"):
-        way.jobs()
+        transport.jobs()
 
 
 @pytest.mark.parametrize("begun", [False, True])
@@ -258,7 +262,7 @@ def test_a_read_is_given_up_when_the_process_is_to_stop_and_a_change_is_not(
     """Args: begun: whether a part of the answer has arrived."""
     fake.answers["/openapi/v3"] = (200, json.dumps(_that_takes("begin_time")).encode())
     fake.answers[f"{V}/job/20"] = body()
-    way, end = rest(fake, timeout_s=600.0), threading.Event()
+    transport, end = rest(fake, timeout_s=600.0), threading.Event()
 
     def slow(query: str) -> tuple[int, bytes]:
         monkeypatch.setattr(STOP, "wanted", True)
@@ -268,23 +272,23 @@ def test_a_read_is_given_up_when_the_process_is_to_stop_and_a_change_is_not(
             end.wait(60.0)
         return body(jobs=RECORDED["jobs"])
 
-    way.nodes()
+    transport.nodes()
     fake.answers[f"{V}/jobs"] = slow
     with pytest.raises(AdapterError) as caught:
-        way.jobs()
+        transport.jobs()
     assert (caught.value.kind, caught.value.transient) == ("stopped", True)
     end.set()
     fake.slow_s = 0.0
-    way.update(20, {"StartTime": "now"})
+    transport.update(20, {"StartTime": "now"})
     assert fake.asked[-1][:2] == ("POST", f"{V}/job/20")
 
 
 def test_a_stale_connection_is_replaced(fake: FakeRest) -> None:
     """As after a restart of slurmrestd: the read is sent once more, over a new connection."""
-    way = rest(fake)
-    way.jobs()
+    transport = rest(fake)
+    transport.jobs()
     fake.hang_up()
-    assert len(way.jobs()) == len(RECORDED["jobs"])
+    assert len(transport.jobs()) == len(RECORDED["jobs"])
 
 
 @pytest.mark.parametrize(
@@ -321,9 +325,9 @@ def test_a_token_that_was_not_accepted_is_renewed_once(fake: FakeRest) -> None:
     assert len(rest(fake).jobs()) == len(RECORDED["jobs"]) and not refused
     fake.answers[f"{V}/jobs"] = (401, b"<html>no</html>")
     fake.asked.clear()
-    way = rest(fake)
+    transport = rest(fake)
     with pytest.raises(Unauthorised) as caught:
-        way.jobs()
+        transport.jobs()
     assert fake.paths().count(f"{V}/jobs") == 2 and token() not in str(caught.value)
 
 
@@ -356,13 +360,13 @@ def test_a_token_that_the_server_repeats_is_never_shown(
     with pytest.raises(AdapterError) as caught:
         rest(fake).jobs()
     error = caught.value
-    shown = f"{error} {error!r} {error.stderr_tail} {error.argv} {''.join(traceback.format_exception(error))}"
-    assert SIGNATURE[:12] not in shown + caplog.text
+    text = f"{error} {error!r} {error.stderr_tail} {error.argv} {''.join(traceback.format_exception(error))}"
+    assert SIGNATURE[:12] not in text + caplog.text
 
 
 def test_a_packed_answer_is_refused_and_none_is_asked_for(fake: FakeRest) -> None:
-    way = rest(fake)
-    way.jobs()
+    transport = rest(fake)
+    transport.jobs()
     assert all(headers["Accept-Encoding"] == "identity" for _, _, headers, _ in fake.asked)
     fake.headers["Content-Encoding"] = "gzip"
     fake.answers[f"{V}/jobs"] = (200, gzip.compress(b" " * 1_000_000))
@@ -371,21 +375,21 @@ def test_a_packed_answer_is_refused_and_none_is_asked_for(fake: FakeRest) -> Non
 
 
 def test_an_answer_without_end_is_given_up(fake: FakeRest, monkeypatch: pytest.MonkeyPatch) -> None:
-    way = rest(fake)
-    assert way.jobs()
+    transport = rest(fake)
+    assert transport.jobs()
     monkeypatch.setattr(client, "LARGEST", 2**20)
     fake.answers[f"{V}/jobs"] = (200, b" " * 3_000_000)
     with pytest.raises(AdapterError, match="answer is larger than 1 MiB"):
-        way.jobs()
+        transport.jobs()
 
 
 def test_an_answer_of_many_values_is_not_parsed(fake: FakeRest, monkeypatch: pytest.MonkeyPatch) -> None:
-    way = rest(fake)
-    assert way.jobs()
+    transport = rest(fake)
+    assert transport.jobs()
     monkeypatch.setattr(errors, "MOST_VALUES", 1000)
     fake.answers[f"{V}/jobs"] = (200, b"[" + b"{}," * 1000 + b"{}]")
     with pytest.raises(AdapterError, match="more than 1,000 values"):
-        way.jobs()
+        transport.jobs()
 
 
 @pytest.mark.parametrize(("takes_s", "renewed"), [(0.1, 1), (9.5, 0)])
@@ -398,9 +402,9 @@ def test_a_slow_refusal_is_a_dead_controller_not_an_expired_token(fake: FakeRest
         return wrong(-1)
 
     fake.answers[f"{V}/nodes"] = answer
-    way = RestTransport(Client(fake.url, "backup", tokens, 15.0, clock), clock)
+    transport = RestTransport(Client(fake.url, "backup", tokens, 15.0, clock), clock)
     with pytest.raises(AdapterError) as caught:
-        way.nodes()
+        transport.nodes()
     assert caught.value.transient and tokens.renewed == renewed
     assert fake.paths().count(f"{V}/nodes") == 1 + renewed
 
@@ -454,18 +458,18 @@ def looked(way: Callable[[], RestTransport], ids: Sequence[int]) -> list[tuple[s
         def jobs(self) -> list[SlurmJob]:
             return [SlurmJob(id, JobState.PENDING) for id in ids]
 
-    return [(str(found.level), found.says) for found in check_rest.request_findings(way, Told())]
+    return [(str(finding.level), finding.says) for finding in check_rest.request_findings(way, Told())]
 
 
 def test_the_doctor_reports_what_rest_shows_hides_and_cannot_write(fake: FakeRest) -> None:
     ids = [job["job_id"] for job in RECORDED["jobs"]]
-    (level, says), (note, cannot) = looked(lambda: rest(fake), ids)
-    assert (level, note) == ("ok", "note") and says.startswith("slurmrestd v0.0.38 shows 6 jobs in ")
+    (level, message), (note, cannot) = looked(lambda: rest(fake), ids)
+    assert (level, note) == ("ok", "note") and message.startswith("slurmrestd v0.0.38 shows 6 jobs in ")
     assert cannot == "slurmrestd v0.0.38 cannot write StartTime; scontrol does"
-    _, (level, says), _ = looked(lambda: rest(fake), [*ids, 1, 2])
-    assert level == "warning" and says.startswith("slurmrestd hides 2 of 8 jobs from the token's user")
+    _, (level, message), _ = looked(lambda: rest(fake), [*ids, 1, 2])
+    assert level == "warning" and message.startswith("slurmrestd hides 2 of 8 jobs from the token's user")
     fake.answers[f"{V}/jobs"] = wrong(-1)
-    ((level, says),) = looked(lambda: rest(fake), ids)
-    assert level == "warning" and says.endswith("; commands are used instead")
-    ((level, says),) = looked(lambda: rest_transport("nowhere"), ids)
-    assert level == "warning" and "rest_url: found 'nowhere'" in says
+    ((level, message),) = looked(lambda: rest(fake), ids)
+    assert level == "warning" and message.endswith("; commands are used instead")
+    ((level, message),) = looked(lambda: rest_transport("nowhere"), ids)
+    assert level == "warning" and "rest_url: found 'nowhere'" in message

@@ -70,12 +70,17 @@ def test_the_recorded_versions_agree_on_every_job() -> None:
     assert read["v0.0.36"] == read["v0.0.37"] == read["v0.0.38"]
     jobs = {job.id: job for job in read["v0.0.38"]}
     assert [jobs[id].part for id in (4, 13, 16, 17, 18, 20)] == [False, True, True, False, False, False]
-    running, held, gone = jobs[17], jobs[20], jobs[4]
+    running, held_job, cancelled = jobs[17], jobs[20], jobs[4]
     assert (running.state, running.placed, running.features) == (JobState.RUNNING, ("n8",), "virt&virt")
     assert (running.shares, running.qos, running.time_limit, running.memory) == ("USER", "high", 600.0, 128 * 2**20)
-    assert (held.state, held.reason, held.unwanted) == (JobState.PENDING, "BeginTime", ("n1", "n2"))
-    assert held.begin == 1795504555.0 and held.submit == 1795245355.0 and held.deadline is None
-    assert (gone.state, gone.wanted, gone.begin, gone.priority) == (JobState.CANCELLED, ("n1", "n2"), None, 0)
+    assert (held_job.state, held_job.reason, held_job.unwanted) == (JobState.PENDING, "BeginTime", ("n1", "n2"))
+    assert held_job.begin == 1795504555.0 and held_job.submit == 1795245355.0 and held_job.deadline is None
+    assert (cancelled.state, cancelled.wanted, cancelled.begin, cancelled.priority) == (
+        JobState.CANCELLED,
+        ("n1", "n2"),
+        None,
+        0,
+    )
     assert jobs[18].memory == 4 * 2**30 and jobs[18].exit_code == 0 and jobs[18].signal is None
 
 
@@ -96,17 +101,17 @@ def test_slurm_22_05_does_not_show_all_of_a_job() -> None:
 
 def test_squeue_shows_the_fields_that_rest_hides() -> None:
     mark = "@00ff@"
-    none = ("0:00", "(null)")
+    unset = ("0:00", "(null)")
     lines = [
-        *(("309", "n[1-2]", "0", "(null)", *none), ("310", "(null)", "1", "(null)", *none)),
-        *(("311", "", "0", "ssd", *none), ("312", "", "0", "", "5:00", "(null)"), ("313", "", "0", "", "0:00", "x=1")),
+        *(("309", "n[1-2]", "0", "(null)", *unset), ("310", "(null)", "1", "(null)", *unset)),
+        *(("311", "", "0", "ssd", *unset), ("312", "", "0", "", "5:00", "(null)"), ("313", "", "0", "", "0:00", "x=1")),
     ]
     text = "".join(f"{SEPARATOR.join(line)}{mark}\n" for line in lines)
-    told = {job.id: job for job in squeue.hidden().parse(text, mark)}
-    assert (told[309].planned, told[309].special) == (("n1", "n2"), "")
-    assert (told[310].planned, told[310].special) == ((), "a number of switches")
-    assert (told[312].special, told[313].special) == ("a minimum time limit", "a burst buffer")
-    assert told[311].special == "preferred features" and squeue.hidden().parse("", mark) == []
+    records = {job.id: job for job in squeue.hidden().parse(text, mark)}
+    assert (records[309].planned, records[309].special) == (("n1", "n2"), "")
+    assert (records[310].planned, records[310].special) == ((), "a number of switches")
+    assert (records[312].special, records[313].special) == ("a minimum time limit", "a burst buffer")
+    assert records[311].special == "preferred features" and squeue.hidden().parse("", mark) == []
     with pytest.raises(ParseError):
         squeue.hidden().parse(text[:-3], mark)
     assert [job.id for job in squeue.hidden().parse(text.replace("309", "x"), mark)] == [310, 311, 312, 313]
@@ -207,10 +212,10 @@ def test_one_field(changed: dict[str, Any], field: str, value: object) -> None:
     ],
 )  # fmt: skip
 def test_nothing_is_known_of_an_unreadable_job_and_all_of_the_others(changed: dict[str, Any]) -> None:
-    seen = Unreadable()
+    report = Unreadable()
     plain = documented(40)
-    (first, *unknown, last) = forms.jobs({"jobs": [plain, documented(40, **changed), plain]}, unreadable=seen)
-    assert first == last == forms.jobs({"jobs": [plain]})[0] and seen.now == {"job": 1}
+    (first, *unknown, last) = forms.jobs({"jobs": [plain, documented(40, **changed), plain]}, unreadable=report)
+    assert first == last == forms.jobs({"jobs": [plain]})[0] and report.now == {"job": 1}
     assert [(job.id, job.state) for job in unknown] == ([] if "job_id" in changed else [(first.id, JobState.UNKNOWN)])
     assert all(job.comment == "" and job.wanted == () for job in unknown)
 
@@ -218,9 +223,9 @@ def test_nothing_is_known_of_an_unreadable_job_and_all_of_the_others(changed: di
 @pytest.mark.parametrize("key", NEEDED)
 @pytest.mark.parametrize("form", [documented(39), documented(44), NEWEST["jobs"][0]], ids=["v39", "v44", "v38"])
 def test_a_job_without_a_required_key_is_an_error(form: dict[str, Any], key: str) -> None:
-    less = {name: value for name, value in form.items() if name != key}
+    incomplete = {name: value for name, value in form.items() if name != key}
     with pytest.raises(ParseError, match=f"it lacks '{key}'"):
-        forms.jobs({"jobs": [less]})
+        forms.jobs({"jobs": [incomplete]})
 
 
 @pytest.mark.parametrize("version", range(39, 45))
@@ -353,13 +358,13 @@ def test_any_value_of_a_nodes_key_is_read_or_unknown(key: str, value: object) ->
 def offers(*numbers: int, takes: tuple[str, ...] = (), slash: str = "") -> dict[str, Any]:
     """Return the description of a slurmrestd."""
     paths: dict[str, Any] = {"/openapi/v3": {}, "/slurmdb/v0.0.99/jobs": {}}
-    for each in numbers:
+    for number in numbers:
         for name in ("jobs", "nodes", "diag", "ping"):
-            paths[f"/slurm/v0.0.{each}/{name}{slash}"] = {}
-        schema = {"$ref": f"#/components/schemas/v0.0.{each}_job"}
+            paths[f"/slurm/v0.0.{number}/{name}{slash}"] = {}
+        schema = {"$ref": f"#/components/schemas/v0.0.{number}_job"}
         body = {"requestBody": {"content": {"application/json": {"schema": schema}}}}
-        paths[f"/slurm/v0.0.{each}/job/{{job_id}}"] = {"post": body}
-    schemas = {f"v0.0.{each}_job": {"properties": dict.fromkeys(takes)} for each in numbers}
+        paths[f"/slurm/v0.0.{number}/job/{{job_id}}"] = {"post": body}
+    schemas = {f"v0.0.{number}_job": {"properties": dict.fromkeys(takes)} for number in numbers}
     return {"paths": paths, "components": {"schemas": schemas}}
 
 

@@ -29,10 +29,10 @@ def test_a_token_has_an_end_and_is_never_shown() -> None:
 
 
 def put(path: Path, text: str, mode: int = 0o600) -> None:
-    beside = path.with_suffix(".new")
-    beside.write_text(text)
-    beside.chmod(mode)
-    os.replace(beside, path)
+    draft = path.with_suffix(".new")
+    draft.write_text(text)
+    draft.chmod(mode)
+    os.replace(draft, path)
 
 
 def test_a_file_is_read_again_when_the_site_renews_it(tmp_path: Path) -> None:

@@ -20,10 +20,10 @@ NOW = 1_700_000_000
 @pytest.mark.parametrize(("ahead_s", "done"), [(-3600.0, True), (0.0, True), (4.0, True), (60.0, False)])
 def test_no_start_is_sent_from_a_clock_that_is_ahead(ahead_s: float, done: bool) -> None:
     """Observed on 22.05: `StartTime=now` from a machine that is an hour ahead holds the job for that hour."""
-    ran: list[Sequence[str]] = []
+    argvs: list[Sequence[str]] = []
 
     def run(argv: Sequence[str]) -> str:
-        ran.append(argv)
+        argvs.append(argv)
         return f"sdiag output at Tue Nov 14 22:13:20 2023 ({NOW})\n"
 
     transport = CommandTransport(run, lambda: 100.0, lambda: NOW + ahead_s)
@@ -35,7 +35,7 @@ def test_no_start_is_sent_from_a_clock_that_is_ahead(ahead_s: float, done: bool)
         with pytest.raises(AdapterError, match="60 s ahead") as refused:
             transport.update(7, {"ReqNodeList": "n1", "StartTime": "now"})
         assert refused.value.kind == "clock" and not refused.value.transient  # Slurm is well
-    assert len(ran) == 2 + done
+    assert len(argvs) == 2 + done
 
 
 @pytest.mark.real
@@ -172,8 +172,8 @@ def test_a_refused_submission_is_not_repeated_and_gives_the_reason(
     with pytest.raises(AdapterError) as caught:
         ASK["sbatch"](printing("sbatch", exit_code, stderr))
     assert (caught.value.kind, caught.value.transient, caught.value.exit_code) == ("refused", False, exit_code)
-    said = stderr.splitlines()[0].removeprefix("sbatch: ").removeprefix("error: ")
-    assert said in str(caught.value) and "\n" not in str(caught.value)
+    reason = stderr.splitlines()[0].removeprefix("sbatch: ").removeprefix("error: ")
+    assert reason in str(caught.value) and "\n" not in str(caught.value)
 
 
 def test_a_job_that_is_gone_differs_from_a_controller_that_is_down(printing: Printing) -> None:
@@ -196,17 +196,17 @@ def test_the_time_limit_covers_a_controller_that_is_down() -> None:
 
 @pytest.mark.parametrize("state", ["POWER_DOWN", "POWER_UP"])
 def test_nodes_are_switched_by_name(state: str) -> None:
-    ran: list[Sequence[str]] = []
-    CommandTransport(lambda argv: ran.append(argv) or "").switch(["n3", "n4", "n7"], state)
-    assert ran == [["scontrol", "update", "NodeName=n[3-4,7]", f"State={state}"]]
+    argvs: list[Sequence[str]] = []
+    CommandTransport(lambda argv: argvs.append(argv) or "").switch(["n3", "n4", "n7"], state)
+    assert argvs == [["scontrol", "update", "NodeName=n[3-4,7]", f"State={state}"]]
 
 
 def test_no_command_holds_releases_or_uses_json() -> None:
     """Observed on 22.05: `scontrol hold` of root makes a hold that users cannot undo, `scontrol release` of a running
     job succeeds silently, `squeue --json` with the controller away is an empty queue and exits with 0, and `scontrol
     --json` does not exist."""
-    ran: list[Sequence[str]] = []
-    slurm = CommandTransport(lambda argv: ran.append(argv) or "")
+    argvs: list[Sequence[str]] = []
+    slurm = CommandTransport(lambda argv: argvs.append(argv) or "")
     calls = [*ASK.values(), CommandTransport.excluded, CommandTransport.hidden_fields, CommandTransport.partitions,
              CommandTransport.reservations, CommandTransport.limits, CommandTransport.settings,
              lambda slurm: slurm.usage(["--jobs=1"]),
@@ -214,6 +214,8 @@ def test_no_command_holds_releases_or_uses_json() -> None:
     for call in calls:
         with suppress(ParseError):
             call(slurm)
-    assert len(ran) == len(calls) and not any(word.startswith(("--json", "--yaml")) for argv in ran for word in argv)
-    verbs = {next(word for word in argv[1:] if not word.startswith("-")) for argv in ran if argv[0] == "scontrol"}
+    assert len(argvs) == len(calls) and not any(
+        word.startswith(("--json", "--yaml")) for argv in argvs for word in argv
+    )
+    verbs = {next(word for word in argv[1:] if not word.startswith("-")) for argv in argvs if argv[0] == "scontrol"}
     assert verbs == {"show", "update"}

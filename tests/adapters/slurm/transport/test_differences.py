@@ -13,12 +13,12 @@ EDITS = st.lists(st.tuples(st.integers(0, 3 * RUN), st.integers(0, 100), LISTS),
 
 
 def applied(old: list[int], new: list[int]) -> list[int]:
-    found, at = list[int](), 0
-    for gone, added in differences(old, new):
-        assert at <= gone.start
-        found += old[at : gone.start] + new[added]
-        at = gone.stop
-    return found + old[at:]
+    result, at = list[int](), 0
+    for removed, added in differences(old, new):
+        assert at <= removed.start
+        result += old[at : removed.start] + new[added]
+        at = removed.stop
+    return result + old[at:]
 
 
 @given(LISTS, LISTS)
@@ -37,11 +37,11 @@ def test_also_in_long_lists(edits: list[tuple[int, int, list[int]]]) -> None:
 
 def test_few_changes_give_few_elements() -> None:
     old = list(range(20 * RUN))
-    new = [each for each in old if each % 5000 != 17]
+    new = [number for number in old if number % 5000 != 17]
     new[700:700] = [-1, -2]
     new[9000] = -3
-    found = list(differences(old, new))
-    assert sum(gone.stop - gone.start for gone, _ in found) == 6
-    assert sum(added.stop - added.start for _, added in found) == 3
+    ranges = list(differences(old, new))
+    assert sum(removed.stop - removed.start for removed, _ in ranges) == 6
+    assert sum(added.stop - added.start for _, added in ranges) == 3
     moved = old[LONGEST * 2 :] + old[: LONGEST * 2]
     assert applied(old, moved) == moved

@@ -111,8 +111,8 @@ class Way:
 
 
 def both() -> tuple[FailoverTransport, Way, Way, Clock]:
-    clock, rest, commands = Clock(), Way(1), Way(2)
-    return FailoverTransport(rest, commands, clock), rest, commands, clock
+    clock, rest_side, commands = Clock(), Way(1), Way(2)
+    return FailoverTransport(rest_side, commands, clock), rest_side, commands, clock
 
 
 AWAY = [
@@ -128,97 +128,104 @@ AWAY = [
 def test_reads_use_commands_while_rest_is_down_with_one_log_line(
     why: AdapterError, caplog: pytest.LogCaptureFixture
 ) -> None:
-    way, rest, commands, clock = both()
-    assert way.jobs()[0].id == 1 and way.excluded() == {1: ("n1",)} and way.time() == 1.0 and commands.calls == []
-    rest.fails = why
+    transport, rest_side, commands, clock = both()
+    assert (
+        transport.jobs()[0].id == 1
+        and transport.excluded() == {1: ("n1",)}
+        and transport.time() == 1.0
+        and commands.calls == []
+    )
+    rest_side.fails = why
     with caplog.at_level(logging.INFO):
         tried = []
         for second in range(600):
-            clock.now, before = float(second), len(rest.calls)
-            assert way.jobs([7])[0].id == 2
-            tried += [second] * (len(rest.calls) - before)
+            clock.now, before = float(second), len(rest_side.calls)
+            assert transport.jobs([7])[0].id == 2
+            tried += [second] * (len(rest_side.calls) - before)
         assert tried == [0, 1, 3, 7, 15, 31, 63, 123, 183, 243, 303, 363, 423, 483, 543]
         assert len(caplog.messages) == 1 and str(why) in caplog.messages[0]
-        rest.fails = None
+        rest_side.fails = None
         clock.now += LONGEST_GAP_S
-        assert way.jobs()[0].id == 1 and way.nodes() == []
+        assert transport.jobs()[0].id == 1 and transport.nodes() == []
         assert caplog.messages[1:] == ["slurmrestd is usable again"]
     assert commands.calls[0] == "jobs [7]"
 
 
 def test_excluded_nodes_come_from_the_transport_of_the_queue() -> None:
-    way, rest, _, clock = both()
-    assert way.jobs() and way.excluded() == {1: ("n1",)}
-    rest.fails = AWAY[0]
-    assert way.jobs() and way.excluded() == {2: ("n1",)}
-    rest.fails, clock.now = None, 100.0
-    assert way.jobs([1]) and way.excluded() == {2: ("n1",)}
-    assert way.jobs() and way.excluded() == {1: ("n1",)}
+    transport, rest_side, _, clock = both()
+    assert transport.jobs() and transport.excluded() == {1: ("n1",)}
+    rest_side.fails = AWAY[0]
+    assert transport.jobs() and transport.excluded() == {2: ("n1",)}
+    rest_side.fails, clock.now = None, 100.0
+    assert transport.jobs([1]) and transport.excluded() == {2: ("n1",)}
+    assert transport.jobs() and transport.excluded() == {1: ("n1",)}
 
 
 def test_hidden_fields_are_read_when_the_queue_has_changed() -> None:
-    way, rest, commands, _ = both()
-    rest.shows_all = False
-    (job,) = way.jobs()
+    transport, rest_side, commands, _ = both()
+    rest_side.shows_all = False
+    (job,) = transport.jobs()
     assert (job.planned, job.special) == (("n9",), "a number of switches") and commands.calls == ["unshown"]
-    assert way.jobs() == [job] and commands.calls == ["unshown"]
-    assert way.jobs([1]) == [job] and commands.calls == ["unshown"]
-    rest.queue = [replace(rest.queue[0], special="licenses"), SlurmJob(2, JobState.RUNNING)]
-    first, second = way.jobs()
+    assert transport.jobs() == [job] and commands.calls == ["unshown"]
+    assert transport.jobs([1]) == [job] and commands.calls == ["unshown"]
+    rest_side.queue = [replace(rest_side.queue[0], special="licenses"), SlurmJob(2, JobState.RUNNING)]
+    first, second = transport.jobs()
     assert (first.special, second.planned) == ("licenses", ()) and commands.calls == ["unshown"] * 2
     commands.fails = AdapterError("gone", transient=True)
-    rest.queue = [*rest.queue]
+    rest_side.queue = [*rest_side.queue]
     with pytest.raises(AdapterError):
-        way.jobs()
+        transport.jobs()
 
 
 def test_an_unsupported_request_is_no_outage(caplog: pytest.LogCaptureFixture) -> None:
-    way, rest, commands, _ = both()
-    rest.fails = NotDone("cannot write begin_time")
+    transport, rest_side, commands, _ = both()
+    rest_side.fails = NotDone("cannot write begin_time")
     for _ in range(3):
-        way.update(1, {})
-        way.nodes()
-    assert rest.calls == commands.calls == ["update", "nodes"] * 3 and not caplog.messages
+        transport.update(1, {})
+        transport.nodes()
+    assert rest_side.calls == commands.calls == ["update", "nodes"] * 3 and not caplog.messages
 
 
 @pytest.mark.parametrize("why", AWAY, ids=lambda error: error.kind)
 def test_a_write_is_repeated_only_if_it_was_surely_not_done(why: AdapterError) -> None:
-    way, rest, commands, _ = both()
-    rest.fails = why
+    transport, rest_side, commands, _ = both()
+    rest_side.fails = why
     if isinstance(why, NotDone):
-        way.update(1, {})
+        transport.update(1, {})
         assert commands.calls == ["update"]
     else:
         with pytest.raises(AdapterError) as caught:
-            way.update(1, {})
+            transport.update(1, {})
         assert caught.value is why and commands.calls == []
 
 
 def test_a_refused_write_is_no_outage(caplog: pytest.LogCaptureFixture) -> None:
-    way, rest, commands, _ = both()
-    rest.fails = AdapterError("Invalid node name", kind="refused")
+    transport, rest_side, commands, _ = both()
+    rest_side.fails = AdapterError("Invalid node name", kind="refused")
     with pytest.raises(AdapterError, match="Invalid node name"):
-        way.update(1, {})
-    rest.fails = None
-    assert way.jobs()[0].id == 1 and commands.calls == [] and not caplog.messages
+        transport.update(1, {})
+    rest_side.fails = None
+    assert transport.jobs()[0].id == 1 and commands.calls == [] and not caplog.messages
 
 
 def test_our_own_jobs_accounting_and_power_use_commands() -> None:
-    way, rest, commands, _ = both()
-    assert way.submit(["sbatch"]) == 2 and way.ended(["--jobs=1"]) == way.usage(["--jobs=1"]) == []
-    way.cancel(2)
-    way.switch(["n1"], "POWER_DOWN")
-    assert way.partitions() == {} and way.reservations() == [] and way.limits() and way.settings()
-    way.close()
-    told = ["submit", "ended", "usage", "cancel", "switch", "partitions", "reservations", "limits", "settings"]
-    assert commands.calls == [*told, "close"] and rest.calls == ["close"] and len(way.notes) == 2
+    transport, rest_side, commands, _ = both()
+    assert transport.submit(["sbatch"]) == 2 and transport.ended(["--jobs=1"]) == transport.usage(["--jobs=1"]) == []
+    transport.cancel(2)
+    transport.switch(["n1"], "POWER_DOWN")
+    assert (
+        transport.partitions() == {} and transport.reservations() == [] and transport.limits() and transport.settings()
+    )
+    transport.close()
+    calls = ["submit", "ended", "usage", "cancel", "switch", "partitions", "reservations", "limits", "settings"]
+    assert commands.calls == [*calls, "close"] and rest_side.calls == ["close"] and len(transport.notes) == 2
 
 
 def test_a_preview_reads_from_both_and_writes_to_neither() -> None:
-    way, rest, commands, _ = both()
-    rest.queue = [SlurmJob(1, JobState.PENDING, uid=os.getuid())]
-    adapter = SlurmAdapter(Cluster("c", (Node("n1", NodeType("t", 4, 4e9, 1e10)),)), way, SlurmSelection())
-    assert adapter.preview(Cancel("slurm/1")) == ["scancel 1"] and rest.calls == ["jobs []"]
+    transport, rest_side, commands, _ = both()
+    rest_side.queue = [SlurmJob(1, JobState.PENDING, uid=os.getuid())]
+    adapter = SlurmAdapter(Cluster("c", (Node("n1", NodeType("t", 4, 4e9, 1e10)),)), transport, SlurmSelection())
+    assert adapter.preview(Cancel("slurm/1")) == ["scancel 1"] and rest_side.calls == ["jobs []"]
     assert adapter.preview(PowerOff(("n1",))) == ["scontrol update NodeName=n1 State=POWER_DOWN"]
     assert adapter.preview(PowerOn(("n1",))) == ["scontrol update NodeName=n1 State=POWER_UP"]
     assert adapter.preview(PowerOn(("n2",))) == ["# not done: power on: n2 is not a node of this cluster"]
@@ -229,19 +236,19 @@ def test_a_preview_reads_from_both_and_writes_to_neither() -> None:
 def test_every_read_is_answered_and_every_write_is_done_once_or_raised(
     course: list[tuple[AdapterError | None, float, str]],
 ) -> None:
-    way, rest, commands, clock = both()
-    for fails, gap, what in course:
-        rest.fails = fails
+    transport, rest_side, commands, clock = both()
+    for fails, gap, request in course:
+        rest_side.fails = fails
         clock.now += gap
-        rest.calls.clear()
+        rest_side.calls.clear()
         commands.calls.clear()
-        if what == "jobs":
-            assert way.jobs()
+        if request == "jobs":
+            assert transport.jobs()
             continue
         try:
-            way.update(1, {})
+            transport.update(1, {})
         except AdapterError as error:
             assert not isinstance(error, NotDone) and commands.calls == []
         else:
-            done = (rest.calls == ["update"] and fails is None) + (commands.calls == ["update"])
-            assert done == 1
+            write_count = (rest_side.calls == ["update"] and fails is None) + (commands.calls == ["update"])
+            assert write_count == 1

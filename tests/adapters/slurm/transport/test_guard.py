@@ -153,20 +153,20 @@ def test_usage_requests_leave_the_budget_for_reads() -> None:
     slurm.takes = 0.0
     while kind_of(lambda: slurm.transport.cancel(1)) != "budget":
         pass
-    began, asked = slurm.now, len(slurm.asked)
+    began, request_count = slurm.now, len(slurm.asked)
     assert kind_of(lambda: slurm.transport.usage(["--jobs=1"])) == "budget"
-    assert (slurm.now, len(slurm.asked)) == (began, asked)
+    assert (slurm.now, len(slurm.asked)) == (began, request_count)
     assert slurm.transport.jobs() == []
 
 
 def test_with_only_late_answers_some_reads_still_pass() -> None:
     slurm = Slurm()
-    slurm.takes, seen = 8.0, 0
+    slurm.takes, good_rounds = 8.0, 0
     while slurm.now < 3600.0:
-        got = [kind_of(slurm.transport.jobs) for _ in range(3)]
-        seen += got == [""] * 3
+        kinds = [kind_of(slurm.transport.jobs) for _ in range(3)]
+        good_rounds += kinds == [""] * 3
         slurm.now += 1.0
-    assert seen >= 20 and len(slurm.asked) <= 3600 / 30 * 4
+    assert good_rounds >= 20 and len(slurm.asked) <= 3600 / 30 * 4
 
 
 @settings(max_examples=200)
@@ -216,7 +216,7 @@ def test_no_minute_has_more_than_two_budgets(calls: list[tuple[bool, float]], pe
         budget.spend()
         sent.append(now)
     for i, at in enumerate(sent):
-        assert sum(at <= other < at + 60.0 for other in sent[i:]) <= 2 * per_minute + 1
+        assert sum(at <= moment < at + 60.0 for moment in sent[i:]) <= 2 * per_minute + 1
 
 
 def test_changes_leave_budget_for_reads() -> None:

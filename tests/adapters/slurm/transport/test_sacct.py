@@ -113,16 +113,16 @@ def test_of_several_records_the_last_counts(records: list[dict[str, str]]) -> No
 )  # fmt: skip
 def test_an_unreadable_record_is_left_out_and_hides_no_other(changed: dict[str, str]) -> None:
     assert [job.id for job in parse(printed(**changed) + printed(JobIDRaw="3"), MARK)] == [3]
-    again = {"Submit": "2026-11-22T07:00:00", "DBIndex": "9"}
-    assert parse(printed(**again) + printed(**changed), MARK)[1:] == [], "an unreadable record may be the last one"
+    requeued = {"Submit": "2026-11-22T07:00:00", "DBIndex": "9"}
+    assert parse(printed(**requeued) + printed(**changed), MARK)[1:] == [], "an unreadable record may be the last one"
 
 
 @given(st.text(), st.text())
 def test_names_and_comments_cannot_pass_for_fields(name: str, comment: str) -> None:
     if MARK in name + comment:
         return
-    found = parse(printed(JobName=name, Comment=comment) + printed(JobIDRaw="3"), MARK)
-    assert [(job.id, job.state) for job in found] == [(2, JobState.FAILED), (3, JobState.FAILED)]
+    records = parse(printed(JobName=name, Comment=comment) + printed(JobIDRaw="3"), MARK)
+    assert [(job.id, job.state) for job in records] == [(2, JobState.FAILED), (3, JobState.FAILED)]
 
 
 @pytest.mark.parametrize("forged", ["x|2|COMPLETED|0:0|5|", "a\n2|1|COMPLETED|0:0", "@00fe@2@00fe@", "", "a\0"])
@@ -155,18 +155,18 @@ def test_names_have_no_commas_and_fit(key: str) -> None:
 
 def test_users_jobs_are_found_by_id_and_ours_by_name() -> None:
     slurm = Recorded(printed() + printed(JobIDRaw="7", JobName="x"))
-    found = slurm.ended_jobs(slurm__7=SUBMIT, slurm__8=SUBMIT)
-    assert found is not None and set(found) == {"slurm/7"} and found["slurm/7"].exit_code == 3
+    records = slurm.ended_jobs(slurm__7=SUBMIT, slurm__8=SUBMIT)
+    assert records is not None and set(records) == {"slurm/7"} and records["slurm/7"].exit_code == 3
     assert len(slurm.asked) == 1
     name = "Flow-1/Align x"
-    found = ended_jobs(slurm.transport, {name: SUBMIT, "slurm/7": 0.0}, 5, {})
-    assert found is not None and set(found) == {name, "slurm/7"} and len(slurm.asked) == 3
+    records = ended_jobs(slurm.transport, {name: SUBMIT, "slurm/7": 0.0}, 5, {})
+    assert records is not None and set(records) == {name, "slurm/7"} and len(slurm.asked) == 3
 
 
 def test_our_jobs_are_found_without_a_comment() -> None:
     """Accounting has it at the end of a job only, and only with AccountingStoreFlags=job_comment."""
-    found = ended_jobs(Recorded(printed(Comment="")).transport, {"Flow-1/Align x": SUBMIT}, 5, {})
-    assert found is not None and found["Flow-1/Align x"].exit_code == 3
+    records = ended_jobs(Recorded(printed(Comment="")).transport, {"Flow-1/Align x": SUBMIT}, 5, {})
+    assert records is not None and records["Flow-1/Align x"].exit_code == 3
 
 
 @pytest.mark.parametrize(
@@ -181,15 +181,15 @@ def test_a_namesake_is_not_ours(changed: dict[str, str]) -> None:
 
 def test_of_two_under_one_name_the_last_counts() -> None:
     slurm = Recorded(printed(State="COMPLETED", JobIDRaw="9", Submit="2026-11-21T06:54:00") + printed())
-    found = ended_jobs(slurm.transport, {"Flow-1/Align x": SUBMIT}, 5, {})
-    assert found is not None and found["Flow-1/Align x"].state is JobState.COMPLETED
+    records = ended_jobs(slurm.transport, {"Flow-1/Align x": SUBMIT}, 5, {})
+    assert records is not None and records["Flow-1/Align x"].state is JobState.COMPLETED
 
 
 @pytest.mark.parametrize("state", ["RUNNING", "PENDING", "SUSPENDED", "BRAND_NEW"])
 def test_a_job_that_has_not_ended_is_unknown(state: str) -> None:
-    found = Recorded(printed(State=state, End="Unknown")).ended_jobs(slurm__2=0.0)
-    assert found is not None and found["slurm/2"].state is JobState.UNKNOWN
-    assert "accounting has it as" in found["slurm/2"].reason
+    records = Recorded(printed(State=state, End="Unknown")).ended_jobs(slurm__2=0.0)
+    assert records is not None and records["slurm/2"].state is JobState.UNKNOWN
+    assert "accounting has it as" in records["slurm/2"].reason
 
 
 def test_missing_accounting_differs_from_accounting_that_is_down() -> None:

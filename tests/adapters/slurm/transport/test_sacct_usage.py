@@ -135,8 +135,8 @@ def test_a_table_that_was_cut_off_is_an_error(cut: int) -> None:
 def test_names_cannot_pass_for_fields(name: str) -> None:
     if MARK in name:
         return
-    found = parse(printed(JOB | {"JobName": name}, JOB | {"JobIDRaw": "4"}), MARK)
-    assert [(entry.id, entry.record.cpu_s) for entry in found] == [(3, 1.121), (4, 1.121)]
+    entries = parse(printed(JOB | {"JobName": name}, JOB | {"JobIDRaw": "4"}), MARK)
+    assert [(entry.id, entry.record.cpu_s) for entry in entries] == [(3, 1.121), (4, 1.121)]
 
 
 def test_users_jobs_are_asked_for_by_id_and_ours_by_name_each_at_once() -> None:

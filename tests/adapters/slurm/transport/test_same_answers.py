@@ -60,19 +60,19 @@ def test_a_history_of_answers_ends_like_the_last_one_alone(seed: int, edits: lis
     transport = CommandTransport(played)
     seconds = [0.0]
     old = SlurmAdapter(cluster, transport, SlurmSelection(), clock=lambda: seconds[0])
-    for what in [*edits, "look"]:
-        if what != "look":
-            played.edit(what)
+    for edit in [*edits, "look"]:
+        if edit != "look":
+            played.edit(edit)
             continue
         fresh = CommandTransport(played)
         seconds[0] += 20.0
         new = SlurmAdapter(cluster, fresh, SlurmSelection(), clock=lambda: seconds[0])
         new._clock, new.changes._begins._first = old._clock, dict(old.changes._begins._first)
-        shown, expected = old.snapshot(), new.snapshot()
-        assert shown.jobs == expected.jobs and shown.node_states == expected.node_states
-        assert shown.jobs.by_key == expected.jobs.by_key and shown.jobs.holding == expected.jobs.holding
+        snapshot, expected = old.snapshot(), new.snapshot()
+        assert snapshot.jobs == expected.jobs and snapshot.node_states == expected.node_states
+        assert snapshot.jobs.by_key == expected.jobs.by_key and snapshot.jobs.holding == expected.jobs.holding
         jobs, nodes = transport.jobs(), transport.nodes()
         assert jobs == fresh.jobs() and nodes == fresh.nodes()
         assert transport.jobs() is jobs and transport.nodes() is nodes
         assert transport.unreadable.now == fresh.unreadable.now
-        assert old.snapshot().jobs is shown.jobs
+        assert old.snapshot().jobs is snapshot.jobs

@@ -22,5 +22,5 @@ BEFORE = "JobId=7 JobName=x\n   JobState=RUNNING Reason=None\n   NumNodes=2 NumC
     ],
 )
 def test_cores_are_read_node_by_node(lines: list[str], cores: dict[str, tuple[int, ...]]) -> None:
-    shown = allocation(BEFORE + "".join(f"     {line}\n" for line in lines))
-    assert (shown.cores, shown.resized) == (cores, False)
+    allocated = allocation(BEFORE + "".join(f"     {line}\n" for line in lines))
+    assert (allocated.cores, allocated.resized) == (cores, False)

@@ -71,10 +71,10 @@ def with_row(name: str, count: int = 1, text: str = RECORDED) -> str:
 @pytest.mark.parametrize("text", [RECORDED, QUEUED], ids=["22.05", "23.11"])
 def test_clock_and_counts_are_read(text: str) -> None:
     assert time_of(text) == 1795424174.0
-    found = activity(text)
-    assert ("submitted", "4") in found.arrivals and ("started", "3") in found.others
-    assert ("MESSAGE_NODE_REGISTRATION_STATUS", "4") in found.nodes
-    assert found == activity(RECORDED)
+    counts = activity(text)
+    assert ("submitted", "4") in counts.arrivals and ("started", "3") in counts.others
+    assert ("MESSAGE_NODE_REGISTRATION_STATUS", "4") in counts.nodes
+    assert counts == activity(RECORDED)
 
 
 @pytest.mark.parametrize(
@@ -117,9 +117,9 @@ def test_counts_that_were_reset_to_the_same_numbers_have_moved() -> None:
 
 
 def test_nodes_that_register_are_told_from_the_rest() -> None:
-    found = activity(RECORDED.replace("( 1002) count:4", "( 1002) count:5"))
-    assert (found.arrivals, found.others) == (activity(RECORDED).arrivals, activity(RECORDED).others)
-    assert found.nodes != activity(RECORDED).nodes
+    counts = activity(RECORDED.replace("( 1002) count:4", "( 1002) count:5"))
+    assert (counts.arrivals, counts.others) == (activity(RECORDED).arrivals, activity(RECORDED).others)
+    assert counts.nodes != activity(RECORDED).nodes
 
 
 @pytest.mark.parametrize("text", ["", "slurm_load_ctl: Access denied", RECORDED.partition("Jobs submitted")[0]])

@@ -158,9 +158,15 @@ SIZES = {
 
 @pytest.mark.parametrize("options", SIZES)
 def test_only_an_unusual_size_is_left_to_slurm(options: str) -> None:
-    many, most, cpus, tasks, each, least, unusual = SIZES[options]
-    asked = {"NumNodes": many, "MaxNodes": most, "NumCPUs": cpus, "NumTasks": tasks, "cpus-per-task": each}
-    row = printed(**{name: str(value) for name, value in asked.items()}, **{"tres-alloc": f"cpu={cpus},node={least}"})
+    node_count, largest, cpus, tasks, per_task, least, unusual = SIZES[options]
+    fields = {
+        "NumNodes": node_count,
+        "MaxNodes": largest,
+        "NumCPUs": cpus,
+        "NumTasks": tasks,
+        "cpus-per-task": per_task,
+    }
+    row = printed(**{name: str(value) for name, value in fields.items()}, **{"tres-alloc": f"cpu={cpus},node={least}"})
     (job,) = squeue.queue().parse(row, MARK)
     assert job.special == unusual
     (job,) = squeue.queue().parse(row.replace("PENDING", "RUNNING"), MARK)
@@ -171,9 +177,9 @@ def test_only_an_unusual_size_is_left_to_slurm(options: str) -> None:
     "changed", [{"JobID": "x"}, {"NodeList": "n[1-"}, {"TimeLimit": "soon"}, {"SubmitTime": "now"}]
 )
 def test_nothing_is_known_of_an_unreadable_job_and_all_of_the_others(changed: dict[str, str]) -> None:
-    seen, other = Unreadable(), printed(JobID="310")
-    *unknown, last = squeue.queue(seen).parse(printed(**changed) + other, MARK)
-    assert [last] == squeue.queue().parse(other, MARK) and seen.now == {"job": 1}
+    report, plain_row = Unreadable(), printed(JobID="310")
+    *unknown, last = squeue.queue(report).parse(printed(**changed) + plain_row, MARK)
+    assert [last] == squeue.queue().parse(plain_row, MARK) and report.now == {"job": 1}
     assert [(job.id, job.state) for job in unknown] == ([] if "JobID" in changed else [(309, JobState.UNKNOWN)])
     assert all((job.comment, job.wanted) == ("", ()) for job in unknown)
 
@@ -201,11 +207,11 @@ def test_an_unreadable_row_is_reported_once(caplog: pytest.LogCaptureFixture) ->
 
 
 def test_a_node_list_is_read_up_to_the_number_of_nodes() -> None:
-    seen = Unreadable()
-    seen.bound(4)
-    for text, known in (("n[1-1024]", True), ("n[1-1025]", False), ("n" * 10**6, False), ("n1,n1", False)):
-        (job,) = squeue.queue(seen).parse(printed(ReqNodes=text), MARK)
-        assert (job.state is JobState.PENDING) is known
+    report = Unreadable()
+    report.bound(4)
+    for text, is_readable in (("n[1-1024]", True), ("n[1-1025]", False), ("n" * 10**6, False), ("n1,n1", False)):
+        (job,) = squeue.queue(report).parse(printed(ReqNodes=text), MARK)
+        assert (job.state is JobState.PENDING) is is_readable
 
 
 @pytest.mark.parametrize(
@@ -228,10 +234,10 @@ PRINTABLE = st.text(st.characters(codec="utf-8", exclude_characters="\0"))  # as
 def test_names_and_comments_cannot_pass_for_fields(name: str, comment: str) -> None:
     if MARK in name + comment:
         return
-    found = squeue.queue().parse(printed(Name=name, Comment=comment) + printed(JobID="310"), MARK)
-    assert [job.id for job in found] == [309, 310]
+    records = squeue.queue().parse(printed(Name=name, Comment=comment) + printed(JobID="310"), MARK)
+    assert [job.id for job in records] == [309, 310]
     readable = SEPARATOR not in name + comment
-    assert found[0].state is (JobState.PENDING if readable else JobState.UNKNOWN)
+    assert records[0].state is (JobState.PENDING if readable else JobState.UNKNOWN)
 
 
 @given(st.integers(1, len(printed()) - 2))
