@@ -72,10 +72,10 @@ def classify(profile: Profile, node: NodeType | None, origin: NodeType | None = 
     """
     if profile.provenance.source == "default":
         return Classification(None, "no profile")
-    found = _whole(_parts(profile, node, origin))
-    if found.kind is None or profile.provenance.source != "predicted":
-        return found
-    return Classification(found.kind, f"a guess from similar runs: {found.why}", guessed=True)
+    result = _whole(_parts(profile, node, origin))
+    if result.kind is None or profile.provenance.source != "predicted":
+        return result
+    return Classification(result.kind, f"a guess from similar runs: {result.why}", guessed=True)
 
 
 def _whole(found: list[Classification]) -> Classification:
@@ -112,11 +112,11 @@ def _parts(profile: Profile, node: NodeType | None, origin: NodeType | None) -> 
         if node is not None:
             phases = group_phases(group, origin, node)
         else:
-            own = [(p.share, p.utilisation, p.bandwidth) for p in group.phases]
-            own = own or [(1.0, group.utilisation, group.bandwidth)]
-            phases = [(share * group.isolated_time, used, rate) for share, used, rate in own]
-        known = any(rate for _, _, rate in phases)  # a phase without traffic then moves nothing
-        parts += [(group.count * work, used, rate or _NO_TRAFFIC * known) for work, used, rate in phases]
+            measured_phases = [(p.share, p.utilisation, p.bandwidth) for p in group.phases]
+            measured_phases = measured_phases or [(1.0, group.utilisation, group.bandwidth)]
+            phases = [(share * group.isolated_time, used, rate) for share, used, rate in measured_phases]
+        has_traffic = any(rate for _, _, rate in phases)  # a phase without traffic then moves nothing
+        parts += [(group.count * work, used, rate or _NO_TRAFFIC * has_traffic) for work, used, rate in phases]
     parts.sort(reverse=True)
     total = sum(work for work, _, _ in parts)
     long = [part for part in parts if part[0] >= LEAST * total] or parts[:1]

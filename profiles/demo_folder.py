@@ -160,9 +160,9 @@ def _cluster(machine: DemoCpus) -> str:
     names = local_node_names(platform.node(), [(cpu,) for cpu in machine.cpus])
     nodes = "".join(f'  - {{names: {name}, type: one-cpu, cpus: "{cpu}", memory_domain: here}}\n'
                     for name, cpu in zip(names, machine.cpus, strict=True))  # fmt: skip
-    what = "Two nodes, each one CPU" if len(machine.cpus) > 1 else "One node, the only usable CPU"
+    description = "Two nodes, each one CPU" if len(machine.cpus) > 1 else "One node, the only usable CPU"
     return f"""\
-# {what} of this machine. They share the memory; its bandwidth was measured on {date.today()}.
+# {description} of this machine. They share the memory; its bandwidth was measured on {date.today()}.
 schema: pilotfish/cluster/v1
 name: here
 node_types:
@@ -195,8 +195,8 @@ jobs:
 def _script(programs: dict[str, str], rate: str) -> str:
     lines = []
     for name, work in programs.items():
-        given = f" --bandwidth {rate}" if work.startswith("stream") else ""
-        lines.append(f'"$pilotfish" profile run --name {name}{given} -- ./work.py {work}\n')
+        option = f" --bandwidth {rate}" if work.startswith("stream") else ""
+        lines.append(f'"$pilotfish" profile run --name {name}{option} -- ./work.py {work}\n')
     return f"""\
 #!/bin/sh
 # Measures the profiles of the demo's programs, about a second each. The bandwidth of `stream` was measured when
@@ -217,8 +217,8 @@ def _refuse_changed(directory: Path) -> None:
         hashes = json.loads((directory / MANIFEST).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         hashes = {}
-    known = hashes if isinstance(hashes, dict) else {}
+    checksums = hashes if isinstance(hashes, dict) else {}
     for name in FILES:
         path = directory / name
-        if path.exists() and known.get(name) != _hash(path):
+        if path.exists() and checksums.get(name) != _hash(path):
             raise ConfigError(str(path), "", "was changed, or is not ours", "another folder, or --force to overwrite")

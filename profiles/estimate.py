@@ -65,7 +65,7 @@ def have_same_inputs(one: Mapping[str, float], other: Mapping[str, float]) -> bo
             known, which is the same only as another such.
         other: of the other run.
     """
-    outputs = {place for each in (one, other) for place, size in each.items() if size < 0.0}
+    outputs = {place for inputs in (one, other) for place, size in inputs.items() if size < 0.0}
     read, also = one.keys() - outputs, other.keys() - outputs
     both = read & also
     return bool(both or not (read or also)) and all(abs(one[k] - other[k]) <= SAME_SIZE * one[k] for k in both)
@@ -134,15 +134,15 @@ def estimate(name: str, runs: Sequence[Measurement], known: Profile | None = Non
 
 def _counted(used: Sequence[Measurement]) -> Measurement:
     """Return the newest run with medians of counted values, over the runs with the same source as the newest."""
-    found: dict[str, Any] = {}
+    merged_values: dict[str, Any] = {}
     sources: dict[str, str] = {}
     for name, merge in COUNTED.items():
         having = [run for run in used if getattr(run, name) not in (None, {})]
         if having:
             source = having[-1].sources.get(name, "")
-            found[name] = merge([getattr(run, name) for run in having if run.sources.get(name, "") == source])
+            merged_values[name] = merge([getattr(run, name) for run in having if run.sources.get(name, "") == source])
             sources |= {name: source} if source else {}
-    return replace(used[-1], **found, sources=sources)
+    return replace(used[-1], **merged_values, sources=sources)
 
 
 def _shape(run: Measurement) -> tuple[int, ...] | str:
@@ -188,8 +188,8 @@ def _phases(runs: Sequence[tuple[Phase, ...]]) -> tuple[Phase, ...]:
     alike = [phases for phases in runs if len(phases) == usual]
     shares = [median(phase.share for phase in same) for same in zip(*alike, strict=True)]
     levels = [median(phase.utilisation for phase in same) for same in zip(*alike, strict=True)]
-    seen = [relative_rates(phases) for phases in alike if any(phase.bandwidth for phase in phases)]
-    moved = [median(same) for same in zip(*seen, strict=True)] or [0.0] * len(shares)
+    rates = [relative_rates(phases) for phases in alike if any(phase.bandwidth for phase in phases)]
+    moved = [median(same) for same in zip(*rates, strict=True)] or [0.0] * len(shares)
     parts = zip(shares, levels, moved, strict=True)
     return tuple(Phase(share / sum(shares), level, rate) for share, level, rate in parts)
 

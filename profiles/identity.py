@@ -79,17 +79,17 @@ def signature(job: Job) -> str | None:
     if not job.command:
         cores = job.profile.threads
         extent = f", {cores} core{'s' if cores > 1 else ''}" + (f" on {job.nodes} nodes" if job.nodes > 1 else "")
-        what, of, owner = job.known_as.rpartition(" of ")  # the owner stays: uids may be long numbers
-        known_as = f"{_without_numbers(what)}{of}{owner}" if of else _without_numbers(owner)
+        kind_name, of, owner = job.known_as.rpartition(" of ")  # the owner stays: uids may be long numbers
+        known_as = f"{_without_numbers(kind_name)}{of}{owner}" if of else _without_numbers(owner)
         return _valid_name(f"{KIND}{known_as}{extent}") if job.known_as else None
     place = id(job.command), id(job.environment), job.nodes
-    kept = _names.get(place)
-    if kept is None:
-        kept = _names[place] = job.command, job.environment, _command_name(job)
+    entry = _names.get(place)
+    if entry is None:
+        entry = _names[place] = job.command, job.environment, _command_name(job)
         if len(_names) > MOST_KEPT:
             for oldest in list(islice(_names, MOST_KEPT // 2)):
                 del _names[oldest]
-    return kept[2]
+    return entry[2]
 
 
 #: Names of commands by the identity of what they are made from, which is kept with them; the most that are kept.
@@ -161,14 +161,14 @@ def name_apart(name: str, owner: int) -> str:
 
 def owner_apart(name: str) -> int | None:
     """Return the uid in a name from `name_apart`, else None."""
-    found = _APART.search(name)
-    return int(found[1]) if found else None
+    match = _APART.search(name)
+    return int(match[1]) if match else None
 
 
 def kind_owner(name: str) -> str:
     """Return the user in the name of a kind of jobs of a resource manager, as `known_as` has it; "" without one."""
-    found = _KIND_OWNER.search(name) if name.startswith(KIND) else None
-    return found[1].rpartition("/")[2] if found else ""
+    match = _KIND_OWNER.search(name) if name.startswith(KIND) else None
+    return match[1].rpartition("/")[2] if match else ""
 
 
 def _valid_name(text: str) -> str:
@@ -182,8 +182,8 @@ def _valid_name(text: str) -> str:
 
 def _shape(word: str) -> str:
     """Return a word's contribution: the ending of a data file, the last name of a path, # for what occurs once."""
-    found = _OPTION.fullmatch(word)
-    option, value = (f"{found[1]}=", found[2]) if found else ("", word)
+    match = _OPTION.fullmatch(word)
+    option, value = (f"{match[1]}=", match[2]) if match else ("", word)
     if _NUMBER.fullmatch(value):
         return word
     name = _last_name(value)
@@ -191,7 +191,7 @@ def _shape(word: str) -> str:
     if _FILE.fullmatch(ending) and ending not in _SCRIPTS:
         value = f"*{ending}"
     elif name != value:
-        if found and _WRITTEN.fullmatch(found[1]):
+        if match and _WRITTEN.fullmatch(match[1]):
             value = "*"
         elif value.startswith(_PLACES):
             value = name or "*"

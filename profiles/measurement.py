@@ -186,12 +186,12 @@ class Measurement:
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Measurement:
         """Return the measurement that `to_dict` wrote; unknown keys of later versions are ignored."""
-        known = {field.name for field in fields(cls)}
+        field_names = {field.name for field in fields(cls)}
         groups = tuple(
             ThreadGroup(**group | {"phases": tuple(Phase(**phase) for phase in group.get("phases", ()))})
             for group in data["groups"]
         )
-        values = {key: value for key, value in data.items() if key in known}
+        values = {key: value for key, value in data.items() if key in field_names}
         return cls(**values | {"groups": groups, "notes": tuple(data.get("notes", ()))})
 
 

@@ -83,22 +83,22 @@ def _profile_rows(profile: Profile, used: Sequence[Measurement]) -> Iterator[Num
         if value is None:
             return
         low, high, confidence = None, None, _UNKNOWN
-        known = [one for one in seen if one is not None]
+        values = [one for one in seen if one is not None]
         if within is not None:
             low, high, confidence = value * within[0], value * within[1], _INTERVAL
-        elif len(known) > 1:
-            low, high, confidence = min(known), max(known), _RANGE
+        elif len(values) > 1:
+            low, high, confidence = min(values), max(values), _RANGE
         yield Number(
             profile.name, part, quantity, value, unit or _UNITS[quantity], low, high, confidence,
             counted.get(quantity, about.source), about.date or "", about.runs, profile.measured_on or "",
             about.node_type or "", about.note,
         )  # fmt: skip
 
-    whole = {
+    quantities = {
         "isolated_time": profile.isolated_time, "memory": profile.memory or None, "io": profile.io_bytes,
         "instructions": profile.instructions, "ipc": profile.ipc, "power_watts": profile.power_watts,
     }  # fmt: skip
-    for quantity, value in whole.items():
+    for quantity, value in quantities.items():
         yield from row("profile", quantity, value, seen=[_of_run(run)[quantity] for run in used])
     for i, group in enumerate(profile.groups):
         part = f"group {i + 1}"

@@ -29,18 +29,18 @@ def stall_facts(usage: Mapping[str, float], wall_s: float) -> dict[str, float]:
         usage: as in a JobView.
         wall_s: duration of the job, > 0.
     """
-    found = {fact: usage[name] for fact, name in COPIED.items() if name in usage}
+    facts = {fact: usage[name] for fact, name in COPIED.items() if name in usage}
     for fact in STALLS:
         if (stalled_s := usage.get(f"stalled_{fact}_seconds")) is not None:
-            found[fact] = min(1.0, stalled_s / wall_s)
-    return found
+            facts[fact] = min(1.0, stalled_s / wall_s)
+    return facts
 
 
 def typical(runs: Sequence[Mapping[str, float]]) -> dict[str, float]:
     """Return each fact's median over the runs that have it, and the highest memory peak."""
-    found = {}
+    facts = {}
     for fact in FACTS:
         values = [run[fact] for run in runs if fact in run]
         if values:
-            found[fact] = max(values) if fact == "memory_peak" else median(values)
-    return found
+            facts[fact] = max(values) if fact == "memory_peak" else median(values)
+    return facts

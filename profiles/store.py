@@ -105,8 +105,8 @@ class ProfileStore:
             if connection is not None and name not in self._profiles:
                 row = connection.execute("SELECT document FROM profile WHERE name = ?", (name,)).fetchone()
                 self._profiles[name] = self._profile(name, row[0]) if row else None
-            found = self._profiles.get(name) if connection is not None else None
-        return found if found is not None else library.profiles().get(name)
+            profile = self._profiles.get(name) if connection is not None else None
+        return profile if profile is not None else library.profiles().get(name)
 
     def own_names(self) -> list[str]:
         """Return the names in the store itself, sorted."""
@@ -163,16 +163,16 @@ class ProfileStore:
             like: the profile that gives the values that no run measured, if the name is new.
         """
         check_name(name)
-        known = self.get(name) or (self.get(like) if like else None)
+        prior = self.get(name) or (self.get(like) if like else None)
         with self._file.writing() as connection:
-            given = self._add(connection, name, runs)
+            user_document = self._add(connection, name, runs)
             old = "SELECT id, document FROM run WHERE name = ? ORDER BY id DESC LIMIT -1 OFFSET ?"
             for number, document in connection.execute(old, (name, latest)).fetchall():
                 for run_then in self._file.readable("run", [(number, name, document)], self._run):
                     aged = json.dumps(replace(run_then, aged=run_then.aged or date).to_dict())
                     connection.execute("UPDATE run SET document = ? WHERE id = ?", (aged, number))
-            profile = estimate(name, self._runs(connection, name), known)
-            return self._replace(connection, profile, given)
+            profile = estimate(name, self._runs(connection, name), prior)
+            return self._replace(connection, profile, user_document)
 
     def put_scores(self, scores: Scores) -> None:
         """Store a program's relative scores, replacing earlier ones of it on the same processor."""
@@ -190,8 +190,8 @@ class ProfileStore:
                 return ()
             if self._scored is None:
                 rows = connection.execute("SELECT name, document FROM score").fetchall()
-                found = self._file.readable("score", rows, lambda row: self._parsed(parse_scores, row[1], "it"))
-                self._scored = tuple(sorted(found, key=lambda one: (one.date, one.name)))
+                scores = self._file.readable("score", rows, lambda row: self._parsed(parse_scores, row[1], "it"))
+                self._scored = tuple(sorted(scores, key=lambda one: (one.date, one.name)))
             return tuple(one for one in self._scored if name is None or one.name == name)
 
     def scored(self, cluster: Cluster, among: Collection[str] | None = None) -> Cluster:
@@ -249,13 +249,13 @@ class ProfileStore:
         name, inputs = signature(job), {place: size for place, size in job.inputs if size >= 0.0}
         if name is None:
             return None
-        known = self.get(name)
-        measured = known if known and have_same_inputs(dict(known.provenance.inputs), inputs) else None
+        prior = self.get(name)
+        measured = prior if prior and have_same_inputs(dict(prior.provenance.inputs), inputs) else None
         unclear, untold = not inputs and "*" in name, UNTOLD in name
         if not predict or (measured and not unclear and not untold):
             return None if untold else measured
         runs, others = self._relatives(name)
-        if unclear and (profile := similar_commands.of_same_words(job, known, runs)):
+        if unclear and (profile := similar_commands.of_same_words(job, prior, runs)):
             return profile
         ran = any(other == name for other, _ in runs)
         if unclear or untold:  # runs of this name whose words differ in a variable, or in what never was a file
@@ -265,13 +265,13 @@ class ProfileStore:
                 for other, run in runs
                 if other != name or run.words in alike or (run.inputs and not untold)
             ]
-        if own := [run for other, run in runs if other == name and have_same_inputs(run.inputs, inputs)]:
-            return estimate(name, own, known)
+        if same_runs := [run for other, run in runs if other == name and have_same_inputs(run.inputs, inputs)]:
+            return estimate(name, same_runs, prior)
         if grown := similar_commands.grown_profile(name, inputs, runs, job.walltime, job.memory):
             return grown
-        if known and not ran:
-            return known
-        profiles = [known] if known else [profile for other in others if (profile := self.get(other))]
+        if prior and not ran:
+            return prior
+        profiles = [prior] if prior else [profile for other in others if (profile := self.get(other))]
         return similar_commands.predicted(name, profiles, job.walltime, job.memory)
 
     def similar(self, job: Job) -> Profile | None:
@@ -293,15 +293,15 @@ class ProfileStore:
         """Return the runs of jobs to learn from, the oldest first: at first the latest names of all users in turns."""
         if self._similar.latest:
             return connection.execute(_JOBS_SINCE, (self._similar.latest,)).fetchall()[::-1]
-        kinds, names, left = connection.execute(_KINDS).fetchall(), list[str](), similar_jobs.MOST
+        kinds, names, budget = connection.execute(_KINDS).fetchall(), list[str](), similar_jobs.MOST
         for place in turns([kind_owner(name) for name, _ in kinds]):
-            if left <= 0:
+            if budget <= 0:
                 break
             names.append(kinds[place][0])
-            left -= kinds[place][1]
-        wanted = ",".join("?" * len(names))
+            budget -= kinds[place][1]
+        placeholders = ",".join("?" * len(names))
         return connection.execute(
-            f"SELECT id, name, document FROM run WHERE name IN ({wanted}) ORDER BY id", names
+            f"SELECT id, name, document FROM run WHERE name IN ({placeholders}) ORDER BY id", names
         ).fetchall()
 
     def record_all(self, runs: Iterable[tuple[str, Measurement]]) -> None:
@@ -311,8 +311,8 @@ class ProfileStore:
             check_name(name)
             by_name.setdefault(name, []).append(measurement)
         with self._file.writing() as connection:
-            for name, own in by_name.items():
-                self._record(connection, name, own)
+            for name, measurements in by_name.items():
+                self._record(connection, name, measurements)
 
     def record_jobs(self, runs: Iterable[tuple[Job, Measurement]]) -> None:
         """Add runs of jobs under their commands' names, all or none. Raises InvalidJobError without a command."""
@@ -340,27 +340,27 @@ class ProfileStore:
 
     def _relatives(self, name: str) -> _Relatives:
         """Return the runs of commands of the same shape, oldest first, or else the names of others; cached by shape."""
-        own, shape = program(name), similar_commands.shape(name)
+        base_name, shape = program(name), similar_commands.shape(name)
         with self._file.reading() as connection:
-            if connection is None or own is None:
+            if connection is None or base_name is None:
                 return (), ()
             if shape not in self._relatives_by_shape:
-                found = connection.execute(_OF_PROGRAM, (own, f"{own} ", f"{own}!")).fetchall()
-                alike, others = similar_commands.relatives(name, [other for (other,) in found])
+                rows = connection.execute(_OF_PROGRAM, (base_name, f"{base_name} ", f"{base_name}!")).fetchall()
+                alike, others = similar_commands.relatives(name, [other for (other,) in rows])
                 self._relatives_by_shape[shape] = self._latest(connection, alike), others
             return self._relatives_by_shape[shape]
 
     def _latest(self, connection: sqlite3.Connection, names: Sequence[str]) -> list[tuple[str, Measurement]]:
         """Return the latest runs under some names, oldest first."""
-        wanted = ",".join("?" * len(names))
-        query = f"SELECT id, name, document FROM run WHERE name IN ({wanted}) ORDER BY id DESC LIMIT {MOST_RUNS}"
+        placeholders = ",".join("?" * len(names))
+        query = f"SELECT id, name, document FROM run WHERE name IN ({placeholders}) ORDER BY id DESC LIMIT {MOST_RUNS}"
         rows = connection.execute(query, names).fetchall() if names else []
         return self._file.readable("run", rows[::-1], lambda row: (row[1], self._run(row)))
 
     def _record(self, connection: sqlite3.Connection, name: str, runs: Sequence[Measurement]) -> Profile | None:
-        given = self._add(connection, name, runs)
-        known = self._profile(name, given) if given else None
-        return self._replace(connection, estimate(name, self._bounded(connection, name), known), given)
+        user_document = self._add(connection, name, runs)
+        prior = self._profile(name, user_document) if user_document else None
+        return self._replace(connection, estimate(name, self._bounded(connection, name), prior), user_document)
 
     @staticmethod
     def _replace(connection: sqlite3.Connection, profile: Profile | None, given: str | None) -> Profile | None:

@@ -168,7 +168,7 @@ class StoreFile:
     def _address(self) -> str:
         """Return the file as SQLite's URI; it is read-only where this user may not write it or its directory."""
         name = self.path.absolute().as_uri()
-        if not self.path.exists() or all(os.access(each, os.W_OK) for each in (self.path, self.path.parent)):
+        if not self.path.exists() or all(os.access(path, os.W_OK) for path in (self.path, self.path.parent)):
             return name
         logged = self.path.with_name(f"{self.path.name}-wal").exists()  # immutable: SQLite need not write a lock file
         return f"{name}?mode=ro" if logged else f"{name}?mode=ro&immutable=1"

@@ -104,7 +104,7 @@ def fit_remote(curve: CurveFit, bound: Sequence[Sample], unbound: Sequence[Sampl
         dilation = 1.0 + np.maximum(0.0, n * alone / most - 1.0) * np.where(away, 0.75 + 0.25 * at[2], 1.0)
         return np.asarray(np.log(n * alone / dilation))
 
-    seen = np.log(rates)
-    best, _ = least_squares(model, seen, np.array([1.0, 1.0, 1.5]), _LOW, _HIGH)
-    known = intervals(best, jacobian(model, best, _LOW, _HIGH), seen - model(best))
-    return RemoteFit(known[2], quality(rates[away], np.exp(model(best))[away]))
+    log_rates = np.log(rates)
+    best, _ = least_squares(model, log_rates, np.array([1.0, 1.0, 1.5]), _LOW, _HIGH)
+    estimates = intervals(best, jacobian(model, best, _LOW, _HIGH), log_rates - model(best))
+    return RemoteFit(estimates[2], quality(rates[away], np.exp(model(best))[away]))

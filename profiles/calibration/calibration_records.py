@@ -82,7 +82,7 @@ def changes(before: Mapping[str, KnownValue], after: Mapping[str, KnownValue], b
         after: key -> value; unknown values have not changed.
         bound: relative, >= 0.
     """
-    seen = []
+    differences = []
     for key, now in after.items():
         was = before.get(key, KnownValue(None))
         if now.value is None or was.value == now.value:
@@ -91,10 +91,10 @@ def changes(before: Mapping[str, KnownValue], after: Mapping[str, KnownValue], b
         if isinstance(was.value, float) and isinstance(now.value, float) and was.value:
             ratio, noise = now.value / was.value, math.hypot(was.margin, now.margin) / abs(was.value)
         if not (math.isfinite(ratio) and math.isfinite(noise)):
-            seen.append(Change(key, was.value, now.value))
+            differences.append(Change(key, was.value, now.value))
         elif not 1 / (1 + bound) <= ratio <= 1 + bound:
-            seen.append(Change(key, was.value, now.value, ratio, noise, abs(ratio - 1) > noise))
-    return tuple(seen)
+            differences.append(Change(key, was.value, now.value, ratio, noise, abs(ratio - 1) > noise))
+    return tuple(differences)
 
 
 def type_values(kind: NodeType) -> dict[str, KnownValue]:
@@ -119,16 +119,16 @@ def calibrated_values(found: Calibration, name: str) -> dict[str, KnownValue]:
         "contending_threads": found.choice is None,
     }
     margins = _margins(found)
-    known = type_values(node_type(found, name))
-    return {k: KnownValue(v.value, margins.get(k, 0.0)) for k, v in known.items() if not unknown.get(k)}
+    values = type_values(node_type(found, name))
+    return {k: KnownValue(v.value, margins.get(k, 0.0)) for k, v in values.items() if not unknown.get(k)}
 
 
 def switching_values(found: SwitchingResult) -> dict[str, KnownValue]:
     """Return the values with margins that switching a node has shown."""
-    known = {"power.off": found.off}
+    values = {"power.off": found.off}
     for key, way in (("switch_off", found.switch_off), ("switch_on", found.switch_on)):
-        known |= {f"power.{key}.watts": way.watts, f"power.{key}.seconds": way.seconds}
-    return {key: KnownValue(value.value, _margin(value)) for key, value in known.items() if value is not None}
+        values |= {f"power.{key}.watts": way.watts, f"power.{key}.seconds": way.seconds}
+    return {key: KnownValue(value.value, _margin(value)) for key, value in values.items() if value is not None}
 
 
 def _margins(found: Calibration) -> dict[str, float]:
@@ -212,20 +212,20 @@ def newest(
         refused: called with the error of each file that is not a record.
         read: reads a file.
     """
-    found, bad = list[CalibrationRecord](), 0
+    records, bad = list[CalibrationRecord](), 0
     for path in paths:
-        if len(found) == most or bad == _PATIENCE:
+        if len(records) == most or bad == _PATIENCE:
             break
         try:
             one = read(path)
             if one.found.idle:
-                found.append(one)
+                records.append(one)
             else:
                 bad += 1
         except ConfigError as error:
             bad += 1
             refused(error)
-    return found
+    return records
 
 
 def read_if_record(path: Path) -> CalibrationRecord | None:
@@ -243,15 +243,15 @@ def record(data: dict[str, Any], source: str) -> CalibrationRecord:
     if not isinstance(name, str) or not is_node_name(name):
         raise ConfigError(source, "name", shown_value(name) if "name" in data else "missing", "the name of a node")
     try:
-        found = _adapter().validate_python(data)
+        calibration = _adapter().validate_python(data)
     except ValidationError as error:
         raise config_error(error, source, Calibration) from None  # type: ignore[arg-type]
-    result = CalibrationRecord(name, found)
+    result = CalibrationRecord(name, calibration)
     try:
-        if not (found.bandwidth.per_thread.value > 0 and result.time > 0):
+        if not (calibration.bandwidth.per_thread.value > 0 and result.time > 0):
             raise ValueError
-        calibrated_values(found, name)
-        dumped = dump_cluster(cluster(found, name))
+        calibrated_values(calibration, name)
+        dumped = dump_cluster(cluster(calibration, name))
     except (ValueError, ArithmeticError):
         raise ConfigError(source, "", "invalid numbers or date", "a record that calibrate wrote") from None
     parse_cluster(dumped, source)

@@ -90,15 +90,15 @@ def shares(cpu: int, seconds: float, runs: int) -> list[float]:
     Raises:
         OSError: a process could not be started, or the kernel has no schedstat.
     """
-    whole = runs * seconds + 30.0
-    with session(cpu, _SPIN, whole, 0) as one, session(cpu, _SPIN, whole, OTHERS - 1) as three:
-        jobs, found = (_family(one.pid, 0), _family(three.pid, OTHERS - 1)), []
+    duration = runs * seconds + 30.0
+    with session(cpu, _SPIN, duration, 0) as one, session(cpu, _SPIN, duration, OTHERS - 1) as three:
+        jobs, core_shares = (_family(one.pid, 0), _family(three.pid, OTHERS - 1)), []
         for _ in range(runs):
             before = [_on_core(job) for job in jobs]
             time.sleep(seconds)
             single, rest = (_on_core(job) - was for job, was in zip(jobs, before, strict=True))
-            found.append(single / max(1.0, single + rest))
-        return found
+            core_shares.append(single / max(1.0, single + rest))
+        return core_shares
 
 
 def sharing_of(share: MeasuredNumber) -> CpuSharing | None:
@@ -140,10 +140,10 @@ def _family(pid: int, children: int) -> list[int]:
     """Wait until all processes of a job run, and return their pids."""
     deadline = time.monotonic() + 10.0
     while time.monotonic() < deadline:
-        found = [child.pid for child in psutil.Process(pid).children()]
-        if len(found) == children:
+        child_pids = [child.pid for child in psutil.Process(pid).children()]
+        if len(child_pids) == children:
             time.sleep(_SETTLE_S)
-            return [pid, *found]
+            return [pid, *child_pids]
         time.sleep(0.01)
     raise OSError(f"a job of {children + 1} processes did not start in time")
 
@@ -206,11 +206,11 @@ def fit_waiting(waits: Sequence[WaitSample]) -> WaitFit | None:
         return np.log([predicted[wait.utilisation, wait.others] for wait in waits])
 
     times = np.array([wait.slowdown for wait in waits])
-    seen = np.log(times)
-    ends = [least_squares(model, seen, np.array([start]), _LOW, _HIGH) for start in _STARTS]
+    log_times = np.log(times)
+    ends = [least_squares(model, log_times, np.array([start]), _LOW, _HIGH) for start in _STARTS]
     best = min(ends, key=lambda end: end[1])[0]
     fitted = model(best)
-    (strength,) = intervals(best, jacobian(model, best, _LOW, _HIGH), seen - fitted)
+    (strength,) = intervals(best, jacobian(model, best, _LOW, _HIGH), log_times - fitted)
     return WaitFit(strength, quality(times, np.exp(fitted)), tuple(waits), tuple(np.exp(fitted).tolist()))
 
 
@@ -224,13 +224,13 @@ def measure_waits(cpu: int, seconds: float) -> list[WaitSample]:
     Raises:
         OSError: a process could not be started, or did not end in time.
     """
-    each = max(_LEAST_S, seconds / (2 * RUNS * len(JOB_MIXES)))
-    found = []
+    budget_s = max(_LEAST_S, seconds / (2 * RUNS * len(JOB_MIXES)))
+    samples = []
     for utilisation, others in JOB_MIXES * RUNS:
-        alone = _turn_s(cpu, utilisation, (), each)
+        alone = _turn_s(cpu, utilisation, (), budget_s)
         if alone <= ALONE * PERIOD_S:
-            found.append(WaitSample(utilisation, others, _turn_s(cpu, utilisation, others, each) / alone))
-    return found
+            samples.append(WaitSample(utilisation, others, _turn_s(cpu, utilisation, others, budget_s) / alone))
+    return samples
 
 
 def _turn_s(cpu: int, utilisation: float, others: Sequence[float], seconds: float) -> float:

@@ -102,9 +102,9 @@ def fit_piecewise(samples: Sequence[Sample], near: PiecewiseLinear | None = None
     def model(at: Array) -> Array:
         return np.log(speeds(constants_at(at), rate, total, others))
 
-    seen = np.log(speed)
-    starts = _starts(model, seen) if near is None else [_place(near, unit)]
-    best = min((least_squares(model, seen, start, _LOW, _HIGH) for start in starts), key=lambda end: end[1])[0]
+    log_speeds = np.log(speed)
+    starts = _starts(model, log_speeds) if near is None else [_place(near, unit)]
+    best = min((least_squares(model, log_speeds, start, _LOW, _HIGH) for start in starts), key=lambda end: end[1])[0]
     constants = constants_at(best)
 
     def by_name(at: Array) -> Array:
@@ -114,9 +114,9 @@ def fit_piecewise(samples: Sequence[Sample], near: PiecewiseLinear | None = None
     values = np.array([getattr(constants, name) for name in NAMES])
     scale = np.where(values == 0, 1.0, np.abs(values))
     slopes = jacobian(by_name, values / scale) / scale
-    known = dict(zip(NAMES, intervals(values, slopes, seen - model(best)), strict=True))
+    estimates = dict(zip(NAMES, intervals(values, slopes, log_speeds - model(best)), strict=True))
     fitted = np.exp(model(best))
-    return PiecewiseFit(constants, known, quality(speed, fitted), tuple(speed.tolist()), tuple(fitted.tolist()))
+    return PiecewiseFit(constants, estimates, quality(speed, fitted), tuple(speed.tolist()), tuple(fitted.tolist()))
 
 
 def _place(constants: PiecewiseLinear, unit: float) -> Array:
@@ -187,8 +187,8 @@ class SharedBandwidth:
         """
         everyone = self.contending is ContendingThreads.ALL
         level = self._levels(mixes, self.bandwidth if everyone else self.bandwidth / mixes.share)
-        found: Array = (mixes.share / np.maximum(1.0, mixes.rates / level))[mixes.exists]
-        return found
+        task_speeds: Array = (mixes.share / np.maximum(1.0, mixes.rates / level))[mixes.exists]
+        return task_speeds
 
     def _levels(self, mixes: MixTable, bandwidth: Array | float) -> Array | float:
         """Return the most that a task of each mix gets, MB/s."""
@@ -241,17 +241,17 @@ def fit_sharing(mixes: Sequence[Mix], contention: Contention, contending: Conten
         return SharedBandwidth(contention, contending)
     table = MixTable(mixes)
     unit = float(table.total.max())
-    seen = np.concatenate([np.log(mix.speeds) for mix in mixes])
+    log_speeds = np.concatenate([np.log(mix.speeds) for mix in mixes])
 
     def model(at: Array) -> Array:
         return np.log(SharedBandwidth(contention, contending, unit * float(np.exp(at[0]))).speeds_of(table))
 
     def squares(start: Array) -> float:
-        return float(((seen - model(start)) ** 2).sum())
+        return float(((log_speeds - model(start)) ** 2).sum())
 
     low, high = np.array([-7.0]), np.array([1.0])
     starts = sorted((np.array([start]) for start in np.linspace(-3.0, 0.5, 15)), key=squares)[:_FOLLOWED]
-    best = min((least_squares(model, seen, start, low, high) for start in starts), key=lambda end: end[1])[0]
+    best = min((least_squares(model, log_speeds, start, low, high) for start in starts), key=lambda end: end[1])[0]
     return SharedBandwidth(contention, contending, unit * float(np.exp(best[0])))
 
 
@@ -299,33 +299,33 @@ def choose(mixes: Sequence[Mix], fitted: PiecewiseFit | None = None) -> Choice |
     """
     if len(mixes) < _FOLDS:
         return None
-    models = [(each, who) for each in (Contention.EQUAL_SHARE, Contention.MAX_MIN) for who in ContendingThreads]
+    models = [(kind, who) for kind in (Contention.EQUAL_SHARE, Contention.MAX_MIN) for who in ContendingThreads]
     fits: list[Callable[[Sequence[Mix]], Fitted]] = [
         partial(fit_sharing, contention=contention, contending=contending)
         for contention, contending in ((Contention.NONE, ContendingThreads.RUNNING), *models)
     ]
     if fitted is not None and fitted.trusted:
         fits.append(partial(_piecewise, whole=fitted))
-    found: list[tuple[ModelFit, Array]] = []
+    results: list[tuple[ModelFit, Array]] = []
     for fit in fits:
         error, model = _cross_validated(fit, mixes), fit(mixes)
         bandwidth = (
             model.bandwidth * 1e6 if isinstance(model, SharedBandwidth) and np.isfinite(model.bandwidth) else None
         )
-        found.append((ModelFit(model.contention, model.contending, float(error.mean()), bandwidth), error))
-    (default,) = (error for each, error in found if (each.contention, each.contending_threads) == _DEFAULT)
-    found.sort(key=lambda each: each[0].error)
-    best = next((each for each, error in found if _clearly_better(error, default)), None)
+        results.append((ModelFit(model.contention, model.contending, float(error.mean()), bandwidth), error))
+    (default,) = (error for entry, error in results if (entry.contention, entry.contending_threads) == _DEFAULT)
+    results.sort(key=lambda result: result[0].error)
+    best = next((entry for entry, error in results if _clearly_better(error, default)), None)
     chosen = _DEFAULT if best is None else (best.contention, best.contending_threads)
-    return Choice(*chosen, tuple(each for each, _ in found), len(mixes))
+    return Choice(*chosen, tuple(entry for entry, _ in results), len(mixes))
 
 
 def _cross_validated(fit: Callable[[Sequence[Mix]], Fitted], mixes: Sequence[Mix]) -> Array:
-    found = np.empty(len(mixes))
+    fold_errors = np.empty(len(mixes))
     for fold in range(_FOLDS):
         model = fit([mix for i, mix in enumerate(mixes) if i % _FOLDS != fold])
-        found[fold::_FOLDS] = errors(model, mixes[fold::_FOLDS])
-    return found
+        fold_errors[fold::_FOLDS] = errors(model, mixes[fold::_FOLDS])
+    return fold_errors
 
 
 def _clearly_better(error: Array, default: Array) -> bool:

@@ -115,10 +115,10 @@ def keep_to(cpu: int) -> None:
 
 
 def _rate(chunk: Chunk, seconds: float, stopped: threading.Event) -> tuple[float, float]:
-    done, computed, begin = 0.0, time.thread_time(), time.perf_counter()
-    while ((now := time.perf_counter()) < begin + seconds and not stopped.is_set()) or not done:
-        done += chunk()
-    return done / (now - begin), (time.thread_time() - computed) / (now - begin)
+    amount, computed, begin = 0.0, time.thread_time(), time.perf_counter()
+    while ((now := time.perf_counter()) < begin + seconds and not stopped.is_set()) or not amount:
+        amount += chunk()
+    return amount / (now - begin), (time.thread_time() - computed) / (now - begin)
 
 
 def compute_chunk() -> float:
@@ -185,20 +185,20 @@ def measure_mixes(cpus: Sequence[int], seconds: float, size: Callable[[int], int
         seconds: for all mixes.
         size: number of tasks -> elements of each array of one; arrays should be larger than the caches.
     """
-    few = min(MOST_OTHERS, len(cpus) - 1) + 1
+    array_count = min(MOST_OTHERS, len(cpus) - 1) + 1
     plans = list(mixes(len(cpus)))
-    each = max(SHORTEST_S, seconds / (_MIX_RUNS * (len(EXTRAS) + len(plans))))
-    arrays = [touched_from(cpu, size(2)) for cpu in cpus[:few]]
+    run_s = max(SHORTEST_S, seconds / (_MIX_RUNS * (len(EXTRAS) + len(plans))))
+    arrays = [touched_from(cpu, size(2)) for cpu in cpus[:array_count]]
 
     def rates(extras: Sequence[int]) -> list[float]:
         """Bytes/s of each task, all of them at once."""
         tasks = len(extras)
 
         def prepare(i: int) -> Chunk:
-            kept = arrays[i] if tasks <= few else None
-            return streaming(size(2) if kept else size(tasks), extras[i], kept)
+            array = arrays[i] if tasks <= array_count else None
+            return streaming(size(2) if array else size(tasks), extras[i], array)
 
-        runs = side_by_side([cpus[i % len(cpus)] for i in range(tasks)], prepare, each, _MIX_RUNS)
+        runs = side_by_side([cpus[i % len(cpus)] for i in range(tasks)], prepare, run_s, _MIX_RUNS)
         return [figure(task).value for task in zip(*(run.rates for run in undisturbed(runs)), strict=True)]
 
     alone = {extra: rates([extra])[0] / 1e6 for extra in EXTRAS}

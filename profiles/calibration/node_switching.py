@@ -136,23 +136,25 @@ class _Bench:
     def run(self, repeat: int) -> SwitchingResult:
         date = datetime.now(UTC).isoformat(timespec="seconds")
         self._check()
-        idle, off, gone, back = list[float](), list[float](), list[_Switch](), list[_Switch]()
+        idle, off, stops, starts = list[float](), list[float](), list[_Switch](), list[_Switch]()
         for turn in range(1, repeat + 1):
             self._progress(f"{self._node}: idle ({turn} of {repeat})")
             idle += self._sample_state("idle")
             try:
                 self._progress(f"{self._node}: switching off, at most {self._timing.limit_s:g} s")
-                gone.append(self._switch(self._commands.off, self._down, "off"))
+                stops.append(self._switch(self._commands.off, self._down, "off"))
                 off += self._sample_state("off")
             except BaseException as error:
                 self._bring_back(wait=not isinstance(error, SwitchingError))
                 raise
             self._progress(f"{self._node}: switching on, at most {self._timing.limit_s:g} s")
-            back.append(self._come_back())
+            starts.append(self._come_back())
         self._progress(f"{self._node}: idle")
         idle += self._sample_state("idle")
         at_rest, off_w = (figure(watts) if watts else None for watts in (idle, off))
-        return SwitchingResult(date, self._node, at_rest, off_w, _combined(gone), _combined(back), tuple(self._trace))
+        return SwitchingResult(
+            date, self._node, at_rest, off_w, _combined(stops), _combined(starts), tuple(self._trace)
+        )
 
     def _check(self) -> None:
         if not self._up():
@@ -193,13 +195,13 @@ class _Bench:
         """Run a command until the node is in the state; a failed `on` is run again."""
         site, timing = self._site, self._timing
         begin = missed = at = site.now()
-        seen: list[tuple[float, float]] = []
+        samples: list[tuple[float, float]] = []
         job, times = site.launch(command), 0
-        self._sample(f"switch_{what}", seen)
+        self._sample(f"switch_{what}", samples)
         try:
             while times < _BELIEVED:
                 site.pause(timing.every_s)
-                self._sample(f"switch_{what}", seen)
+                self._sample(f"switch_{what}", samples)
                 if there():
                     at, times = at if times else site.now(), times + 1
                     continue
@@ -218,8 +220,9 @@ class _Bench:
             raise
         if what == "off":  # a late `off` would do harm; `on` may be what keeps the node up
             job.stop()
-        between = [each for each in seen if each[0] <= missed]  # it may have arrived some time before the last one
-        return _Switch(at - begin, _mean(between if len(between) > 1 else seen), at - missed)
+        # It may have arrived some time before the last sample.
+        between = [sample for sample in samples if sample[0] <= missed]
+        return _Switch(at - begin, _mean(between if len(between) > 1 else samples), at - missed)
 
     def _up(self) -> bool:
         return self._site.ask(self._commands.up, ASK_S).code == 0
@@ -230,13 +233,13 @@ class _Bench:
 
     def _sample_state(self, state: str) -> list[float]:
         """Let the node settle, then sample its power for the same time."""
-        timing, seen = self._timing, list[tuple[float, float]]()
+        timing, samples = self._timing, list[tuple[float, float]]()
         self._site.pause(timing.settle_s)
         end = self._site.now() + timing.settle_s
         while self._commands.power is not None and self._site.now() < end:
-            self._sample(state, seen)
+            self._sample(state, samples)
             self._site.pause(timing.every_s)
-        return [watts for _, watts in seen]
+        return [watts for _, watts in samples]
 
     def _sample(self, state: str, seen: list[tuple[float, float]]) -> None:
         watts, now = self._watts(), self._site.now()

@@ -47,8 +47,8 @@ def rows(found: Calibration) -> Iterator[ReportRow]:
     else:
         yield ReportRow("remote access", f"{remote.value:.3g}", _spread(remote), count(remote.runs, "run"))
     if (unbound := found.unbound) is not None:
-        much = unbound.penalty
-        yield ReportRow("  under contention", f"{much.value:.3g}", _between(much), _fit(unbound.quality))
+        penalty = unbound.penalty
+        yield ReportRow("  under contention", f"{penalty.value:.3g}", _between(penalty), _fit(unbound.quality))
     if (waiting := found.waiting) is not None:
         doubt = "" if waiting.trusted else "not clear: "
         yield ReportRow(
@@ -66,9 +66,9 @@ def rows(found: Calibration) -> Iterator[ReportRow]:
         yield ReportRow(
             "contention", chosen, "", "none clearly better" if choice.default else f"{count(choice.mixes, 'mix')}"
         )
-        for each in choice.candidates:
-            off = f"off by {percent(math.expm1(each.error))}"
-            yield ReportRow(f"  {model(each.contention, each.contending_threads)}", off, "", "unseen mixes")
+        for candidate in choice.candidates:
+            off = f"off by {percent(math.expm1(candidate.error))}"
+            yield ReportRow(f"  {model(candidate.contention, candidate.contending_threads)}", off, "", "unseen mixes")
     if found.piecewise is not None:
         for name, constant in found.piecewise.intervals.items():
             last = _fit(found.piecewise.quality) if name == "b" else ""
@@ -81,8 +81,8 @@ def switching_rows(found: SwitchingResult) -> Iterator[ReportRow]:
     yield _watts("power off", found.off)
     for key, way in (("switch_off", found.switch_off), ("switch_on", found.switch_on)):
         seconds = way.seconds
-        known = ", ".join(filter(None, (_spread(seconds), f"checks {way.step_s:.2g} s apart")))
-        yield ReportRow(f"{key} seconds", f"{seconds.value:.4g} s", known, count(seconds.runs, "run"))
+        detail = ", ".join(filter(None, (_spread(seconds), f"checks {way.step_s:.2g} s apart")))
+        yield ReportRow(f"{key} seconds", f"{seconds.value:.4g} s", detail, count(seconds.runs, "run"))
         yield _watts(f"{key} watts", way.watts)
 
 

@@ -73,7 +73,7 @@ def calibrate(seconds: float, *, with_grid: bool = False, progress: Progress = l
     share = _share(bench)
     energy = _watts(bench)
     watts = [(n, watt) for n, values in energy.items() for watt in values]
-    found = Calibration(
+    calibration = Calibration(
         date=date,
         model=node.model,
         host=platform.node(),
@@ -92,9 +92,9 @@ def calibrate(seconds: float, *, with_grid: bool = False, progress: Progress = l
         power=fit_power([n for n, _ in watts], [watt for _, watt in watts]),
     )
     if with_grid:
-        found = _with_mixes(bench, found)
-    _note_limits(bench, found)
-    return replace(found, notes=tuple(bench.notes))
+        calibration = _with_mixes(bench, calibration)
+    _note_limits(bench, calibration)
+    return replace(calibration, notes=tuple(bench.notes))
 
 
 def counts(cpus: int) -> list[int]:
@@ -106,9 +106,9 @@ def counts(cpus: int) -> list[int]:
 
 def _curve(bench: _Bench) -> list[tuple[Point, list[float]]]:
     """Return the bandwidth of 1, 2, ... all threads together, run by run."""
-    node, found = bench.node, []
-    total, wanted = _elements(node) * BYTES, CACHES * (node.cache or _USUAL_CACHE)
-    if total < 0.99 * wanted:
+    node, curve = bench.node, []
+    total, least_size = _elements(node) * BYTES, CACHES * (node.cache or _USUAL_CACHE)
+    if total < 0.99 * least_size:
         bench.notes.append(
             f"the arrays took {total / 2**20:.0f} MiB, less than {CACHES} x the last-level caches: "
             "part of the bandwidth may be that of the caches"
@@ -117,8 +117,8 @@ def _curve(bench: _Bench) -> list[tuple[Point, list[float]]]:
     for n in points:
         bench.progress(f"memory bandwidth, {n} of {count(len(node.cpus), 'thread')}")
         rates = bench.load(node.cpus[:n], partial(_stream, node, _elements(node, n)), bench.each(_CURVE, len(points)))
-        found.append((Point(n, figure(rates)), rates))
-    return found
+        curve.append((Point(n, figure(rates)), rates))
+    return curve
 
 
 def _compute(_: int) -> load_generators.Chunk:
@@ -183,11 +183,11 @@ def _unbound(bench: _Bench, curve: CurveFit, bound: list[Sample]) -> RemoteFit |
     if not curve.saturated or not points:
         return None
     bench.progress("remote memory, under contention")
-    found = []
+    unbound_rates = []
     for n in points:
         work = partial(_stream, node, _elements(node, n), unbound=True)
-        found += [(n, rate) for rate in bench.load(node.cpus[:n], work, bench.each(_UNBOUND, len(points)))]
-    return fit_remote(curve, bound, found)
+        unbound_rates += [(n, rate) for rate in bench.load(node.cpus[:n], work, bench.each(_UNBOUND, len(points)))]
+    return fit_remote(curve, bound, unbound_rates)
 
 
 def _stream(node: NodeHardware, size: int, number: int, *, unbound: bool = False) -> load_generators.Chunk:
@@ -195,8 +195,8 @@ def _stream(node: NodeHardware, size: int, number: int, *, unbound: bool = False
     if not unbound or number % EVERY != EVERY - 1:
         return load_generators.streaming(size)
     homes = node.memory_nodes
-    own = next((i for i, cpus in enumerate(homes) if node.cpus[number] in cpus), 0)
-    return load_generators.streaming(size, arrays=load_generators.touched_from(homes[(own + 1) % len(homes)][0], size))
+    home = next((i for i, cpus in enumerate(homes) if node.cpus[number] in cpus), 0)
+    return load_generators.streaming(size, arrays=load_generators.touched_from(homes[(home + 1) % len(homes)][0], size))
 
 
 def _watts(bench: _Bench) -> dict[int, list[float]]:
@@ -205,7 +205,7 @@ def _watts(bench: _Bench) -> dict[int, list[float]]:
         bench.notes.append("power is unknown: no energy counter can be read (RAPL is mostly readable by root only)")
         return {}
     busy = [0, *counts(len(bench.node.cpus))]
-    seconds, found = bench.each(_POWER, len(busy)), dict[int, list[float]]()
+    seconds, watts = bench.each(_POWER, len(busy)), dict[int, list[float]]()
     for n in busy:
         bench.progress(f"power, {count(n, 'core')} busy")
         for _ in range(RUNS):
@@ -216,8 +216,8 @@ def _watts(bench: _Bench) -> dict[int, list[float]]:
                 time.sleep(seconds)
             used = joules(before, package_energy())
             if used is not None:
-                found.setdefault(n, []).append(used / (time.perf_counter() - begin))
-    return found
+                watts.setdefault(n, []).append(used / (time.perf_counter() - begin))
+    return watts
 
 
 def _with_mixes(bench: _Bench, found: Calibration) -> Calibration:

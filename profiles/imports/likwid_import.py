@@ -118,5 +118,5 @@ def _busy(rows: Rows, cycles: Sequence[float], wall_s: float) -> list[float]:
 def _ipc(rows: Rows, instructions: float, cycles: float) -> float | None:
     if instructions and cycles:
         return instructions / cycles
-    known = [1 / value for value in rows.get(_CPI, []) if value]
-    return sum(known) / len(known) if known else None
+    values = [1 / value for value in rows.get(_CPI, []) if value]
+    return sum(values) / len(values) if values else None

@@ -64,14 +64,14 @@ def parse(text: str, name: str) -> Imports:
 
 def _phases(sums: Mapping[float, Sequence[float]], group: ThreadGroup) -> tuple[Phase, ...]:
     """Return the phases of a group from CPU time and traffic in each interval, by its end."""
-    thread, whole, traffic = ThreadHistory(), ThreadHistory(), ThreadHistory()
+    thread, total, traffic = ThreadHistory(), ThreadHistory(), ThreadHistory()
     on = moved = end = 0.0
     for end, (seconds, bytes_) in [(0.0, (0.0, 0.0)), *sorted(sums.items())]:
         on, moved = on + seconds / group.count, moved + bytes_
         thread.add(end, on, 0.0)
-        whole.add(end, on * group.count, 0.0)
+        total.add(end, on * group.count, 0.0)
         traffic.add(end, moved, 0.0)
-    return phases([(0.0, end, [thread])], group.utilisation, end / max(1, len(sums)), traffic, [whole])
+    return phases([(0.0, end, [thread])], group.utilisation, end / max(1, len(sums)), traffic, [total])
 
 
 def _fields(line: str) -> tuple[float | None, str, float | None, list[str]]:

@@ -95,21 +95,21 @@ def co_run(
         ConfigError: there is no CPU left for the streamer.
         CommandError, CoRunError: the program cannot be started, fails, or is too short.
     """
-    mine, streaming = _places(cpus)
+    program_cpus, streaming = _places(cpus)
     date, size = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), buffer_size()
     progress(f"memory streamer on CPU {streaming}, two buffers of {size >> 20} MiB: how it slows another one")
-    calibration = [(pressure, _slowed(pressure, streaming, mine[0], size)) for pressure in PRESSURES]
+    calibration = [(pressure, _slowed(pressure, streaming, program_cpus[0], size)) for pressure in PRESSURES]
     runs = []
     for i in range(rounds):
         for pressure in PRESSURES:
             progress(f"round {i + 1} of {rounds}: alone, then next to {percent(pressure)} of a streamer")
-            alone_s = _core_time(argv, mine, stdout)
+            alone_s = _core_time(argv, program_cpus, stdout)
             with Streamer(streaming, pressure, size) as streamer:
                 before = streamer.rate_over(ALONE_S)
-                beside_s = _core_time(argv, mine, stdout)
+                beside_s = _core_time(argv, program_cpus, stdout)
                 runs.append(RunNextToStreamer(pressure, alone_s, beside_s, before, streamer.rate()))
-    found = levels(runs)
-    return Scores(name, found, pressure_of(found[-1].slowed, calibration), rounds, date, cpu_model())
+    effects = levels(runs)
+    return Scores(name, effects, pressure_of(effects[-1].slowed, calibration), rounds, date, cpu_model())
 
 
 def buffer_size() -> int:
@@ -119,13 +119,13 @@ def buffer_size() -> int:
 
 
 def _places(cpus: Sequence[int] | None) -> tuple[list[int], int]:
-    ours = usable_cpus() if cpus is None else affinity()
-    mine = ours[:-1] if cpus is None else sorted(cpus)
-    left = [cpu for cpu in ours if cpu not in mine]
-    if not mine or not left:
+    all_cpus = usable_cpus() if cpus is None else affinity()
+    program_cpus = all_cpus[:-1] if cpus is None else sorted(cpus)
+    free_cpus = [cpu for cpu in all_cpus if cpu not in program_cpus]
+    if not program_cpus or not free_cpus:
         allowed = "at least one for the program and one for the streamer"
-        raise ConfigError("cpus", "", f"found {','.join(map(str, ours))}, no CPU is left for the streamer", allowed)
-    return mine, left[-1]
+        raise ConfigError("cpus", "", f"found {','.join(map(str, all_cpus))}, no CPU is left for the streamer", allowed)
+    return program_cpus, free_cpus[-1]
 
 
 def _slowed(pressure: float, one: int, other: int, size: int) -> float:
@@ -139,10 +139,10 @@ def _slowed(pressure: float, one: int, other: int, size: int) -> float:
 
 def _core_time(argv: Sequence[str], cpus: Sequence[int], stdout: IO[str] | int | None) -> float:
     """Return the CPU seconds of one run. Raises CoRunError if it failed or was too short."""
-    code, found = measure(argv, cpus=cpus, stdout=stdout)
+    code, usage = measure(argv, cpus=cpus, stdout=stdout)
     if code:
         raise CoRunError(f"{argv[0]} ended with exit code {code}: there are no scores", code)
-    if found.cpu_s < SHORTEST_S:
+    if usage.cpu_s < SHORTEST_S:
         least = f"at least {SHORTEST_S:g} CPU seconds, better a few seconds"
-        raise CoRunError(f"{argv[0]} used a core for {found.cpu_s:.3f} s, too short to measure (allowed: {least})")
-    return found.cpu_s
+        raise CoRunError(f"{argv[0]} used a core for {usage.cpu_s:.3f} s, too short to measure (allowed: {least})")
+    return usage.cpu_s

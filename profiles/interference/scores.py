@@ -111,14 +111,14 @@ class Scores:
 
 def levels(runs: Sequence[RunNextToStreamer]) -> tuple[PressureEffect, ...]:
     """Return the effect of each pressure, by rising pressure; needs at least one run."""
-    found = []
+    effects = []
     for pressure in sorted({run.pressure for run in runs}):
         same = [run for run in runs if run.pressure == pressure]
         factors = [run.beside_s / run.alone_s for run in same]
         rate = pressure * median(run.rate_alone for run in same)
         slowed = median(run.rate_alone / run.rate_beside for run in same)
-        found.append(PressureEffect(pressure, rate, median(factors), min(factors), max(factors), slowed))
-    return tuple(found)
+        effects.append(PressureEffect(pressure, rate, median(factors), min(factors), max(factors), slowed))
+    return tuple(effects)
 
 
 def pressure_of(slowed: float, calibration: Sequence[tuple[float, float]]) -> float | None:
@@ -159,12 +159,12 @@ def read_scores(path: str | Path) -> Scores:
 
 def parse_scores(data: dict[str, Any]) -> Scores:
     """Return the scores that `Scores.to_dict` wrote. Raises ConfigError."""
-    given = {key: part for key, part in mapping(data).items() if key not in _DERIVED}
-    found: Scores = build(Scores, _SCORES, given, _NEEDED)
-    rising = [level.pressure for level in found.levels]
+    values = {key: part for key, part in mapping(data).items() if key not in _DERIVED}
+    scores: Scores = build(Scores, _SCORES, values, _NEEDED)
+    rising = [level.pressure for level in scores.levels]
     if rising != sorted(set(rising)):
         raise ConfigError("", "levels", "pressures do not rise", "each pressure once, by rising pressure")
-    return found
+    return scores
 
 
 def factor(levels: Sequence[PressureEffect], pressure: float | None) -> float:
@@ -176,9 +176,9 @@ def factor(levels: Sequence[PressureEffect], pressure: float | None) -> float:
     """
     import numpy as np
 
-    wanted = levels[-1].pressure if pressure is None else pressure
+    target = levels[-1].pressure if pressure is None else pressure
     times = [max(1.0, level.factor) for level in levels]
-    return float(np.interp(wanted, [0.0, *(level.pressure for level in levels)], [1.0, *times]))
+    return float(np.interp(target, [0.0, *(level.pressure for level in levels)], [1.0, *times]))
 
 
 def co_run_inflation(scores: Iterable[Scores]) -> dict[str, dict[str, float]]:
@@ -186,20 +186,20 @@ def co_run_inflation(scores: Iterable[Scores]) -> dict[str, dict[str, float]]:
 
     Raises ConfigError: a program is scored twice, or the scores are from different machines.
     """
-    known = dict[str, Scores]()
+    by_name = dict[str, Scores]()
     for one in scores:
-        first = next(iter(known.values()), one)
+        first = next(iter(by_name.values()), one)
         if one.cpu_model != first.cpu_model:
             problem = f"{one.name} was scored on {one.cpu_model!r}, {first.name} on {first.cpu_model!r}"
             raise ConfigError("scores", "cpu_model", problem, "scores of one kind of machine")
-        if one.name in known:
+        if one.name in by_name:
             raise ConfigError("scores", "name", f"{one.name!r} twice", "each program once")
-        known[one.name] = one
-    found = dict[str, dict[str, float]]()
-    for one, other in product(known.values(), repeat=2):
+        by_name[one.name] = one
+    factors = dict[str, dict[str, float]]()
+    for one, other in product(by_name.values(), repeat=2):
         if (times := factor(one.levels, other.pressure)) > 1 + LEAST:
-            found.setdefault(one.name, {})[other.name] = round(times, 3)
-    return found
+            factors.setdefault(one.name, {})[other.name] = round(times, 3)
+    return factors
 
 
 def with_scores(cluster: Cluster, scores: Iterable[Scores], counted: Callable[[str], bool]) -> Cluster:
@@ -231,8 +231,8 @@ def _with(kind: NodeType, scores: Sequence[Scores], counted: Callable[[str], boo
     for model in dict.fromkeys(one.cpu_model for one in scores):
         for job, factors in co_run_inflation(one for one in scores if one.cpu_model == model).items():
             pairs |= {(job, other): CoRun(job, other, times) for other, times in factors.items()}
-    known = {(pair.job, pair.neighbour) for pair in kind.co_run_inflation}
+    covered_pairs = {(pair.job, pair.neighbour) for pair in kind.co_run_inflation}
     if kind.contention is not Contention.NONE:
-        known |= {key for key in pairs if all(map(counted, key))}
-    more = [pair for key, pair in pairs.items() if key not in known]
+        covered_pairs |= {key for key in pairs if all(map(counted, key))}
+    more = [pair for key, pair in pairs.items() if key not in covered_pairs]
     return replace(kind, co_run_inflation=(*kind.co_run_inflation, *more)) if more else kind

@@ -198,7 +198,7 @@ def measure(
             )
             _sample_until_end(child.pid, observer, signals)
             wall_s = time.monotonic() - began
-            left = end_leftovers(observer.tree)
+            leftovers = end_leftovers(observer.tree)
             observer.sample(last=True)
         except BaseException:
             with contextlib.suppress(ProcessLookupError):
@@ -209,13 +209,13 @@ def measure(
             raise
         _, status, usage = os.wait4(child.pid, 0)
         child.returncode = os.waitstatus_to_exitcode(status)
-        usages = [usage, *(os.wait4(pid, 0)[2] for pid in left)]
-    ours = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # what is not above it may be our own at the fork
+        usages = [usage, *(os.wait4(pid, 0)[2] for pid in leftovers)]
+    own_peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # what is not above it may be our own at the fork
     code = child.returncode if child.returncode >= 0 else 128 - child.returncode
     return code, observer.finish(
         wall_s=wall_s,
         cpu_s=sum(usage.ru_utime + usage.ru_stime for usage in usages),
-        most_resident=max((usage.ru_maxrss * 1024.0 for usage in usages if usage.ru_maxrss > ours), default=0.0),
+        most_resident=max((usage.ru_maxrss * 1024.0 for usage in usages if usage.ru_maxrss > own_peak), default=0.0),
         exit_code=code,
     )
 
@@ -228,12 +228,12 @@ def _start(
     stdout: IO[str] | int | None,
 ) -> subprocess.Popen[bytes]:
     before = os.sched_getaffinity(0)
-    wanted = before if cpus is None else set(cpus)
-    if not wanted or not wanted <= before:
-        found = ",".join(map(str, sorted(wanted))) or "none"
-        raise ConfigError("cpus", "", f"found {found}", f"some of {','.join(map(str, sorted(before)))}")
+    cpu_set = before if cpus is None else set(cpus)
+    if not cpu_set or not cpu_set <= before:
+        cpu_names = ",".join(map(str, sorted(cpu_set))) or "none"
+        raise ConfigError("cpus", "", f"found {cpu_names}", f"some of {','.join(map(str, sorted(before)))}")
     try:
-        os.sched_setaffinity(0, wanted)
+        os.sched_setaffinity(0, cpu_set)
         return subprocess.Popen(argv, env=env, cwd=cwd, stdout=stdout, start_new_session=True)
     except (OSError, ValueError, IndexError) as problem:
         name, reason = argv[0] if argv else "", getattr(problem, "strerror", None) or problem

@@ -77,11 +77,11 @@ def available_counters(root: Path = ROOT, among: Iterable[str] = KINDS) -> tuple
         among: names of the counters to check.
     """
     missing = {name: why for name in among if (why := KINDS[name](root).available())}
-    found = [name for name in KINDS if name in set(among) and name not in missing]
-    if "perf" in found and "likwid" in found:
-        found.remove("likwid")
+    names = [name for name in KINDS if name in set(among) and name not in missing]
+    if "perf" in names and "likwid" in names:
+        names.remove("likwid")
         missing["likwid"] = "not used with perf: both need the same counters"
-    return found, missing
+    return names, missing
 
 
 class Counters:
@@ -172,11 +172,11 @@ def conclude(
     """
     whole_s = cpu_s if whole_s is None else whole_s
     perf, likwid = readings.get("perf"), readings.get("likwid") if alone else None
-    found: dict[str, tuple[float, str]] = {}
+    values: dict[str, tuple[float, str]] = {}
 
     def add(name: str, value: float | None, source: str) -> None:
-        if value is not None and name not in found:
-            found[name] = value, source
+        if value is not None and name not in values:
+            values[name] = value, source
 
     def add_rate(moved: float | None, counted_s: float | None, source: str) -> None:
         if moved is not None and counted_s:
@@ -189,8 +189,8 @@ def conclude(
         if perf.cpu_s is not None and perf.cpu_s >= COMPLETE * whole_s:
             add("instructions", perf.instructions, source)
         elif perf.instructions is not None:
-            seen = (perf.cpu_s or 0.0) / whole_s if whole_s > 0 else 0.0
-            notes.append(f"perf: counted {percent(seen)} of the CPU time, too little for instructions")
+            counted_share = (perf.cpu_s or 0.0) / whole_s if whole_s > 0 else 0.0
+            notes.append(f"perf: counted {percent(counted_share)} of the CPU time, too little for instructions")
     if likwid is not None:
         add("ipc", likwid.ipc, "LIKWID, of the whole node")
     for name, source in _TRAFFIC.items():
@@ -205,7 +205,7 @@ def conclude(
     elif {*NODE_WIDE, "hwmon", "powercap"} & readings.keys():
         notes.append("other processes ran too: counts of the whole node are not this job's")
     return HardwareCounts(
-        **{name: value for name, (value, _) in found.items()},
-        sources={name: source for name, (_, source) in found.items()},
+        **{name: value for name, (value, _) in values.items()},
+        sources={name: source for name, (_, source) in values.items()},
         notes=tuple(notes),
     )

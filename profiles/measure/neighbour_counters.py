@@ -110,9 +110,9 @@ class NeighbourCounters:
             self._give_up(job)
             return HardwareCounts(notes=("the job was too short to be counted",))
         with self._charged():
-            found = job.counters.stop(counted_s, max(job.ended - job.began, LEAST_S), cpu_s)
+            counts = job.counters.stop(counted_s, max(job.ended - job.began, LEAST_S), cpu_s)
         self._charge_commands(job)
-        return found
+        return counts
 
     def discard(self, key: str) -> None:
         """Stop counting a job and forget it."""

@@ -107,7 +107,7 @@ class JobObserver:
         """
         wall_s = max(self._now() if wall_s is None else wall_s, 1e-6)
         step_s = max(self._interval, wall_s / self._samples if self._samples > 2 else 0.0)
-        found = group_threads(
+        threads = group_threads(
             self._threads.stop(),
             wall_s,
             cpu_s,
@@ -118,17 +118,17 @@ class JobObserver:
         )
         read, written = self._io.stop()
         schedstat = isinstance(self._threads, Schedstat)
-        used_s = sum(group.count * group.demand for group in found.groups)
+        used_s = sum(group.count * group.demand for group in threads.groups)
         company = None  # of a run too short to measure
         if self._cpus and wall_s >= SHORTEST_S:
             company = load_of_others(self._others.share(used_s), len(self._cpus), used_s / wall_s)
         resident = self._memory.stop() if self._samples > 1 else 0.0  # only before growth or after the end: unknown
         measured = Measurement(
-            groups=found.groups,
+            groups=threads.groups,
             wall_s=wall_s,
-            isolated_s=found.isolated_s,
+            isolated_s=threads.isolated_s,
             cpu_s=used_s,
-            waiting=found.waiting if schedstat else None,
+            waiting=threads.waiting if schedstat else None,
             exit_code=exit_code,
             date=self._date,
             cpu_model=cpu_model(),

@@ -89,11 +89,11 @@ def _partition(rows: Array, weight: Array, penalty: float, least: int) -> list[i
         total = cost[at] + error + penalty
         begin[end] = int(np.argmin(total))
         cost[end] = total[begin[end]]
-    found, end = list[int](), int(begin[count])
+    ends, end = list[int](), int(begin[count])
     while end > 0:
-        found.append(end)
+        ends.append(end)
         end = int(begin[end])
-    return found[::-1]
+    return ends[::-1]
 
 
 def phases(
@@ -156,10 +156,10 @@ def _levels(table: Array) -> Array:
 
 def _rates(table: Array) -> Array:
     """Return a thread's traffic on a core in each part, relative to the mean; 1 for parts with hardly any core time."""
-    moved, whole = table[_MOVED], table[_WHOLE]
-    seen = whole > LITTLE * table[_FREE]
-    mean = moved.sum() / max(whole.sum(), 1e-12)
-    return np.where(seen & (mean > 0), moved / np.maximum(whole, 1e-12) / max(mean, 1e-300), 1.0)
+    moved, core_time = table[_MOVED], table[_WHOLE]
+    busy_parts = core_time > LITTLE * table[_FREE]
+    mean = moved.sum() / max(core_time.sum(), 1e-12)
+    return np.where(busy_parts & (mean > 0), moved / np.maximum(core_time, 1e-12) / max(mean, 1e-300), 1.0)
 
 
 def _merged(pieces: Array) -> Array:

@@ -120,10 +120,10 @@ def group_threads(
         traffic: bytes that the job had moved, see `phases`; None = unknown.
     """
     threads = list(records)
-    seen = sum(thread.on_s for thread in threads)
-    total = max(seen, cpu_s or 0.0, TINY)
+    counted_s = sum(thread.on_s for thread in threads)
+    total = max(counted_s, cpu_s or 0.0, TINY)
     waited = sum(thread.wait_s for thread in threads)
-    _fill_gaps(threads, total - seen)
+    _fill_gaps(threads, total - counted_s)
     made_up = sum(thread.wait_s for thread in threads) - waited
     lanes = _lanes([thread for thread in threads if _is_worker(thread, total)], step_s)
     _fit_totals(lanes, total, waited, made_up, wall_s, peak)
@@ -232,7 +232,7 @@ def _group(
     variance = sum(spread.variance * spread.count for spread in steps) / count if count else 0.0
     utilisation = _utilisation(members)
     spans = [(lane.begin, lane.end, lane.histories) for lane in members]
-    found = phases(spans, utilisation, step_s, traffic, whole)
-    between = sum(phase.share * (phase.utilisation - utilisation) ** 2 for phase in found)
+    group_phases = phases(spans, utilisation, step_s, traffic, whole)
+    between = sum(phase.share * (phase.utilisation - utilisation) ** 2 for phase in group_phases)
     deviation = math.sqrt(max(0.0, variance - between))
-    return ThreadGroup(len(members), max(demand, TINY), utilisation, deviation, phases=found)
+    return ThreadGroup(len(members), max(demand, TINY), utilisation, deviation, phases=group_phases)

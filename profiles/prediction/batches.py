@@ -57,22 +57,22 @@ class Batches:
 
     def add(self, batch: Hashable, value: float) -> int:
         """Add the value of a job, and return the number of jobs of its batch, which is the latest now. O(LATEST)."""
-        own = self._batches.pop(batch, None) or _Batch()
-        self._batches[batch] = own
-        own.jobs += 1
+        entry = self._batches.pop(batch, None) or _Batch()
+        self._batches[batch] = entry
+        entry.jobs += 1
         self.jobs += 1
-        kept = len(own.values)
-        if kept == own.jobs - 1:
-            self._insert(own, value)
-            self._resize(batch, kept, kept + 1)
+        size = len(entry.values)
+        if size == entry.jobs - 1:
+            self._insert(entry, value)
+            self._resize(batch, size, size + 1)
             if len(self._values) > LATEST:
                 self._forget()
-        elif (place := int(self._draw.random() * own.jobs)) < kept:
-            self._remove(own, place)
-            self._insert(own, value)
+        elif (place := int(self._draw.random() * entry.jobs)) < size:
+            self._remove(entry, place)
+            self._insert(entry, value)
         elif self._weighted:
             self._cumulative = []
-        return own.jobs
+        return entry.jobs
 
     def _insert(self, own: _Batch, value: float) -> None:
         self._cumulative = []
@@ -98,8 +98,8 @@ class Batches:
             self._by_size.pop()
         size = len(self._by_size) - 1
         batch = next(iter(self._by_size[-1] if size > 1 else self._batches))
-        own = self._batches[batch]
-        self._remove(own, int(self._draw.random() * size))
+        entry = self._batches[batch]
+        self._remove(entry, int(self._draw.random() * size))
         self._resize(batch, size, size - 1)
         if size == 1:
             self.jobs -= self._batches.pop(batch).jobs
@@ -114,9 +114,9 @@ class Batches:
         """
         if not self._cumulative:
             if self._weighted:
-                for own, age in zip(reversed(self._batches.values()), _ages(self._ageing), strict=False):
-                    own.weight = age * own.jobs**self._power / len(own.values)
-            self._cumulative = list(accumulate([own.weight for own in self._owners]))
+                for entry, age in zip(reversed(self._batches.values()), _ages(self._ageing), strict=False):
+                    entry.weight = age * entry.jobs**self._power / len(entry.values)
+            self._cumulative = list(accumulate([entry.weight for entry in self._owners]))
         least = wanted * (1.0 + unknown) * self._cumulative[-1] * (1.0 - 1e-12)
         place = bisect_left(self._cumulative, least)
         return self._values[place] if place < len(self._values) else math.inf

@@ -51,8 +51,8 @@ class _Side:
             self._excess = fading * self._excess + missed
 
     def bound(self) -> float:
-        wanted = min(_MOST, max(_LEAST, self._quantile + _GAIN * self._excess / (self._seen + _ASSUMED)))
-        self._bound = self.scores.quantile(wanted, 1.0 / len(self.scores))
+        level = min(_MOST, max(_LEAST, self._quantile + _GAIN * self._excess / (self._seen + _ASSUMED)))
+        self._bound = self.scores.quantile(level, 1.0 / len(self.scores))
         return self._bound
 
 
@@ -93,8 +93,8 @@ class AdaptiveBounds:
 
         If no group supports a bound, it is the largest score in the last group with enough scores. O(groups LATEST).
         """
-        known = [sides for group in groups if (sides := self._groups.get(group)) and sides[0].scores.jobs >= ENOUGH]
-        return (_first(known, 0), _first(known, 1)) if known else None
+        pairs = [sides for group in groups if (sides := self._groups.get(group)) and sides[0].scores.jobs >= ENOUGH]
+        return (_first(pairs, 0), _first(pairs, 1)) if pairs else None
 
 
 def _first(known: list[tuple[_Side, _Side]], side: int) -> float:

@@ -69,7 +69,7 @@ def predict_all(trace: TracedJobs, predictor: Estimate) -> list[Prediction | Non
         predictor: learns and predicts.
     """
     jobs, values, known_at = trace.jobs, trace.values.tolist(), trace.known_at.tolist()
-    bounds, raw, found = AdaptiveBounds(LEVEL), list[Prediction | None](), list[Prediction | None]()
+    bounds, raw, predictions = AdaptiveBounds(LEVEL), list[Prediction | None](), list[Prediction | None]()
     ended = np.argsort(trace.known_at, kind="stable")
     ended = iter(ended[np.isfinite(trace.values[ended])].tolist())
     last = next(ended, None)
@@ -80,8 +80,8 @@ def predict_all(trace: TracedJobs, predictor: Estimate) -> list[Prediction | Non
                 _learn(bounds, jobs[last], raw[last], values[last])
             last = next(ended, None)
         raw.append(predictor.predict(job))
-        found.append(_corrected(bounds, job, raw[-1]))
-    return found
+        predictions.append(_corrected(bounds, job, raw[-1]))
+    return predictions
 
 
 def _groups(job: SubmittedJob, made: Prediction) -> tuple[Hashable, ...]:
@@ -91,7 +91,7 @@ def _groups(job: SubmittedJob, made: Prediction) -> tuple[Hashable, ...]:
 
 def _learn(bounds: AdaptiveBounds, job: SubmittedJob, made: Prediction | None, value: float) -> None:
     if made is not None and made.low is not None and made.high is not None:
-        low, high, need = (math.log(max(each, _LEAST)) for each in (made.low, made.high, value))
+        low, high, need = (math.log(max(number, _LEAST)) for number in (made.low, made.high, value))
         bounds.learn(_groups(job, made), low - need, need - high, job.batch)
 
 
@@ -180,7 +180,7 @@ def _intervals(actual: Sequence[float], jobs: Sequence[SubmittedJob], made: Sequ
         users[job.traits[_USER]].append(insides[-1])
     if not insides:
         return None
-    shares = [sum(own) / len(own) for user, own in users.items() if user is not None and len(own) >= ENOUGH_JOBS]
+    shares = [sum(hits) / len(hits) for user, hits in users.items() if user is not None and len(hits) >= ENOUGH_JOBS]
     held = [share for share in shares if share >= CALIBRATED[0]]
     return Intervals(
         len(insides),
@@ -204,11 +204,11 @@ def traced(workload: Workload, need: str = "run-time") -> TracedJobs:
         ConfigError: the trace does not record the need.
     """
     more = workload.more
-    used, wanted, unit = NEEDS[need]
+    used, limit_column, unit = NEEDS[need]
     values = workload.run_time if used is None else _recorded(more, used, len(workload)) * unit
     if not np.isfinite(values).any():
         raise ConfigError(workload.name, used or "run_time", f"no job's {need} is recorded", "a trace that has it")
-    limits = _recorded(more, wanted, len(workload), even_alike=True) * unit
+    limits = _recorded(more, limit_column, len(workload), even_alike=True) * unit
     waits = more.get("wait_time", np.full(len(workload), -1.0))
     ended = workload.submit_time + np.maximum(waits, 0.0) + workload.run_time
     jobs = submitted_jobs(workload, limits, more.get("requested_time"))
@@ -225,9 +225,9 @@ def submitted_jobs(workload: Workload, limits: Array, walltimes: Array | None) -
     """
     columns = {**workload.more, "size": workload.size, "walltime": walltimes}
     traits = list(zip(*(_trait(columns.get(name), len(workload)) for name in TRAITS), strict=True))
-    asked = (None if np.isnan(limit) else limit for limit in limits.tolist())
-    batches = _batches([own[_USER] for own in traits], workload.submit_time.tolist())
-    return [SubmittedJob(*each) for each in zip(traits, asked, batches, strict=True)]
+    job_limits = (None if np.isnan(limit) else limit for limit in limits.tolist())
+    batches = _batches([job_traits[_USER] for job_traits in traits], workload.submit_time.tolist())
+    return [SubmittedJob(*row) for row in zip(traits, job_limits, batches, strict=True)]
 
 
 def _batches(users: Sequence[Hashable], times: Sequence[float]) -> Iterator[int]:
@@ -281,17 +281,17 @@ def evaluate(trace: TracedJobs, names: Sequence[str], quantile: float = QUANTILE
         names: of `PREDICTORS`.
         quantile: (0, 1), for predictors of a quantile.
     """
-    made = {name: predict_all(trace, PREDICTORS[name](quantile)) for name in names}
-    silent = [name for name in names if not any(made[name])]
-    answered = {name: predictions for name, predictions in made.items() if name not in silent}
-    known = np.isfinite(trace.values) & bool(answered)
+    by_predictor = {name: predict_all(trace, PREDICTORS[name](quantile)) for name in names}
+    silent = [name for name in names if not any(by_predictor[name])]
+    answered = {name: predictions for name, predictions in by_predictor.items() if name not in silent}
+    mask = np.isfinite(trace.values) & bool(answered)
     for predictions in answered.values():
-        known &= np.fromiter((one is not None for one in predictions), bool, len(predictions))
-    rows = np.flatnonzero(known)
+        mask &= np.fromiter((one is not None for one in predictions), bool, len(predictions))
+    rows = np.flatnonzero(mask)
     jobs = [trace.jobs[row] for row in rows.tolist()]
     scores = {
         name: score(trace.values[rows], jobs, [one for row in rows.tolist() if (one := predictions[row])])
         for name, predictions in answered.items()
         if len(rows)
     }
-    return Evaluation(len(rows), len(known) - len(rows), quantile, scores, silent, trace.unknown_waits)
+    return Evaluation(len(rows), len(mask) - len(rows), quantile, scores, silent, trace.unknown_waits)

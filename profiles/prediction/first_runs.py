@@ -46,10 +46,10 @@ def first_runs(runs: Iterable[tuple[str, Measurement]], classify: Callable[[Prof
         runs: with the names of their commands, oldest first.
         classify: returns the class of a profile.
     """
-    seen: dict[str | None, dict[str, list[Measurement]]] = {}
+    runs_by_program: dict[str | None, dict[str, list[Measurement]]] = {}
     commands, classes, errors = 0, list[tuple[str, str | None]](), list[float]()
     for name, run in runs:
-        others = seen.setdefault(program(name), {})
+        others = runs_by_program.setdefault(program(name), {})
         if name not in others and (actual := estimate(name, [run])) is not None:
             commands += 1
             guess = _guess(name, run, others)
@@ -58,7 +58,7 @@ def first_runs(runs: Iterable[tuple[str, Measurement]], classify: Callable[[Prof
             if guess and guess.power_watts and actual.power_watts:
                 errors.append(abs(guess.power_watts - actual.power_watts) / actual.power_watts)
         others[name] = [*others.pop(name, []), run]  # the one that ran last is the last
-    guessed = sum(said is not None for _, said in classes)
+    guessed = sum(guessed_kind is not None for _, guessed_kind in classes)
     error = median(errors) if errors else None
     return FirstRuns(commands, len(classes), guessed, macro_f1(classes), len(errors), error)
 
@@ -82,5 +82,5 @@ def macro_f1(pairs: Sequence[tuple[str, str | None]]) -> float | None:
 
 
 def _f1(pairs: Sequence[tuple[str, str | None]], kind: str) -> float:
-    hits = sum(actual == said == kind for actual, said in pairs)
-    return 2 * hits / sum((actual == kind) + (said == kind) for actual, said in pairs)
+    hits = sum(actual == guess == kind for actual, guess in pairs)
+    return 2 * hits / sum((actual == kind) + (guess == kind) for actual, guess in pairs)

@@ -73,24 +73,24 @@ def grown(amounts: Sequence[Mapping[str, float]], needs: Sequence[float], asked:
     centres, spreads, freedom, shares = _fits(levels, needed, weights)
     # values of Student's distribution from those of the normal one (Cornish and Fisher, first order)
     values = centres[:, None] + spreads[:, None] * _NORMAL * (1.0 + (_NORMAL**2 + 1.0) / (4.0 * freedom[:, None]))
-    found_logs = _quantiles(values.ravel(), np.repeat(shares, len(_NORMAL)), (LOW, MIDDLE, HIGH))
-    low, value, high = np.exp(np.clip(found_logs, -_FARTHEST, _FARTHEST))
+    logs = _quantiles(values.ravel(), np.repeat(shares, len(_NORMAL)), (LOW, MIDDLE, HIGH))
+    low, value, high = np.exp(np.clip(logs, -_FARTHEST, _FARTHEST))
     by_combination = shares.reshape(2, -1).sum(axis=0)
-    found = {
-        name: tuple(float(each) for each in _quantiles(exponents[:, i], by_combination, (LOW, HIGH)))
+    ranges = {
+        name: tuple(float(exponent) for exponent in _quantiles(exponents[:, i], by_combination, (LOW, HIGH)))
         for i, name in enumerate(names)
     }
-    return Growth(float(value), float(low), float(high), found)  # type: ignore[arg-type]
+    return Growth(float(value), float(low), float(high), ranges)  # type: ignore[arg-type]
 
 
 def _ratios(amounts: Sequence[Mapping[str, float]], asked: Mapping[str, float]) -> tuple[list[str], Array]:
     """Return the amounts that differ, and the logarithm of their ratio to what is asked, float [runs, amounts]."""
     names, columns = [], []
-    for name, wanted in asked.items():
+    for name, amount in asked.items():
         values = [one[name] for one in amounts if name in one]
-        if len(values) < len(amounts) or all(value == wanted for value in values):
+        if len(values) < len(amounts) or all(value == amount for value in values):
             continue
-        column = np.abs(np.array([*values, wanted]))
+        column = np.abs(np.array([*values, amount]))
         logs = np.log(column + (column.min() == 0.0))  # amounts from 0 on count from 1 on
         names.append(name)
         columns.append(logs[:-1] - logs[-1])
@@ -102,8 +102,8 @@ def _best(names: list[str], ratios: Array, needed: Array) -> tuple[list[str], Ar
     apart = ratios - ratios.mean(axis=0)
     size = np.sqrt((apart**2).sum(axis=0))
     together = np.abs(apart.T @ (needed - needed.mean())) / np.where(size > 0, size, 1.0)
-    kept = sorted(np.argsort(-together, kind="stable")[:MOST].tolist())
-    return [names[i] for i in kept], ratios[:, kept]
+    places = sorted(np.argsort(-together, kind="stable")[:MOST].tolist())
+    return [names[i] for i in places], ratios[:, places]
 
 
 @cache
@@ -134,15 +134,15 @@ def _fits(levels: Array, needed: Array, common: Array) -> tuple[Array, Array, Ar
     zz, zo = (relative**2).sum(axis=0), (relative * ones).sum(axis=0)
     oo, z, o = (ones**2).sum(axis=0), relative.sum(axis=0), ones.sum(axis=0)
     factor = z / zz
-    some = zz * oo - zo**2 > 1e-9 * zz * oo
-    many = np.where(some, zz * oo - zo**2, 1.0)
-    base, slope = (o * zz - z * zo) / many, (z * oo - o * zo) / many
-    proper = some & (base > 0) & (slope > 0)
+    nonsingular = zz * oo - zo**2 > 1e-9 * zz * oo
+    determinants = np.where(nonsingular, zz * oo - zo**2, 1.0)
+    base, slope = (o * zz - z * zo) / determinants, (z * oo - o * zo) / determinants
+    proper = nonsingular & (base > 0) & (slope > 0)
     base, slope = np.where(proper, base, 0.0), np.where(proper, slope, factor)
     sums, centres, leverages = [], [], []
     for start, rise, scale in (
         (np.zeros_like(factor), factor, 1.0 / zz),
-        (base, slope, np.where(proper, (zz - 2.0 * zo + oo) / many, 1.0 / zz)),
+        (base, slope, np.where(proper, (zz - 2.0 * zo + oo) / determinants, 1.0 / zz)),
     ):
         errors = np.log(start + rise * levels) - needed[:, None]
         sums.append((errors**2).sum(axis=0))

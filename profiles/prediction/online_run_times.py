@@ -41,14 +41,14 @@ def accuracy(expected: Array, actual: Array) -> RunTimeAccuracy | None:
         expected: seconds [jobs]; jobs whose time is nan or infinite are left out.
         actual: seconds [jobs]; likewise.
     """
-    known = np.isfinite(expected) & np.isfinite(actual)
-    if not known.any():
+    finite = np.isfinite(expected) & np.isfinite(actual)
+    if not finite.any():
         return None
-    low = expected[known] < actual[known]
-    expected, actual = np.maximum(expected[known], SHORTEST_S), np.maximum(actual[known], SHORTEST_S)
+    low = expected[finite] < actual[finite]
+    expected, actual = np.maximum(expected[finite], SHORTEST_S), np.maximum(actual[finite], SHORTEST_S)
     ratio = expected / actual
     return RunTimeAccuracy(
-        int(known.sum()),
+        int(finite.sum()),
         float(np.median(np.maximum(ratio, 1.0 / ratio))),
         float((np.abs(ratio - 1.0) <= 0.2).mean()),
         float(low.mean()),
@@ -64,9 +64,9 @@ class OnlineRunTimes:
     """
 
     def __init__(self, workload: Workload, predictor: Estimate | None = None) -> None:
-        asked = workload.more.get("requested_time", workload.walltime)
-        limits = np.where((asked > 0) & np.isfinite(asked), asked, np.nan)
-        self.unasked = int((asked <= 0).sum())  #: jobs of a trace without a requested time
+        requested_times = workload.more.get("requested_time", workload.walltime)
+        limits = np.where((requested_times > 0) & np.isfinite(requested_times), requested_times, np.nan)
+        self.unasked = int((requested_times <= 0).sum())  #: jobs of a trace without a requested time
         self._jobs = submitted_jobs(workload, limits, np.where(np.isnan(limits), -1.0, limits))
         self._limits = workload.walltime
         self.run_times = np.minimum(workload.run_time, workload.walltime)
@@ -75,11 +75,11 @@ class OnlineRunTimes:
 
     def expected(self, row: int) -> float | None:
         """Return the expected run time of a job that is submitted now, seconds; None if nothing is known."""
-        found = self._predictor.predict(self._jobs[row])
-        if found is None:
+        prediction = self._predictor.predict(self._jobs[row])
+        if prediction is None:
             return None
-        self.made[row] = min(found.value, float(self._limits[row]))
-        return found.value
+        self.made[row] = min(prediction.value, float(self._limits[row]))
+        return prediction.value
 
     def compared(self, ran: Array) -> dict[str, RunTimeAccuracy | None]:
         """Return the accuracy of the predictions and of the walltimes over some jobs, bool [jobs]."""

@@ -197,7 +197,7 @@ class History(Estimate):
         if closest is None:
             return None if job.limit is None else Prediction(UNKNOWN_SHARE * job.limit, LIMIT, 0)
         kind, latest = closest
-        bounds = (min(latest.quantile(each, 1.0 / latest.jobs), latest.largest) for each in self._quantiles)
+        bounds = (min(latest.quantile(quantile, 1.0 / latest.jobs), latest.largest) for quantile in self._quantiles)
         value, low, high = (at_most(bound * kind.scale(job), job.limit) for bound in bounds)
         return Prediction(value, kind.name, latest.jobs, low, high)
 
@@ -241,7 +241,7 @@ class _JobsOfKind:
 
     def key(self, traits: Traits, *, limited: bool) -> Hashable | None:
         """Return the trait values; jobs compared by share of their limit are apart from those without one."""
-        own = tuple([traits[place] for place in self._places])
-        if None in own:
+        values = tuple([traits[place] for place in self._places])
+        if None in values:
             return None
-        return own if self._absolute else (limited, own)
+        return values if self._absolute else (limited, values)

@@ -88,16 +88,16 @@ def grown_profile(
         alike[tuple(amounts(names[id(run)], run.inputs).items())].append(run)
     counts = {id(run) for same in alike.values() for run in undisturbed(same)}
     used = [run for run in used if id(run) in counts]
-    given = [amounts(names[id(run)], run.inputs) for run in used]
-    asked = amounts(name, inputs)
-    found = grown(given, [max(run.isolated_s, _LEAST_S) for run in used], asked)
-    near = [_distance(one, asked) for one in given]
+    run_amounts = [amounts(names[id(run)], run.inputs) for run in used]
+    job_amounts = amounts(name, inputs)
+    growth = grown(run_amounts, [max(run.isolated_s, _LEAST_S) for run in used], job_amounts)
+    near = [_distance(one, job_amounts) for one in run_amounts]
     model = estimate(name, [run for run, away in zip(used, near, strict=True) if away <= min(near)])
     assert model is not None
-    value, limit = found.value, math.inf if walltime is None else walltime
+    value, limit = growth.value, math.inf if walltime is None else walltime
     value = min(value, limit)
-    low, high = min(found.low, value) / value, min(found.high, max(limit, value)) / value
-    note = _explained(len(used), len({names[id(run)] for run in used}), found.exponents)
+    low, high = min(growth.low, value) / value, min(growth.high, max(limit, value)) / value
+    note = _explained(len(used), len({names[id(run)] for run in used}), growth.exponents)
     longer = lasting(model, value, (low * value, high * value), len(used), note)
     return replace(
         longer,
@@ -147,17 +147,17 @@ def of_same_words(job: Job, known: Profile | None, runs: Sequence[tuple[str, Mea
     """
     name, words = signature(job), words_checksum(job)
     same = [run for other, run in runs if other == name and run.words == words]
-    found = estimate(name, same, known) if name else None
-    if found is None or not any(size >= 0.0 for run in same for size in run.inputs.values()):
-        return found
-    note = f"from {count(found.provenance.runs, 'run')} of the same words; its files are not there yet"
-    return replace(found, provenance=replace(found.provenance, source="predicted", note=note))
+    profile = estimate(name, same, known) if name else None
+    if profile is None or not any(size >= 0.0 for run in same for size in run.inputs.values()):
+        return profile
+    note = f"from {count(profile.provenance.runs, 'run')} of the same words; its files are not there yet"
+    return replace(profile, provenance=replace(profile.provenance, source="predicted", note=note))
 
 
 def _distance(given: Mapping[str, float], asked: Mapping[str, float]) -> float:
     """Return the distance of the amounts of two commands, as the sum of logarithms of ratios."""
     both = given.keys() & asked.keys()
-    return sum(abs(math.log((1.0 + abs(given[each])) / (1.0 + abs(asked[each])))) for each in both)
+    return sum(abs(math.log((1.0 + abs(given[name])) / (1.0 + abs(asked[name])))) for name in both)
 
 
 def _explained(runs: int, commands: int, exponents: Mapping[str, tuple[float, float]]) -> str:
@@ -229,7 +229,7 @@ def _bounds(times: Sequence[float]) -> tuple[float, float]:
     """Return the 10 % and the 90 % quantile of a time from those of other commands of the program, seconds."""
     logs = [math.log(max(time, _LEAST_S)) for time in times]
     centre = sum(logs) / len(logs)
-    squares = sum((each - centre) ** 2 for each in logs) + _OPTIONS_SEEN * _OPTIONS_SCATTER**2
+    squares = sum((log - centre) ** 2 for log in logs) + _OPTIONS_SEEN * _OPTIONS_SCATTER**2
     away = _NINETY * math.sqrt(squares / (len(logs) + _OPTIONS_SEEN) * (1.0 + 1.0 / len(logs)))
     return math.exp(centre - away), math.exp(centre + away)
 
@@ -242,5 +242,5 @@ def _within(group: ThreadGroup, isolated_s: float, walltime: float | None) -> Th
 
 
 def _extent(name: str) -> str:
-    found = _EXTENT.search(name)
-    return found.group() if found else ""
+    match = _EXTENT.search(name)
+    return match.group() if match else ""

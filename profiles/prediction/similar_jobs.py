@@ -62,8 +62,8 @@ class SimilarJobs:
         self._add(run)
         if self._learned >= 2 * MOST:
             self._history, self._models, self._learned = History(), {}, 0
-            for _, known in sorted(self._runs.items(), key=itemgetter(0)):
-                self._add(known)
+            for _, measurement in sorted(self._runs.items(), key=itemgetter(0)):
+                self._add(measurement)
 
     def _add(self, run: Measurement) -> None:
         self._learned += 1
@@ -78,18 +78,18 @@ class SimilarJobs:
             name: of the profile.
         """
         traits = traits_of(job)
-        found = self._history.predict(_submitted(traits)) if traits else None
-        if found is None or found.jobs < ENOUGH or not found.kind.startswith("user"):
+        guess = self._history.predict(_submitted(traits)) if traits else None
+        if guess is None or guess.jobs < ENOUGH or not guess.kind.startswith("user"):
             return None
         model = replace(job.profile, name=name)
         if run := self._models.get(_key(traits, _ALIKE)):
             model = estimate(name, [run]) or model
         elif run := self._models.get(_key(traits, _SAME_NAME)):
-            known = estimate(name, [run]) or model
-            threads = tuple(replace(group, count=job.profile.threads) for group in known.groups[:1])
-            model = replace(known, groups=threads, power_watts=None, instructions=None)
-        note = f"from {count(found.jobs, 'job')} with the same {found.kind.replace('executable', 'name')}"
-        return lasting(model, found.value, (found.low or found.value, found.high or found.value), found.jobs, note)
+            template = estimate(name, [run]) or model
+            threads = tuple(replace(group, count=job.profile.threads) for group in template.groups[:1])
+            model = replace(template, groups=threads, power_watts=None, instructions=None)
+        note = f"from {count(guess.jobs, 'job')} with the same {guess.kind.replace('executable', 'name')}"
+        return lasting(model, guess.value, (guess.low or guess.value, guess.high or guess.value), guess.jobs, note)
 
 
 def _submitted(traits: Mapping[str, Any]) -> SubmittedJob:

@@ -39,9 +39,9 @@ class _ThreadTimes(Probe):
 
     def sample(self, now: float, *, last: bool = False) -> None:
         """Read every thread once. O(threads)."""
-        found, busy = set(), 0.0
+        tids, busy = set(), 0.0
         for tid, on_s, wait_s in self._read(self._tree):
-            found.add(tid)
+            tids.add(tid)
             record = self._alive.get(tid)
             if record is None or on_s < record.on_s:
                 busy += self._add(tid, on_s, wait_s, now)
@@ -51,7 +51,7 @@ class _ThreadTimes(Probe):
             at_once = busy / (now - self._previous)
             self.peak = max(self.peak, min(at_once, self._highest))
             self._highest = max(self._highest, at_once)
-        for tid in self._alive.keys() - found:
+        for tid in self._alive.keys() - tids:
             record = self._alive.pop(tid)
             record.gap_s = now - record.read_at
         self._previous = now

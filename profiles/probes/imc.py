@@ -56,12 +56,12 @@ def events(root: Path = ROOT) -> list[str]:
 
 
 def _intel(devices: Path) -> list[str]:
-    found = []
+    named_events = []
     for device in sorted(devices.glob("uncore_imc*")):
-        known = [[name for name in names if read_text(device / f"events/{name}.unit") == "MiB"] for names in INTEL]
-        if all(known):
-            found += [f"{device.name}/{names[0]}/" for names in known]
-    return found
+        groups = [[name for name in names if read_text(device / f"events/{name}.unit") == "MiB"] for names in INTEL]
+        if all(groups):
+            named_events += [f"{device.name}/{names[0]}/" for names in groups]
+    return named_events
 
 
 def _amd(devices: Path, root: Path) -> list[str]:
@@ -70,17 +70,17 @@ def _amd(devices: Path, root: Path) -> list[str]:
     if controllers:
         return [f"{device.name}/umc_cas_cmd.{way}/" for device in controllers for way in ("rd", "wr")]
     processor = (read_text(root / "proc/cpuinfo") or "").partition("model name")[2].partition("\n")[0]
-    there = (devices / "amd_df").is_dir() and "EPYC 7" in processor  # Zen 1 to 3
-    return [f"amd_df/{name}/" for name in FABRIC] if there else []
+    has_fabric = (devices / "amd_df").is_dir() and "EPYC 7" in processor  # Zen 1 to 3
+    return [f"amd_df/{name}/" for name in FABRIC] if has_fabric else []
 
 
 def _grace(devices: Path) -> list[str]:
-    found = []
+    named_events = []
     for device in sorted(devices.glob("nvidia_scf_pmu_*")):
         names = ("cmem_rd_data", "cmem_wr_total_bytes")
         if all((device / "events" / name).exists() for name in names):
-            found += [f"{device.name}/{name}/" for name in names]
-    return found
+            named_events += [f"{device.name}/{name}/" for name in names]
+    return named_events
 
 
 def conclude(printed: str) -> EventCounts:

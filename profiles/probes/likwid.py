@@ -32,12 +32,12 @@ class Likwid(ExternalCounterProbe):
         if shutil.which("likwid-perfctr") is None:
             return "there is no likwid-perfctr command (LIKWID)"
         try:
-            asked = subprocess.run(["likwid-perfctr", "-a"], capture_output=True, text=True, timeout=5, check=False)
+            listing = subprocess.run(["likwid-perfctr", "-a"], capture_output=True, text=True, timeout=5, check=False)
         except (OSError, subprocess.TimeoutExpired) as problem:
             return f"likwid-perfctr does not run: {problem}"
-        groups = {line.split()[0] for line in asked.stdout.splitlines() if line.strip()}
+        groups = {line.split()[0] for line in listing.stdout.splitlines() if line.strip()}
         if GROUP not in groups:
-            return f"LIKWID has no group {GROUP} for this processor: {first_message(asked.stderr or asked.stdout)}"
+            return f"LIKWID has no group {GROUP} for this processor: {first_message(listing.stderr or listing.stdout)}"
         return None
 
     def start(self, tree: ProcessTree, now: float) -> None:
@@ -71,7 +71,7 @@ def parse(text: str) -> tuple[dict[str, list[float]], bool]:
 
     Regions are added, and statistics (sum, min, max) left out.
     """
-    found, complete, due, skip = dict[str, list[float]](), True, 0, 1
+    values, complete, due, skip = dict[str, list[float]](), True, 0, 1
     rows: dict[str, list[float]] | None = None
     for line in text.splitlines():
         cells = [cell.strip() for cell in line.split(",")]
@@ -82,11 +82,11 @@ def parse(text: str) -> tuple[dict[str, list[float]], bool]:
         elif cells[0] in ("Event", "Metric") and len(cells) > 1:
             skip = 2 if cells[1] == "Counter" else 1
             first = cells[skip].lower() if len(cells) > skip else ""
-            rows = found if first.startswith(("core", "hwthread")) else {}
+            rows = values if first.startswith(("core", "hwthread")) else {}
         elif rows is not None and len(cells) > skip and cells[0]:
             due -= 1
             rows.setdefault(cells[0], []).extend(v for cell in cells[skip:] if (v := _value(cell)) is not None)
-    return found, complete and due <= 0
+    return values, complete and due <= 0
 
 
 def _value(cell: str) -> float | None:

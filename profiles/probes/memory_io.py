@@ -73,7 +73,7 @@ class StorageIO(Probe):
 
     def sample(self, now: float, *, last: bool = False) -> None:
         """Read every process's counters once. O(processes)."""
-        counters = [found for pid in self._tree.threads if (found := _counters(pid))]
+        counters = [amounts for pid in self._tree.threads if (amounts := _counters(pid))]
         self._read = max(self._read, sum(read for read, _ in counters))
         self._written = max(self._written, sum(written for _, written in counters))
 

@@ -78,8 +78,8 @@ class OtherLoad:
             jobs_s: CPU seconds of our jobs since then.
         """
         lasted = (time.monotonic() - self._began) * len(self._cpus)
-        taken = self._busy() - self._all - jobs_s - (time.process_time() - self._ours)
-        return min(1.0, max(0.0, taken / lasted)) if lasted > 0 else 0.0
+        others_s = self._busy() - self._all - jobs_s - (time.process_time() - self._ours)
+        return min(1.0, max(0.0, others_s / lasted)) if lasted > 0 else 0.0
 
     def _busy(self) -> float:
         """Return the seconds for which these CPUs were not idle."""

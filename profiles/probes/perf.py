@@ -171,11 +171,11 @@ def _count(value: str, factor: float, event: str, rest: list[str]) -> tuple[str,
 def _sum(by_pmu: dict[str, list[PerfCount]]) -> PerfCount:
     """Sum counts; the kinds of cores of a hybrid processor each count part of the time."""
     counts = [count for several in by_pmu.values() for count in several]
-    known = [count.value for count in counts if count.value is not None]
-    if not known:
+    values = [count.value for count in counts if count.value is not None]
+    if not values:
         return replace(counts[0], share=None)
     shares = [[c.share for c in several if c.share is not None and c.value is not None] for several in by_pmu.values()]
     known_shares = [min(several) for several in shares if several]
     hybrid = all(pmu.startswith("cpu_") for pmu in by_pmu)
     share = (min(1.0, sum(known_shares)) if hybrid else min(known_shares)) if known_shares else None
-    return PerfCount(sum(known), share, user_only=any(count.user_only for count in counts))
+    return PerfCount(sum(values), share, user_only=any(count.user_only for count in counts))

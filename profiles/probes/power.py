@@ -44,11 +44,11 @@ class Powercap(Probe):
 
     def available(self) -> str | None:
         """Return why energy cannot be read here, or None."""
-        found = zones(self._folder)
-        if not found:
+        counters = zones(self._folder)
+        if not counters:
             return "there is no RAPL under /sys/class/powercap (a virtual machine, or no intel_rapl driver)"
-        if all(read_energy(zone) is None for zone in found):
-            return f"{found[0].path}/energy_uj may not be read: only root may, unless an administrator allows it"
+        if all(read_energy(zone) is None for zone in counters):
+            return f"{counters[0].path}/energy_uj may not be read: only root may, unless an administrator allows it"
         return None
 
     def start(self, tree: ProcessTree, now: float) -> None:
@@ -70,15 +70,15 @@ class Powercap(Probe):
 
 def zones(folder: Path) -> list[EnergyCounter]:
     """Return the counters that add up to packages and memory, by name."""
-    found = []
+    counters = []
     for path in sorted(folder.glob("intel-rapl:*")):
         name, most = read_text(path / "name") or "", read_number(path / "max_energy_range_uj")
         shape = _ZONE.fullmatch(path.name)
-        wanted = name.startswith("package") or (name == "dram" and shape and shape[1])
-        if shape and wanted and most:
+        is_counted = name.startswith("package") or (name == "dram" and shape and shape[1])
+        if shape and is_counted and most:
             parent = read_text(path.parent / path.name.rpartition(":")[0] / "name") if shape[1] else None
-            found.append(EnergyCounter(path, f"{parent} {name}" if parent else name, most * _UJ))
-    return found
+            counters.append(EnergyCounter(path, f"{parent} {name}" if parent else name, most * _UJ))
+    return counters
 
 
 def step(before: float, now: float, range_j: float) -> float:
@@ -112,10 +112,10 @@ class Hwmon(Probe):
         names = sorted({read_text(path / "name") or "" for path in self._folder.glob("hwmon*")})
         if not names:
             return "there are no sensors under /sys/class/hwmon"
-        found = meters(self._folder)
-        if not found:
+        files = meters(self._folder)
+        if not files:
             return f"no meter of the whole node ({', '.join(METERS)}) among the sensors {', '.join(names)}"
-        return None if _watts(found) is not None else f"{found[0]} shows no power"
+        return None if _watts(files) is not None else f"{files[0]} shows no power"
 
     def start(self, tree: ProcessTree, now: float) -> None:
         """Begin on the whole node, whatever the tree."""
@@ -142,14 +142,14 @@ class Hwmon(Probe):
 
 def meters(folder: Path) -> list[Path]:
     """Return the files of the whole node's meters: mean power if available, else instantaneous power."""
-    found = []
+    meter_files = []
     for path in sorted(folder.glob("hwmon*")):
         if read_text(path / "name") in METERS:
             files = [path / name for name in ("power1_average", "power1_input")]
-            found += [file for file in files if read_number(file) is not None][:1]
-    return found
+            meter_files += [file for file in files if read_number(file) is not None][:1]
+    return meter_files
 
 
 def _watts(files: list[Path]) -> float | None:
-    known = [value * _UJ for file in files if (value := read_number(file)) is not None]
-    return sum(known) if known and len(known) == len(files) else None
+    readings = [value * _UJ for file in files if (value := read_number(file)) is not None]
+    return sum(readings) if readings and len(readings) == len(files) else None

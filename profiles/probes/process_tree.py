@@ -38,12 +38,12 @@ class ProcessTree:
             self._unchanged = True
         else:  # on a busy machine a new pid may appear in /proc only after this listing
             self._newest, self._unchanged = newest, False
-        found = {int(name) for name in _listing("/proc") if name.isdigit()}
-        self._foreign &= found
-        self._adopt(sorted(found - self._foreign - self.threads.keys()))
+        pids = {int(name) for name in _listing("/proc") if name.isdigit()}
+        self._foreign &= pids
+        self._adopt(sorted(pids - self._foreign - self.threads.keys()))
         for pid in list(self.threads):
             self.threads[pid] = [int(name) for name in _listing(f"/proc/{pid}/task")]
-            if pid not in found and pid != self.root:
+            if pid not in pids and pid != self.root:
                 del self.threads[pid]
 
     def exclude(self, pid: int) -> None:

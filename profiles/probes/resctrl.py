@@ -102,8 +102,8 @@ class Resctrl(Probe):
 
 def membership(text: str) -> tuple[str, str]:
     """Return (control group, monitoring group) of /proc/PID/cpu_resctrl_groups, "" for the root or none."""
-    found = dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
-    return found.get("res", "").strip().strip("/"), found.get("mon", "").strip().strip("/")
+    groups = dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
+    return groups.get("res", "").strip().strip("/"), groups.get("mon", "").strip().strip("/")
 
 
 def read_total(group: Path) -> float | None:

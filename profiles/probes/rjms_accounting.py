@@ -37,12 +37,12 @@ class AnswerCounts:
 def ask(argv: Sequence[str]) -> tuple[str, str]:
     """Run a command and return (its output, why it failed or an empty text)."""
     try:
-        done = subprocess.run(argv, capture_output=True, text=True, errors="replace", timeout=PATIENCE_S, check=False)
+        result = subprocess.run(argv, capture_output=True, text=True, errors="replace", timeout=PATIENCE_S, check=False)
     except (OSError, subprocess.TimeoutExpired) as problem:
         return "", str(problem)
-    lines = [line.strip() for line in (done.stderr or done.stdout).splitlines() if line.strip()]
+    lines = [line.strip() for line in (result.stderr or result.stdout).splitlines() if line.strip()]
     last = _WORD.sub("", lines[-1]) if lines else f"{argv[0]} fails without a message"  # earlier ones: mostly context
-    return done.stdout, last if done.returncode else ""
+    return result.stdout, last if result.returncode else ""
 
 
 class AccountingSource(Probe):
@@ -92,8 +92,8 @@ def _slurm_lacks(run: Ask) -> str | None:
     if problem:
         return f"Slurm does not show its settings: {problem}"
     settings = dict(_SETTING.findall(printed))
-    for name, what in _NEEDED.items():
+    for name, lack in _NEEDED.items():
         value = settings.get(name, "(null)").strip()
         if value in ("", "(null)", "none") or value.endswith("/none"):
-            return f"Slurm {what}: {name}={value}"
+            return f"Slurm {lack}: {name}={value}"
     return None
