@@ -114,5 +114,5 @@ class PolicyError(PilotfishError):
 
     def __init__(self, policy: str, where: str, problem: str, allowed: str = "") -> None:
         self.policy, self.where, self.problem, self.allowed = policy, where, problem, allowed
-        found = ": ".join(filter(None, (f"policy {policy}", where, problem)))
-        super().__init__(found + (f" (allowed: {allowed})" if allowed else ""))
+        message = ": ".join(filter(None, (f"policy {policy}", where, problem)))
+        super().__init__(message + (f" (allowed: {allowed})" if allowed else ""))

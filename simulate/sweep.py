@@ -65,8 +65,8 @@ class Sweep:
 
     def __len__(self) -> int:
         """Return the number of runs."""
-        each = len(self.machines) * len(self.policies) * len(self.seeds) * len(self.runtimes) * len(self.contention)
-        return sum(len(trace.loads) for trace in self.traces) * each
+        number = len(self.machines) * len(self.policies) * len(self.seeds) * len(self.runtimes) * len(self.contention)
+        return sum(len(trace.loads) for trace in self.traces) * number
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +92,8 @@ def runs(sweep: Sweep) -> Iterator[SweepRun]:
     """Yield all runs of a sweep in its order."""
     numbers = count()
     for trace in sweep.traces:
-        each = product(trace.loads, sweep.machines, sweep.policies, sweep.runtimes, sweep.contention, sweep.seeds)
-        for load, machine, policy, runtimes, contention, seed in each:
+        settings = product(trace.loads, sweep.machines, sweep.policies, sweep.runtimes, sweep.contention, sweep.seeds)
+        for load, machine, policy, runtimes, contention, seed in settings:
             yield SweepRun(next(numbers), trace, load, machine, policy, seed, runtimes, contention)
 
 
@@ -103,17 +103,17 @@ _SELECTING = {"from": "begin", "until": "end", "users": "users", "min_size": "le
 
 def columns(sweep: Sweep) -> tuple[str, ...]:
     """Return the column names of `described`; each option of a policy has a column."""
-    given = [
+    selections = [
         name for name, key in _SELECTING.items() if any(_limit_of(trace, key) is not None for trace in sweep.traces)
     ]
     options = dict.fromkeys(f"policy_{name}" for policy in sweep.policies for name in options_of(policy))
-    known = ["runtimes"] * (sweep.runtimes != (WALLTIME,)) + ["contention"] * (sweep.contention != (False,))
-    return ("run", "workload", *given, "load", "machine", "policy", *options, *known, "seed")
+    varied_columns = ["runtimes"] * (sweep.runtimes != (WALLTIME,)) + ["contention"] * (sweep.contention != (False,))
+    return ("run", "workload", *selections, "load", "machine", "policy", *options, *varied_columns, "seed")
 
 
 def described(run: SweepRun, names: tuple[str, ...]) -> dict[str, Any]:
     """Return the varied values of one run, keyed by `names`; None where they do not apply."""
-    found: dict[str, Any] = {
+    values: dict[str, Any] = {
         "run": run.number,
         "workload": run.trace.file,
         "load": run.load,
@@ -123,9 +123,9 @@ def described(run: SweepRun, names: tuple[str, ...]) -> dict[str, Any]:
         "runtimes": run.runtimes,
         "contention": run.contention,
     }
-    found |= {name: _limit_of(run.trace, key) for name, key in _SELECTING.items()}
-    found |= {f"policy_{name}": value for name, value in options_of(run.policy).items()}
-    return {name: found.get(name) for name in names}
+    values |= {name: _limit_of(run.trace, key) for name, key in _SELECTING.items()}
+    values |= {f"policy_{name}": value for name, value in options_of(run.policy).items()}
+    return {name: values.get(name) for name in names}
 
 
 def _limit_of(trace: Trace, key: str) -> Any:
@@ -138,18 +138,18 @@ def options_of(policy: Any) -> dict[str, Any]:
     """Return option -> value of a policy and its parts, defaults included."""
     if isinstance(policy, Own):
         return dict(policy.options)
-    found: dict[str, Any] = {}
+    options: dict[str, Any] = {}
     if isinstance(policy, Planned):
-        return found
-    for each in fields(policy):
-        value = getattr(policy, each.name)
+        return options
+    for option in fields(policy):
+        value = getattr(policy, option.name)
         if isinstance(value, Amount | Sharing):
-            found[each.name] = str(value)
+            options[option.name] = str(value)
         elif is_dataclass(value):
-            found |= options_of(value)
+            options |= options_of(value)
         elif value is not None:
-            found[each.name] = value
-    return found
+            options[option.name] = value
+    return options
 
 
 Row = Mapping[str, Any]
@@ -184,10 +184,10 @@ OBJECTIVES = (
 
 def cases(rows: Sequence[Row], same: Sequence[str]) -> list[list[Row]]:
     """Return groups of rows that agree in the columns `same` and may be compared, in their order."""
-    found: dict[tuple[Any, ...], list[Row]] = {}
+    groups: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
-        found.setdefault(tuple(row.get(name) for name in same), []).append(row)
-    return list(found.values())
+        groups.setdefault(tuple(row.get(name) for name in same), []).append(row)
+    return list(groups.values())
 
 
 def best(rows: Sequence[Row], objective: ResultColumn, first: Collection[int] = ()) -> int | None:
@@ -199,7 +199,7 @@ def best(rows: Sequence[Row], objective: ResultColumn, first: Collection[int] = 
         first: positions that win ties; further ties go to the first row.
     """
     costs = ((objective.cost(row), place not in first, place) for place, row in enumerate(rows))
-    return min((each for each in costs if each[0] is not None), default=(None, None, None))[2]
+    return min((cost for cost in costs if cost[0] is not None), default=(None, None, None))[2]
 
 
 def pareto(points: Sequence[Point | None]) -> list[int]:
@@ -208,12 +208,12 @@ def pareto(points: Sequence[Point | None]) -> list[int]:
     Both coordinates are minimised. A point dominates another if it is at most as large in both and smaller in one;
     equal points all stay.
     """
-    known = sorted((point, place) for place, point in enumerate(points) if point is not None)
-    kept: list[tuple[Point, int]] = []
-    for point, place in known:
-        if not kept or point[1] < kept[-1][0][1] or point == kept[-1][0]:
-            kept.append((point, place))
-    return sorted(place for _, place in kept)
+    candidates = sorted((point, place) for place, point in enumerate(points) if point is not None)
+    front: list[tuple[Point, int]] = []
+    for point, place in candidates:
+        if not front or point[1] < front[-1][0][1] or point == front[-1][0]:
+            front.append((point, place))
+    return sorted(place for _, place in front)
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,13 +228,13 @@ class BestRuns:
 
 def worth(rows: Sequence[Row]) -> BestRuns:
     """Return the best of comparable runs. O(rows log rows)."""
-    known = bool(rows) and all(ENERGY.cost(row) is not None for row in rows)
-    two = (ENERGY if known else UTILISATION), WAITING
+    has_energy = bool(rows) and all(ENERGY.cost(row) is not None for row in rows)
+    two = (ENERGY if has_energy else UTILISATION), WAITING
     pairs = [(two[0].cost(row), two[1].cost(row)) for row in rows]
     points = [None if first is None or second is None else (first, second) for first, second in pairs]
     front = tuple(pareto(points))
-    found = {objective: best(rows, objective, frozenset(front)) for objective in OBJECTIVES}
-    return BestRuns(two, front, {objective: place for objective, place in found.items() if place is not None})
+    best_places = {objective: best(rows, objective, frozenset(front)) for objective in OBJECTIVES}
+    return BestRuns(two, front, {objective: place for objective, place in best_places.items() if place is not None})
 
 
 def identity(run: SweepRun, policy: str, contents: dict[str, str], version: str, numbers: tuple[str, ...]) -> str:

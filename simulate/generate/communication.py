@@ -44,12 +44,12 @@ class JobSelection:
         """Return the selected jobs in the trace's order, drawn uniformly. Raises ConfigError if there are too few."""
         run_time = workload.run_time
         fits = (run_time >= self.least) & (run_time <= self.most) & (workload.size <= self.largest)
-        found = np.flatnonzero(fits)
-        if len(found) < self.jobs:
-            what = f"{self.least:g} to {self.most:g} s on at most {count(self.largest, 'processor')}"
+        rows = np.flatnonzero(fits)
+        if len(rows) < self.jobs:
+            condition = f"{self.least:g} to {self.most:g} s on at most {count(self.largest, 'processor')}"
             allowed = f"a trace with at least {self.jobs:,}"
-            raise ConfigError(workload.name, "", f"{len(found):,} of its jobs ran {what}", allowed)
-        chosen = np.sort(found[np.argsort(generator(seed).random(len(found)), kind="stable")[: self.jobs]])
+            raise ConfigError(workload.name, "", f"{len(rows):,} of its jobs ran {condition}", allowed)
+        chosen = np.sort(rows[np.argsort(generator(seed).random(len(rows)), kind="stable")[: self.jobs]])
         return workload.take(chosen, "jobs that were not picked")
 
 

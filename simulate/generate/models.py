@@ -247,16 +247,18 @@ def lublin(
         seed: 0 or more.
     """
     draw, kinds = generator(seed), KINDS[kind]
-    rushes = [instants(np.exp(_log_gaps(draw, each, jobs))) for each in kinds]
-    first = _first(jobs, [each.cycle.clock(rush) for each, rush in zip(kinds, rushes, strict=True)])
+    rushes = [instants(np.exp(_log_gaps(draw, job_kind, jobs))) for job_kind in kinds]
+    first = _first(jobs, [job_kind.cycle.clock(rush) for job_kind, rush in zip(kinds, rushes, strict=True)])
     rushes = [rush[:count] for rush, count in zip(rushes, first, strict=True)]
-    sizes = [_sizes(draw, each, count, machine) for each, count in zip(kinds, first, strict=True)]
-    runs = [_run_times(draw, each, size) for each, size in zip(kinds, sizes, strict=True)]
+    sizes = [_sizes(draw, job_kind, count, machine) for job_kind, count in zip(kinds, first, strict=True)]
+    runs = [_run_times(draw, job_kind, size) for job_kind, size in zip(kinds, sizes, strict=True)]
     size, run_time = np.concatenate(sizes), np.concatenate(runs)
     pace = 1.0 if load is None else _pace(kinds, rushes, span_for(load, size, run_time, machine))
-    submit = np.concatenate([np.floor(each.cycle.clock(rush * pace)) for each, rush in zip(kinds, rushes, strict=True)])
+    submit = np.concatenate(
+        [np.floor(job_kind.cycle.clock(rush * pace)) for job_kind, rush in zip(kinds, rushes, strict=True)]
+    )
     order = np.argsort(submit, kind="stable")
-    queue = np.repeat([float(each.queue) for each in kinds], first)
+    queue = np.repeat([float(job_kind.queue) for job_kind in kinds], first)
     run_time = run_time[order]
     columns = np.arange(1, jobs + 1), submit[order], run_time, walltimes.of(run_time, draw), size[order]
     return Workload(f"lublin-{machine}", *columns, more={"queue": queue[order]}, machine=machine)
@@ -271,7 +273,7 @@ def _first(jobs: int, clocks: list[Array]) -> list[int]:
 
 def _pace(kinds: tuple[JobKind, ...], rushes: list[Array], span: float) -> float:
     """Return the factor on rush seconds with which the last job arrives after `span` seconds."""
-    ends = [(each.cycle.rush(np.array([span]))[0], rush) for each, rush in zip(kinds, rushes, strict=True)]
+    ends = [(kind.cycle.rush(np.array([span]))[0], rush) for kind, rush in zip(kinds, rushes, strict=True)]
     return min(float(end / rush[-1]) for end, rush in ends if len(rush))
 
 
@@ -290,8 +292,8 @@ def _sizes(draw: Generator, kind: JobKind, count: int, machine: int) -> Array:
     lower = stage <= kind.lower
     begin, end = np.where(lower, low, middle), np.where(lower, middle, high)
     power = place * (end - begin) + begin
-    whole = np.minimum(np.floor(power + 0.5), machine.bit_length() - 1)
-    size = np.floor(np.exp2(np.where(which <= kind.serial + kind.power, whole, power)) + 0.5)
+    exponent = np.minimum(np.floor(power + 0.5), machine.bit_length() - 1)
+    size = np.floor(np.exp2(np.where(which <= kind.serial + kind.power, exponent, power)) + 0.5)
     return np.where(which <= kind.serial, 1, np.minimum(size, machine)).astype(np.int64)
 
 

@@ -100,5 +100,5 @@ def stream(jobs: int, *, shape: str = "layered", seed: int = 0) -> Workflow:
     else:
         names, parents = [f"j{i}" for i in range(jobs)], SHAPES[shape](jobs, draw)
         chosen = [draw.choice(profiles) for _ in names]
-    before = [tuple(names[p] for p in each) for each in parents]
+    before = [tuple(names[p] for p in indices) for indices in parents]
     return Workflow(f"{shape}-{len(names)}-{seed}", tuple(map(Job, names, chosen, before)))

@@ -228,18 +228,18 @@ class _CompiledFunctions(event.Listener):
 
 def _c_function(kernel: str, signature: tuple[Any, ...], module: Any) -> str:
     """Return assembly of `SYMBOL`, which calls the compiled function `kernel`, and of the empty destructor."""
-    made, pointer = ir.Module(), ir.IntType(8).as_pointer()
-    made.triple, made.data_layout = module.triple, module.data_layout
+    wrapper, pointer = ir.Module(), ir.IntType(8).as_pointer()
+    wrapper.triple, wrapper.data_layout = module.triple, module.data_layout
     takes = [ir.DoubleType() if kind == types.float64 else ir.IntType(64) for kind in signature]
-    called = ir.Function(made, ir.FunctionType(ir.IntType(32), [pointer, pointer, *takes]), kernel)
-    function = ir.Function(made, ir.FunctionType(ir.IntType(32), [pointer, *takes]), SYMBOL)
+    called = ir.Function(wrapper, ir.FunctionType(ir.IntType(32), [pointer, pointer, *takes]), kernel)
+    function = ir.Function(wrapper, ir.FunctionType(ir.IntType(32), [pointer, *takes]), SYMBOL)
     builder = ir.IRBuilder(function.append_basic_block())
     exception = builder.bitcast(builder.alloca(pointer), pointer)
     result, *arguments = function.args
     builder.ret(builder.call(called, [result, exception, *arguments]))
-    destructor = ir.Function(made, ir.FunctionType(ir.VoidType(), [pointer]), "NRT_MemInfo_call_dtor")
+    destructor = ir.Function(wrapper, ir.FunctionType(ir.VoidType(), [pointer]), "NRT_MemInfo_call_dtor")
     ir.IRBuilder(destructor.append_basic_block()).ret_void()
-    return str(made)
+    return str(wrapper)
 
 
 def _nothing(generator: Any, module: Any) -> None:
@@ -309,7 +309,7 @@ def compiled_by_numba(
         settings: Any = numba.config
         before, settings.CACHE_DIR = settings.CACHE_DIR, directory or ""
         try:
-            made = cfunc(types.int64(*signature), cache=directory is not None, error_model="numpy")(call.py_func)
+            function = cfunc(types.int64(*signature), cache=directory is not None, error_model="numpy")(call.py_func)
         finally:
             settings.CACHE_DIR = before
-    return made, int(made.address or 0), directory is not None and not caught
+    return function, int(function.address or 0), directory is not None and not caught

@@ -49,8 +49,8 @@ def _at(address: int, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Array:
     memory = (ctypes.c_char * size).from_address(address)
     if not size:
         return np.zeros(shape, dtype)
-    found: Array = np.frombuffer(memoryview(memory), np.uint8).view(dtype).reshape(shape)
-    return found
+    array: Array = np.frombuffer(memoryview(memory), np.uint8).view(dtype).reshape(shape)
+    return array
 
 
 def interpreted(call: Callable[..., Any], signature: tuple[Any, ...]) -> Callable[..., int]:
@@ -63,18 +63,18 @@ def interpreted(call: Callable[..., Any], signature: tuple[Any, ...]) -> Callabl
     blocks = {kind.numba_type: kind for kind in _subclasses(Block) if kind.numba_type is not None}
 
     def run(*arguments: Any) -> int:
-        found = [
+        values = [
             Tables(blocks[kind], value) if kind in blocks else value
             for kind, value in zip(signature, arguments, strict=True)
         ]
         with np.errstate(all="ignore"):  # as in compiled code
-            return int(call(*found))
+            return int(call(*values))
 
     return run
 
 
 def _subclasses(kind: type[Block]) -> list[type[Block]]:
-    return [each for child in kind.__subclasses__() for each in (child, *_subclasses(child))]
+    return [subclass for child in kind.__subclasses__() for subclass in (child, *_subclasses(child))]
 
 
 # --- what the compiler has as one machine instruction ---

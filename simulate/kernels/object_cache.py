@@ -90,9 +90,9 @@ def source_stamp() -> str:
 def cache_root() -> Path | None:
     """Directory of compiled kernels: see PLACES, else in the user's cache; None: this user has no home directory."""
     for name, below in PLACES:
-        found = os.environ.get(name, "").split(":")[0] if name == "CACHE_DIRECTORY" else os.environ.get(name)
-        if found and (name != "XDG_CACHE_HOME" or os.path.isabs(found)):
-            return Path(os.path.expanduser(found)) / below
+        directory = os.environ.get(name, "").split(":")[0] if name == "CACHE_DIRECTORY" else os.environ.get(name)
+        if directory and (name != "XDG_CACHE_HOME" or os.path.isabs(directory)):
+            return Path(os.path.expanduser(directory)) / below
     home = os.path.expanduser("~")
     return Path(home) / ".cache" / "pilotfish" / "kernels" if os.path.isabs(home) else None
 
@@ -163,10 +163,10 @@ def load(kernel: str = "mapping.entry", say: Callable[[str], None] | None = None
         kernel: its name, see KERNELS.
         say: takes what makes kernels slow to load, one line each, once; None: it is a KernelWarning.
     """
-    found = _loaded.get(kernel)
-    if found is None:
-        found = _loaded[kernel] = _obtain(kernel, say or _warn)
-    return found
+    call = _loaded.get(kernel)
+    if call is None:
+        call = _loaded[kernel] = _obtain(kernel, say or _warn)
+    return call
 
 
 def _warn(text: str) -> None:
@@ -207,11 +207,11 @@ def _fallback(
     directory = _numba_directory(path)
     try:
         with private_umask():
-            owner, address, kept = compiler.compiled_by_numba(*function, directory)
+            owner, address, is_cached = compiler.compiled_by_numba(*function, directory)
     except OSError:  # the disk is full
         directory = None
-        owner, address, kept = compiler.compiled_by_numba(*function, None)
-    if not known and (kept or directory is None):
+        owner, address, is_cached = compiler.compiled_by_numba(*function, None)
+    if not known and (is_cached or directory is None):
         _keep(path, b"", say)
     loaded = ctypes.CFUNCTYPE(ctypes.c_int64, *_arguments(KERNELS[kernel]))(address)
 

@@ -76,9 +76,9 @@ class BoundedByOwner(Generic[K, V]):
 
 def turns(owners: Sequence[Hashable]) -> list[int]:
     """Return the places of entries of these owners, the oldest first, in another order: the newest of each in turns."""
-    seen, ranked = dict[Hashable, int](), list[tuple[int, int]]()
+    counts, ranked = dict[Hashable, int](), list[tuple[int, int]]()
     for place in reversed(range(len(owners))):
-        turn = seen[owners[place]] = seen.get(owners[place], 0) + 1
+        turn = counts[owners[place]] = counts.get(owners[place], 0) + 1
         ranked.append((turn, -place))
     return [-place for _, place in sorted(ranked)]
 

@@ -42,8 +42,8 @@ class Occupancy:
                 self.threads[i] += threads
                 self.memory[i] += memory
                 if job.apart:
-                    here = self.apart.get(i, {})
-                    self.apart[i] = {**here, job.apart: here.get(job.apart, 0) + 1}
+                    counts = self.apart.get(i, {})
+                    self.apart[i] = {**counts, job.apart: counts.get(job.apart, 0) + 1}
 
     def remove(self, job: Job, nodes: Iterable[str]) -> None:
         """Take back what `place` added."""
@@ -53,8 +53,8 @@ class Occupancy:
                 self.threads[i] -= threads
                 self.memory[i] -= memory
                 if job.apart:
-                    here = {**self.apart[i], job.apart: self.apart[i][job.apart] - 1}
-                    self.apart[i] = {kind: count for kind, count in here.items() if count}
+                    counts = {**self.apart[i], job.apart: self.apart[i][job.apart] - 1}
+                    self.apart[i] = {kind: count for kind, count in counts.items() if count}
 
     def copy(self) -> Occupancy:
         """Return a copy that goes on counting from here. O(nodes)."""
@@ -119,17 +119,17 @@ class EmptyNodes:
 
     def never_fits(self, job: Job) -> str | None:
         """Return why `job` does not fit, in one clause; None if it can fit. O(kinds of nodes)."""
-        found, obstacles = 0, list[str]()
+        enough, obstacles = 0, list[str]()
         for name, number in self._groups_of(job.allowed):
             reason = self._empty.obstacle(job, name)
             if reason is None:
-                found += number
+                enough += number
             else:
                 obstacles.append(reason)
-        if found >= job.nodes:
+        if enough >= job.nodes:
             return None
         fitting = (
-            f"it needs {job.nodes} node{'s' * (job.nodes > 1)} and {found} of {len(self._names)} usable ones fit it"
+            f"it needs {job.nodes} node{'s' * (job.nodes > 1)} and {enough} of {len(self._names)} usable ones fit it"
         )
         return f"{fitting}: {obstacles[0]}" if obstacles else fitting
 

@@ -261,8 +261,8 @@ def measured_type(profile: Profile, cluster: Cluster) -> NodeType | None:
     """Return the node type of the profile's measurement (default: the first node's); None if it is not here."""
     if profile.measured_on is None:
         return cluster.types[0].nominal
-    known = (*cluster.types, *(kind.nominal for kind in cluster.types))
-    return next((kind for kind in known if kind.name == profile.measured_on), None)
+    types = (*cluster.types, *(kind.nominal for kind in cluster.types))
+    return next((kind for kind in types if kind.name == profile.measured_on), None)
 
 
 def group_phases(group: ThreadGroup, origin: NodeType | None, kind: NodeType) -> list[tuple[float, float, float]]:
@@ -273,8 +273,8 @@ def group_phases(group: ThreadGroup, origin: NodeType | None, kind: NodeType) ->
     ]
     if origin is None or origin is kind or origin == kind:
         return phases
-    there, here = comparable_speeds((origin, kind))
-    ratio = there / here
+    origin_speed, speed = comparable_speeds((origin, kind))
+    ratio = origin_speed / speed
     scaled = []
     for work, utilisation, bandwidth in phases:
         busy, idle = work * utilisation * ratio, work * (1.0 - utilisation)

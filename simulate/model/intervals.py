@@ -22,19 +22,19 @@ class FreeResources:
 
     def allocate(self, size: int) -> tuple[Interval, ...]:
         """Allocate the `size` lowest free resources, if enough are free. O(intervals allocated), and a shift."""
-        free, left = self.intervals, size
+        free, remainder = self.intervals, size
         self.count -= size
         for place, (first, last) in enumerate(free):
             width = last - first + 1
-            if width < left:
-                left -= width
+            if width < remainder:
+                remainder -= width
                 continue
-            taken = (*free[:place], (first, first + left - 1))
-            if width == left:
+            allocation = (*free[:place], (first, first + remainder - 1))
+            if width == remainder:
                 del free[: place + 1]
             else:
-                free[: place + 1] = [(first + left, last)]
-            return taken
+                free[: place + 1] = [(first + remainder, last)]
+            return allocation
         raise AssertionError("not enough free resources")
 
     def allocate_these(self, wanted: Iterable[Interval]) -> int | None:
@@ -79,54 +79,54 @@ class MergedIntervals(list[Interval]):
 
 def merge_intervals(intervals: Iterable[Interval]) -> MergedIntervals | int:
     """Sort intervals and merge adjacent ones. Return a resource that occurs in two of them if they overlap."""
-    found, end = MergedIntervals(), -_BEYOND
+    result, end = MergedIntervals(), -_BEYOND
     for pair in sorted(intervals):
         first, last = pair
         if first > end + 1:
-            found.append(pair)
+            result.append(pair)
         elif first <= end:
             return first
         else:
-            found[-1] = found[-1][0], last
+            result[-1] = result[-1][0], last
         end = last
-    return found
+    return result
 
 
 def common(one: Iterable[Interval], other: Sequence[Interval]) -> list[Interval]:
     """Return what two sorted lists of intervals have in common. O(intervals)."""
-    found, at = list[Interval](), 0
+    overlaps, at = list[Interval](), 0
     for first, last in one:
         while at < len(other) and other[at][1] < first:
             at += 1
         place = at
         while place < len(other) and other[place][0] <= last:
-            found.append((max(first, other[place][0]), min(last, other[place][1])))
+            overlaps.append((max(first, other[place][0]), min(last, other[place][1])))
             place += 1
-    return found
+    return overlaps
 
 
 def without(one: Iterable[Interval], other: Sequence[Interval]) -> list[Interval]:
     """Return a sorted list of intervals without what is in another. O(intervals)."""
-    found = list[Interval]()
+    pieces = list[Interval]()
     for first, last in one:
         for low, high in common([(first, last)], other):
             if low > first:
-                found.append((first, low - 1))
+                pieces.append((first, low - 1))
             first = high + 1
         if first <= last:
-            found.append((first, last))
-    return found
+            pieces.append((first, last))
+    return pieces
 
 
 def lowest(intervals: Iterable[Interval], size: int) -> list[Interval]:
     """Return the `size` lowest resources of a sorted list of intervals, or all if they are fewer."""
-    found = list[Interval]()
+    selection = list[Interval]()
     for first, last in intervals:
         if size <= 0:
             break
-        found.append((first, min(last, first + size - 1)))
+        selection.append((first, min(last, first + size - 1)))
         size -= last - first + 1
-    return found
+    return selection
 
 
 def count_of(intervals: Iterable[Interval]) -> int:

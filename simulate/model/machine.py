@@ -67,11 +67,11 @@ TAURUS_POWERS = Powers(95.0, 190.74, 100.0, 203.12, 9.75, 125.17, 151.52, 101.0,
 
 def _merged(each: Iterable[tuple[int, Powers | None]]) -> Powers | MixedPowers | None:
     """Merge (number of resources, power) pairs in the order of the resources; None if some power is not known."""
-    runs = [(sum(many for many, _ in same), powers) for powers, same in groupby(each, key=itemgetter(1))]
-    known = tuple((many, powers) for many, powers in runs if powers is not None)
-    if len(known) < len(runs):
+    runs = [(sum(size for size, _ in same), powers) for powers, same in groupby(each, key=itemgetter(1))]
+    known_runs = tuple((size, powers) for size, powers in runs if powers is not None)
+    if len(known_runs) < len(runs):
         return None
-    return known[0][1] if len(known) == 1 else MixedPowers(known)
+    return known_runs[0][1] if len(known_runs) == 1 else MixedPowers(known_runs)
 
 
 def powers_of(kind: NodeType, resources: int = 1) -> Powers | None:
@@ -87,7 +87,7 @@ def powers_of(kind: NodeType, resources: int = 1) -> Powers | None:
     uncore = power.per_socket * kind.sockets
     full = power.idle + uncore + power.per_core * kind.cores if power.computing is None else power.computing
     idle = power.idle + (uncore * power.idle_uncore if power.computing is None else 0.0)
-    found = Powers(
+    powers = Powers(
         idle / resources,
         full / resources,
         (idle if power.budget_idle is None else power.budget_idle) / resources,
@@ -96,9 +96,9 @@ def powers_of(kind: NodeType, resources: int = 1) -> Powers | None:
     )
     on, off = power.switch_on, power.switch_off
     if power.off is None or on is None or off is None:
-        return found
+        return powers
     return replace(
-        found, off=power.off / resources, on_w=on.watts / resources, on_s=on.seconds, off_w=off.watts / resources,
+        powers, off=power.off / resources, on_w=on.watts / resources, on_s=on.seconds, off_w=off.watts / resources,
         off_s=off.seconds, together=resources,
     )  # fmt: skip
 
@@ -106,8 +106,8 @@ def powers_of(kind: NodeType, resources: int = 1) -> Powers | None:
 def equal_powers(powers: Powers | MixedPowers | None) -> Powers:
     """Return the power of each resource. Raises ConfigError if it is not known, or if resources differ."""
     if powers is None:
-        known = "a cluster file with power, or --procs"
-        raise ConfigError("policy", "", "the power of this machine is not known", known)
+        allowed = "a cluster file with power, or --procs"
+        raise ConfigError("policy", "", "the power of this machine is not known", allowed)
     if isinstance(powers, MixedPowers):
         problem = "the resources of this machine differ in power, and this policy needs equal ones"
         raise ConfigError("policy", "", problem, "a policy without parts added with +, or nodes of equal power")
@@ -164,19 +164,19 @@ def machine_of(cluster: Cluster, *, whole_nodes: bool = False, solver: str = SOL
         whole_nodes: its resources are nodes, not cores.
         solver: how jobs share the links of its network, one of SOLVERS.
     """
-    each = [1 if whole_nodes else node.type.cores for node in cluster.nodes]
-    powers = [(many, powers_of(node.type, many)) for node, many in zip(cluster.nodes, each, strict=True)]
+    sizes = [1 if whole_nodes else node.type.cores for node in cluster.nodes]
+    powers = [(size, powers_of(node.type, size)) for node, size in zip(cluster.nodes, sizes, strict=True)]
     network: Callable[[], Network] | None = None
     if cluster.wiring is not None:
         network = partial(solved_as, solver, cluster.wiring.network)
     if network is None and len(set(speeds_of(cluster))) > 1:  # then only the speeds of the hosts matter
         speeds = [
             (node.type.speed or 0.0) * node.type.pace
-            for node, many in zip(cluster.nodes, each, strict=True)
-            for _ in range(many)
+            for node, size in zip(cluster.nodes, sizes, strict=True)
+            for _ in range(size)
         ]
         network = partial(unlimited, speeds)
-    return Machine(sum(each), groups_of(cluster, each), _merged(powers), network)
+    return Machine(sum(sizes), groups_of(cluster, sizes), _merged(powers), network)
 
 
 def groups_of(cluster: Cluster, each: Sequence[int]) -> Sequence[Interval]:
@@ -186,15 +186,15 @@ def groups_of(cluster: Cluster, each: Sequence[int]) -> Sequence[Interval]:
         cluster: the nodes.
         each: number of resources of each node.
     """
-    first, found, split = [0, *accumulate(each)], list[Interval](), ""
+    first, groups, split = [0, *accumulate(each)], list[Interval](), ""
     for name, members in cluster.groups.items():
         places = sorted(cluster.index[member] for member in members)
         if places[-1] - places[0] != len(places) - 1:
             split = split or name
-        found.append((first[places[0]], first[places[-1] + 1] - 1))
+        groups.append((first[places[0]], first[places[-1] + 1] - 1))
     if split:
-        return SplitGroups(cluster.source, split, len(found))
-    return tuple(sorted(group for group in found if group[0] <= group[1]))
+        return SplitGroups(cluster.source, split, len(groups))
+    return tuple(sorted(group for group in groups if group[0] <= group[1]))
 
 
 def core_powers(cluster: Cluster) -> Powers | MixedPowers | None:

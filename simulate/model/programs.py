@@ -103,18 +103,18 @@ def fold_part(part: Part, of_phase: Callable[[Phase], T], of_steps: Callable[[St
         of_phase: value of a phase.
         of_steps: value of a sequence, from the values of its parts.
     """
-    found, left = dict[int, T](), [part]
-    while left:
-        each = left[-1]
-        if id(each) in found:
-            left.pop()
-        elif not isinstance(each, Steps):
-            found[id(each)] = of_phase(each)
-        elif missing := [inner for inner in each.parts if id(inner) not in found]:
-            left += missing
+    results, stack = dict[int, T](), [part]
+    while stack:
+        top = stack[-1]
+        if id(top) in results:
+            stack.pop()
+        elif not isinstance(top, Steps):
+            results[id(top)] = of_phase(top)
+        elif missing := [inner for inner in top.parts if id(inner) not in results]:
+            stack += missing
         else:
-            found[id(each)] = of_steps(each, [found[id(inner)] for inner in each.parts])
-    return found[id(part)]
+            results[id(top)] = of_steps(top, [results[id(inner)] for inner in top.parts])
+    return results[id(part)]
 
 
 def phases_of(part: Part) -> list[Phase]:
@@ -159,7 +159,7 @@ def ends_waiting(part: Part) -> bool:
         return False if flops_of(phase) > 0 else None
 
     def of_steps(steps: Steps, inner: list[bool | None]) -> bool | None:
-        return next((each for each in reversed(inner) if each is not None), None)
+        return next((flag for flag in reversed(inner) if flag is not None), None)
 
     return bool(fold_part(part, of_phase, of_steps))
 
@@ -192,23 +192,24 @@ class Work:
             lift: watts above idle of each resource that computes at a load of almost 0 [size].
             slope: further watts of each at full load [size].
         """
-        known = dict[int, tuple[float, float]]()  # of each part: how long it takes, and its joules
+        totals = dict[int, tuple[float, float]]()  # of each part: how long it takes, and its joules
         fold_part(
-            self.part, lambda phase: _note(known, phase, self._alone(phase, lift, slope)), partial(_add_up, known)
+            self.part, lambda phase: _note(totals, phase, self._alone(phase, lift, slope)), partial(_add_up, totals)
         )
-        found, left = np.zeros(len(seconds)), [(self.part, np.arange(len(seconds)), np.asarray(seconds, np.float64))]
-        while left:
-            at, rows, times = left.pop()
-            lasts, joules = known[id(at)]
-            found[rows[times >= lasts]] += joules
+        energies = np.zeros(len(seconds))
+        stack = [(self.part, np.arange(len(seconds)), np.asarray(seconds, np.float64))]
+        while stack:
+            at, rows, times = stack.pop()
+            lasts, joules = totals[id(at)]
+            energies[rows[times >= lasts]] += joules
             rows, times = rows[times < lasts], times[times < lasts]
             if not isinstance(at, Steps):
-                found[rows] += joules * (times / lasts)
+                energies[rows] += joules * (times / lasts)
             elif len(rows):
                 rounds = np.floor(at.repeat * (times / lasts)) / at.repeat
-                found[rows] += joules * rounds
-                left += _parts_at(known, at, rows, np.maximum(times - lasts * rounds, 0.0), found)
-        return found
+                energies[rows] += joules * rounds
+                stack += _parts_at(totals, at, rows, np.maximum(times - lasts * rounds, 0.0), energies)
+        return energies
 
     def _alone(self, phase: Phase, lift: Array, slope: Array) -> tuple[float, float]:
         if isinstance(phase, Wait):
@@ -229,7 +230,7 @@ def _note(known: dict[int, tuple[float, float]], part: Part, found: tuple[float,
 def _add_up(
     known: dict[int, tuple[float, float]], steps: Steps, inner: list[tuple[float, float]]
 ) -> tuple[float, float]:
-    seconds, joules = sum(each[0] for each in inner), sum(each[1] for each in inner)
+    seconds, joules = sum(total[0] for total in inner), sum(total[1] for total in inner)
     return _note(known, steps, (steps.repeat * seconds, steps.repeat * joules))
 
 
@@ -285,9 +286,9 @@ class ProgramBuilder:
         None if it has more than MOST_PHASES phases, or a phase repeats more than MOST_TIMES times.
         """
         repeat, inner = (1, (part,)) if _alone(part) or not isinstance(part, Steps) else (part.repeat, part.parts)
-        if sum(_length(each) for each in inner) > MOST_PHASES:
+        if sum(_length(inner_part) for inner_part in inner) > MOST_PHASES:
             return None
-        flat = [row for each in inner for row in _expanded(each)]
+        flat = [row for inner_part in inner for row in _expanded(inner_part)]
         if max(times for _, times in flat) > MOST_TIMES:
             return None
         first = len(self._phases)
@@ -344,47 +345,48 @@ def _alone(part: Part) -> tuple[Phase, int] | None:
 
 def _expanded(part: Part) -> Iterator[tuple[Phase, int]]:
     """Yield (phase, repetitions) in order; one that repeats alone, and sends nothing, is yielded once. O(phases)."""
-    left = [part]
-    while left:
-        each = left.pop()
-        if alone := _alone(each):
+    stack = [part]
+    while stack:
+        top = stack.pop()
+        if alone := _alone(top):
             yield alone
-        elif not isinstance(each, Steps):
-            yield each, 1
+        elif not isinstance(top, Steps):
+            yield top, 1
         else:
-            left += [inner for _ in range(each.repeat) for inner in reversed(each.parts)]
+            stack += [inner for _ in range(top.repeat) for inner in reversed(top.parts)]
 
 
 def renumber_storages(programs: Programs, numbers: Sequence[int]) -> Array:
     """Return the phases of programs in which each storage has its number of `numbers`. O(phases)."""
-    found, of_storage = programs.phases.copy(), np.array([*numbers, 0], np.int64)
+    phases, of_storage = programs.phases.copy(), np.array([*numbers, 0], np.int64)
     for key, kinds in (("at", (tables.STORE, tables.STAGE)), ("to", (tables.STAGE,))):
-        of = np.isin(found["kind"], kinds)
-        found[key][of] = of_storage[found[key][of]]
-    return found
+        of = np.isin(phases["kind"], kinds)
+        phases[key][of] = of_storage[phases[key][of]]
+    return phases
 
 
 def renumber_ends(programs: Programs, places: Sequence[int]) -> Array:
     """Return the amounts of programs in which each storage of `Placed` has its number of `places`. O(amounts)."""
-    found = programs.amounts.copy()
+    amounts = programs.amounts.copy()
     for phase in programs.phases[programs.phases["kind"] == tables.PLACED]:
-        ends = found[phase["at"] : phase["at"] + int(phase["amount"])]
+        ends = amounts[phase["at"] : phase["at"] + int(phase["amount"])]
         ends[ends < 0] = [~places[~int(end)] for end in ends[ends < 0]]
-    return found
+    return amounts
 
 
 def concatenate(all_of: Sequence[Programs]) -> tuple[Programs, list[int]]:
     """Concatenate tables; return them and the offset of the program numbers of each. O(rows)."""
-    storages = tuple(dict.fromkeys(name for each in all_of for name in each.storages))
+    storages = tuple(dict.fromkeys(name for table in all_of for name in table.storages))
     programs, phases, before, rows, amounts = list[Array](), list[Array](), list[int](), 0, 0
-    for each in all_of:
+    for table in all_of:
         before.append(sum(map(len, programs)))
-        program, phase = each.programs.copy(), renumber_storages(each, [storages.index(name) for name in each.storages])
+        program = table.programs.copy()
+        phase = renumber_storages(table, [storages.index(name) for name in table.storages])
         program["first"] += rows
         program["last"] += rows
-        phase["at"] += np.where(each.in_amounts, amounts, 0)
+        phase["at"] += np.where(table.in_amounts, amounts, 0)
         programs.append(program)
         phases.append(phase)
-        rows, amounts = rows + len(phase), amounts + len(each.amounts)
-    values = np.concatenate([each.amounts for each in all_of])
+        rows, amounts = rows + len(phase), amounts + len(table.amounts)
+    values = np.concatenate([table.amounts for table in all_of])
     return Programs(np.concatenate(programs), np.concatenate(phases), values, storages), before

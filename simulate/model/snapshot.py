@@ -121,10 +121,10 @@ class JobViews(tuple[JobView, ...]):
     def occupancy(self, cluster: Cluster) -> Occupancy:
         """Return what the jobs use on each node of the cluster; O(nodes) once it was counted. It may be changed."""
         if self._taken is None or self._taken[0] is not cluster:
-            taken = Occupancy(cluster)
+            occupancy = Occupancy(cluster)
             for view in self.holding.values():
-                taken.place(view.job, view.nodes)
-            self._taken = cluster, taken
+                occupancy.place(view.job, view.nodes)
+            self._taken = cluster, occupancy
         return self._taken[1].copy()
 
     def followed_by(self, views: Iterable[JobView], gone: Collection[JobView], new: Collection[JobView]) -> JobViews:
@@ -145,12 +145,12 @@ class JobViews(tuple[JobView, ...]):
         holding |= {view.key: view for view in new}
         after.__dict__["holding"] = holding
         if self._taken is not None:
-            cluster, taken = self._taken[0], self._taken[1].copy()
+            cluster, occupancy = self._taken[0], self._taken[1].copy()
             for view in gone:
-                taken.remove(view.job, view.nodes)
+                occupancy.remove(view.job, view.nodes)
             for view in new:
-                taken.place(view.job, view.nodes)
-            after._taken = cluster, taken
+                occupancy.place(view.job, view.nodes)
+            after._taken = cluster, occupancy
         return after
 
 

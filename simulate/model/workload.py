@@ -67,9 +67,9 @@ class Dependencies:
             rows: a mask, or row numbers.
             jobs: number of jobs before.
         """
-        kept = np.flatnonzero(rows) if rows.dtype == bool else rows
+        kept_rows = np.flatnonzero(rows) if rows.dtype == bool else rows
         place = np.full(jobs, -1, np.int64)
-        place[kept] = np.arange(len(kept))
+        place[kept_rows] = np.arange(len(kept_rows))
         before, after = place[self.before], place[self.after]
         both = (before >= 0) & (after >= 0)
         pairs = replace(self, before=before, after=after).pairs(both)
@@ -79,10 +79,17 @@ class Dependencies:
 def concatenate_dependencies(parts: Sequence[tuple[Dependencies | None, int]]) -> Dependencies | None:
     """Concatenate the dependencies of workloads, given as (dependencies, number of jobs); None if all are None."""
     first = np.cumsum([0, *(jobs for _, jobs in parts)]).tolist()
-    given = [each.pairs(slice(None), shift) for (each, _), shift in zip(parts, first, strict=False) if each is not None]
-    if not given:
+    shifted = [
+        dependencies.pairs(slice(None), shift)
+        for (dependencies, _), shift in zip(parts, first, strict=False)
+        if dependencies is not None
+    ]
+    if not shifted:
         return None
-    columns = ([getattr(each, name) for each in given] for name in ("before", "after", "delays", "at_any_end"))
+    columns = (
+        [getattr(dependencies, name) for dependencies in shifted]
+        for name in ("before", "after", "delays", "at_any_end")
+    )
     return Dependencies(*map(np.concatenate, columns))
 
 
@@ -131,8 +138,8 @@ class Workload:
     def __post_init__(self) -> None:
         for name in TIMES:
             if (row := _first_invalid(self, name)) is not None:
-                job, found = self.more.get("name", self.id)[row], float(getattr(self, name)[row])
-                raise ConfigError(self.name, f"job {job}, {name}", f"{found!r} seconds", f"at most {LONGEST:g}")
+                job, value = self.more.get("name", self.id)[row], float(getattr(self, name)[row])
+                raise ConfigError(self.name, f"job {job}, {name}", f"{value!r} seconds", f"at most {LONGEST:g}")
 
     def __len__(self) -> int:
         return len(self.id)
@@ -154,10 +161,10 @@ class Workload:
             return self
         columns = {name: getattr(self, name)[rows] for name in COLUMNS}
         more = {name: column[rows] for name, column in self.more.items()}
-        gone = len(self) - len(columns["id"])
+        dropped_count = len(self) - len(columns["id"])
         left_out = dict(self.left_out)
-        if gone and why:
-            left_out[why] = left_out.get(why, 0) + gone
+        if dropped_count and why:
+            left_out[why] = left_out.get(why, 0) + dropped_count
         dependencies = None
         if self.dependencies is not None:
             dependencies, lost = self.dependencies.take(rows, len(self))
@@ -174,11 +181,13 @@ class Workload:
         """
         names, submits, runs, walls, sizes, mores = zip(*rows, strict=True)
         ids = np.arange(len(rows)) + (int(self.id.max(initial=0)) + 1)
-        given = dict(zip(COLUMNS, (ids, submits, runs, walls, sizes), strict=True))
-        columns: dict[str, Any] = {name: np.append(getattr(self, name), np.asarray(one)) for name, one in given.items()}
+        values = dict(zip(COLUMNS, (ids, submits, runs, walls, sizes), strict=True))
+        columns: dict[str, Any] = {
+            name: np.append(getattr(self, name), np.asarray(one)) for name, one in values.items()
+        }
         more = {"name": self.id.astype(str).astype(object), **self.more}
-        wanted = [{"name": name, **each} for name, each in zip(names, mores, strict=True)]
-        longer = {name: _longer(column, [each.get(name) for each in wanted]) for name, column in more.items()}
+        named_rows = [{"name": name, **fields} for name, fields in zip(names, mores, strict=True)]
+        longer = {name: _longer(column, [fields.get(name) for fields in named_rows]) for name, column in more.items()}
         return replace(self, **columns, more=longer)
 
 
@@ -198,33 +207,34 @@ def joined(workloads: Sequence[Workload]) -> Workload:
     """
     if len(workloads) == 1:
         return workloads[0]
-    columns = {name: np.concatenate([getattr(each, name) for each in workloads]) for name in COLUMNS}
-    known = set[str]().union(*(each.more for each in workloads))
-    every = [_filled_in(each, known) for each in workloads]
-    shared = [name for name in every[0] if all(name in each for each in every)]
-    more = {name: np.concatenate([each[name] for each in every]) for name in shared}
-    left_out = dict(sum((Counter(each.left_out) for each in workloads), Counter[str]()))
-    epochs = {each.epoch for each in workloads}
-    machine = max((each.machine for each in workloads if each.machine is not None), default=None)
-    name, programs = "+".join(each.name for each in workloads), None
-    if any(each.programs for each in workloads):
+    columns = {name: np.concatenate([getattr(workload, name) for workload in workloads]) for name in COLUMNS}
+    names = set[str]().union(*(workload.more for workload in workloads))
+    every = [_filled_in(workload, names) for workload in workloads]
+    shared = [name for name in every[0] if all(name in workload for workload in every)]
+    more = {name: np.concatenate([workload[name] for workload in every]) for name in shared}
+    left_out = dict(sum((Counter(workload.left_out) for workload in workloads), Counter[str]()))
+    epochs = {workload.epoch for workload in workloads}
+    machine = max((workload.machine for workload in workloads if workload.machine is not None), default=None)
+    name, programs = "+".join(workload.name for workload in workloads), None
+    if any(workload.programs for workload in workloads):
         programs, more["program"] = _programs(workloads)
-    dependencies = concatenate_dependencies([(each.dependencies, len(each)) for each in workloads])
+    dependencies = concatenate_dependencies([(workload.dependencies, len(workload)) for workload in workloads])
     return in_order(Workload(
         name, **columns, more=more, machine=machine, left_out=left_out, programs=programs, dependencies=dependencies,
         epoch=epochs.pop() if len(epochs) == 1 else None,
-        doubts=tuple(doubt for each in workloads for doubt in each.doubts),
+        doubts=tuple(doubt for workload in workloads for doubt in workload.doubts),
     ))  # fmt: skip
 
 
 def _programs(workloads: Sequence[Workload]) -> tuple[Programs, Array]:
     """Return the programs of all workloads, and the program number of each job."""
-    programs, before = concatenate([each.programs for each in workloads if each.programs])
+    programs, before = concatenate([workload.programs for workload in workloads if workload.programs])
     added = iter(before)
     numbers = [
-        (each.more["program"], next(added)) if each.programs else (np.full(len(each), -1), 0) for each in workloads
+        (workload.more["program"], next(added)) if workload.programs else (np.full(len(workload), -1), 0)
+        for workload in workloads
     ]
-    return programs, np.concatenate([np.where(mine < 0, mine, mine + shift) for mine, shift in numbers])
+    return programs, np.concatenate([np.where(column < 0, column, column + shift) for column, shift in numbers])
 
 
 def _filled_in(workload: Workload, known: set[str]) -> dict[str, Array]:
@@ -256,9 +266,9 @@ def _first_invalid(workload: Workload, name: str) -> int | None:
     times = getattr(workload, name)
     if times.min(initial=0.0) >= -LONGEST and times.max(initial=0.0) <= LONGEST:
         return None
-    known = np.abs(times) <= LONGEST
+    valid = np.abs(times) <= LONGEST
     if name == "run_time":
-        known |= np.isnan(times)
+        valid |= np.isnan(times)
     elif name == "walltime":
-        known |= times == math.inf
-    return None if known.all() else int(known.argmin())
+        valid |= times == math.inf
+    return None if valid.all() else int(valid.argmin())

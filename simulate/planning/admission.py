@@ -48,18 +48,20 @@ def check_fit(workflow: Workflow, cluster: Cluster, world: World, class_of: Arra
         enough = int(fitting(world, shape).sum())
         if enough < shape["nodes"]:
             misfits[c] = _why_not(shape, nodes, enough, cluster.oversubscription)
-    each = zip(workflow.jobs, class_of.tolist(), strict=True)
-    found = [(job.id, misfits[c]) for job, c in each if c in misfits and job.id not in settled] if misfits else []
+    job_classes = zip(workflow.jobs, class_of.tolist(), strict=True)
+    unfit_jobs = (
+        [(job.id, misfits[c]) for job, c in job_classes if c in misfits and job.id not in settled] if misfits else []
+    )
     where, never = workflow.source or workflow.name, f"can never start on {cluster.name!r}"
-    errors = [InvalidJobError(f"{where}: job {name!r} {never}: {why}") for name, why in found[:MOST_NAMED]]
-    if others := len(found) - len(errors):
+    errors = [InvalidJobError(f"{where}: job {name!r} {never}: {why}") for name, why in unfit_jobs[:MOST_NAMED]]
+    if others := len(unfit_jobs) - len(errors):
         errors.append(InvalidJobError(f"{where}: and {others:,} more job{'s' * (others > 1)} {never}"))
     if errors:
-        raise errors[0] if len(errors) == 1 else InvalidJobErrors(errors, len(found))
+        raise errors[0] if len(errors) == 1 else InvalidJobErrors(errors, len(unfit_jobs))
 
 
 def _why_not(shape: Any, nodes: Array, enough: int, oversubscription: float) -> str:
-    threads, memory, wanted = int(shape["threads"]), float(shape["memory"]), int(shape["nodes"])
+    threads, memory, node_count = int(shape["threads"]), float(shape["memory"]), int(shape["nodes"])
     if threads > nodes["limit"].max():
         most = max(float(nodes["limit"].max()), 0.0)
         return (
@@ -71,4 +73,4 @@ def _why_not(shape: Any, nodes: Array, enough: int, oversubscription: float) -> 
         needed, has = (f"{size / 2**30:.3g}GiB" if size >= 2**20 else f"{size:g} bytes" for size in (memory, largest))
         return f"it needs {needed} on a node and the largest has {has}"
     where = "of its size" if shape["places"] < 0 else "of its size among those that may run it"
-    return f"it needs {count(wanted, 'node')} {where} at once and there are {enough}"
+    return f"it needs {count(node_count, 'node')} {where} at once and there are {enough}"

@@ -94,13 +94,13 @@ def _needs_of(simulation: Simulation, first: int, stop: int, progress: float, ch
     phase0, kinds = int(groups["phase_start"][0]), len(world.types)
     phases = world.phases[phase0 * kinds : int(groups["phase_start"][-1] + groups["phase_count"][-1]) * kinds]
     phases, at = phases.reshape(-1, kinds), groups["phase_start"] - phase0
-    left = phases["work"]
+    work = phases["work"]
     if progress > 0.0:
-        ends = [part.cumsum(0) for part in np.split(left, at[1:])]
-        left = np.clip(np.concatenate([end - progress * end[-1] for end in ends]), 0.0, left)
-    busy, count = left * phases["utilisation"], groups["count"][:, None]
+        ends = [part.cumsum(0) for part in np.split(work, at[1:])]
+        work = np.clip(np.concatenate([end - progress * end[-1] for end in ends]), 0.0, work)
+    busy, count = work * phases["utilisation"], groups["count"][:, None]
     moved = busy * phases["bandwidth"]
-    alone, core_s, volume = (np.add.reduceat(each, at) for each in (left, busy, moved))
+    alone, core_s, volume = (np.add.reduceat(amount, at) for amount in (work, busy, moved))
     group = classes["group_start"] - group0
     alone = np.maximum.reduceat(alone, group)
     core_s, volume = np.add.reduceat(count * core_s, group), np.add.reduceat(count * volume, group)
@@ -116,8 +116,8 @@ def _packed(simulation: Simulation, time: Array) -> list[Array]:
         return []
     threads, nodes, limit = sizes
     scaled = np.arange(2, 14)[:, None] * (threads / limit.max())
-    whole = np.abs(scaled - np.round(scaled)) < 1e-9
-    rounded = np.where(whole, threads / limit.max(), np.floor(scaled) / np.arange(1, 13)[:, None])
+    is_whole = np.abs(scaled - np.round(scaled)) < 1e-9
+    rounded = np.where(is_whole, threads / limit.max(), np.floor(scaled) / np.arange(1, 13)[:, None])
     return list(rounded * nodes * time / len(limit))
 
 
@@ -153,19 +153,19 @@ def _counted(head: Array, tail: Array, seconds: Array, nodes: Array, room: float
     best = 0.0
     for firsts in _slices(_thresholds(head, most), len(order)):
         late = head >= firsts[:, None]  # [thresholds, jobs]
-        many, last = late * nodes, np.where(late, tail, math.inf)
+        late_nodes, last = late * nodes, np.where(late, tail, math.inf)
         last = np.minimum.accumulate(last[:, ::-1], axis=1)[:, ::-1]
         upto, work = np.zeros((2, len(firsts), len(order) + 1))
-        np.cumsum(many, axis=1, out=upto[:, 1:])
-        np.cumsum(many * seconds, axis=1, out=work[:, 1:])
-        before, done = upto[:, shortest], work[:, shortest]
+        np.cumsum(late_nodes, axis=1, out=upto[:, 1:])
+        np.cumsum(late_nodes * seconds, axis=1, out=work[:, 1:])
+        before, work_before = upto[:, shortest], work[:, shortest]
         number = upto[:, -1:] - before
         rounds = np.minimum(np.maximum(1.0, np.ceil(number / room - 1e-9)), number)
         row = np.arange(len(firsts))[:, None]
         apart = row * (upto[:, -1:].max() + 1.0)  # so that one search serves all rows
         ends = np.searchsorted((upto + apart).ravel(), before + rounds + apart) - row * upto.shape[1]
         beyond = (upto[row, ends] - before - rounds) * seconds[np.maximum(ends - 1, 0)]
-        total = firsts[:, None] + work[row, ends] - done - beyond + last[:, shortest]
+        total = firsts[:, None] + work[row, ends] - work_before - beyond + last[:, shortest]
         best = max(best, float(total[number > 0.0].max(initial=0.0)))
     return best
 
@@ -227,7 +227,7 @@ def _windows(head: Array, tail: Array, needs: list[Array]) -> float:
     """
     best = 0.0
     order = np.argsort(-tail, kind="stable")
-    head, tail, needs = head[order], tail[order], [each[order] for each in needs]
+    head, tail, needs = head[order], tail[order], [need[order] for need in needs]
     for firsts in _slices(_thresholds(head, 128), len(order)):
         late = head >= firsts[:, None]
         around = np.where(late, firsts[:, None] + tail, -math.inf)

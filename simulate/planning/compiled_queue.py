@@ -35,8 +35,8 @@ def expected_run_times(simulation: Simulation) -> Array:
     """Return the isolated run time of each job on the slowest usable node, seconds [jobs]."""
     world, isolated = simulation.world, simulation.isolated
     kinds = isolated[:, np.unique(world.nodes["type"][world.nodes["limit"] >= 0.0])]
-    found: Array = np.where(np.isfinite(kinds), kinds, 0.0).max(axis=1, initial=0.0)[world.jobs["cls"]]
-    return found
+    run_times: Array = np.where(np.isfinite(kinds), kinds, 0.0).max(axis=1, initial=0.0)[world.jobs["cls"]]
+    return run_times
 
 
 def run_compiled(simulation: Simulation, request: Request, policy: Backfilling) -> dict[int, Reservation] | None:
@@ -58,37 +58,37 @@ def run_compiled(simulation: Simulation, request: Request, policy: Backfilling) 
     running, waiting = np.flatnonzero(state == layout.RUNNING), np.flatnonzero(state == layout.WAITING)
     if not (policy.queue.steady and _is_simple(world) and _all_fit(world, waiting, cores)):
         return None
-    given = [math.nan if job.walltime is None else job.walltime for job in jobs]
-    asked = np.where(np.isnan(given), expected_run_times(simulation), given)
-    order = _order(simulation, request, policy, waiting, asked)
+    walltimes = [math.nan if job.walltime is None else job.walltime for job in jobs]
+    limits = np.where(np.isnan(walltimes), expected_run_times(simulation), walltimes)
+    order = _order(simulation, request, policy, waiting, limits)
     rank = np.empty(len(jobs), np.int64)
     rank[np.concatenate([order, np.flatnonzero(state != layout.WAITING)])] = np.arange(len(jobs))
-    found = with_backfilling(world, cores, asked, rank)
-    _take_running(found, running, cores)
-    kernel, tables = load(), (found.address, simulation.scratch.address)
+    queue_world = with_backfilling(world, cores, limits, rank)
+    _take_running(queue_world, running, cores)
+    kernel, tables = load(), (queue_world.address, simulation.scratch.address)
     kernel(layout.SETTLE, *tables, 0, -1, 0, math.inf)
-    elapsed = {each.id: each.elapsed_s for each in request.underway}
-    found.jobs["start"][running] = [-elapsed.get(jobs[row].id, 0.0) for row in running.tolist()]
-    found.count["instants"] = 1  # the run goes on from here
-    reserved = _reservation(simulation, found) if policy.fills else {}
+    elapsed = {entry.id: entry.elapsed_s for entry in request.underway}
+    queue_world.jobs["start"][running] = [-elapsed.get(jobs[row].id, 0.0) for row in running.tolist()]
+    queue_world.count["instants"] = 1  # the run goes on from here
+    reserved = _reservation(simulation, queue_world) if policy.fills else {}
     kernel(layout.RUN, *tables, int(layout.EASY if policy.fills else layout.STRICT), -1, 1, math.inf)
     if simulation.scratch.answer["status"] != layout.FINISHED:
         return None
-    found.jobs["start"][running] = 0.0
-    world.jobs[:], world.placed[:], world.clock["now"] = found.jobs, found.placed, found.clock["now"]
-    world.nodes["energy"] = found.nodes["energy"]
+    queue_world.jobs["start"][running] = 0.0
+    world.jobs[:], world.placed[:], world.clock["now"] = queue_world.jobs, queue_world.placed, queue_world.clock["now"]
+    world.nodes["energy"] = queue_world.nodes["energy"]
     return reserved
 
 
 def _reservation(simulation: Simulation, before: World) -> dict[int, Reservation]:
     """Return what the first pass reserves for the first job that does not fit; `before` stays as it is."""
-    found = before.copy()
-    load()(layout.REPLAY, found.address, simulation.scratch.address, int(layout.EASY), 1, 0, math.inf)
-    count, time = found.count, float(found.clock["reserved"])
+    world = before.copy()
+    load()(layout.REPLAY, world.address, simulation.scratch.address, int(layout.EASY), 1, 0, math.inf)
+    count, time = world.count, float(world.clock["reserved"])
     if not count["waiting"]:
         return {}
-    head, names = int(found.queued[count["head"]]), [*simulation.cluster.index]
-    nodes = tuple(names[node] for node in sorted(found.held[: count["held"]].tolist()))
+    head, names = int(world.queued[count["head"]]), [*simulation.cluster.index]
+    nodes = tuple(names[node] for node in sorted(world.held[: count["held"]].tolist()))
     promised = len(nodes) == simulation.workflow.jobs[head].nodes and 0.0 < time < math.inf
     return {head: Reservation(nodes, time)} if promised else {}
 
@@ -112,15 +112,15 @@ def _all_fit(world: World, waiting: Array, cores: Array) -> bool:
 def _order(simulation: Simulation, request: Request, policy: Backfilling, waiting: Array, asked: Array) -> Array:
     """Return the waiting jobs in the order of the policy."""
     jobs, world = simulation.workflow.jobs, simulation.world
-    since = {name: -each.waited for each in request.submitted for name in each.jobs}
+    since = {name: -submission.waited for submission in request.submitted for name in submission.jobs}
     submitted = np.array([since.get(jobs[row].id, 0.0) for row in waiting.tolist()])
     first = np.argsort(submitted, kind="stable")
     waiting, submitted = waiting[first], submitted[first]
     size = (world.classes["threads"] * world.classes["nodes"])[world.jobs["cls"][waiting]].astype(np.int64)
     of = {"number": waiting, "size": size, "walltime": asked[waiting], "submit_time": submitted}
     queue = list[NodeJob]()
-    for row, wanted, walltime, since_s in zip(*(column.tolist() for column in of.values()), strict=True):
-        queue.append(NodeJob(row, jobs[row].id, wanted, walltime, since_s, nodes=jobs[row].nodes))
+    for row, job_size, walltime, since_s in zip(*(column.tolist() for column in of.values()), strict=True):
+        queue.append(NodeJob(row, jobs[row].id, job_size, walltime, since_s, nodes=jobs[row].nodes))
     return np.array([job.number for job in policy.queue.arranged(queue, queue, 0.0, lambda: of)], np.int64)
 
 

@@ -142,7 +142,7 @@ class Search:
             if job not in self.next_best and self.used - before < runs:
                 self.next_best[job] = self._next_best(job, self.moves.others(self.best, job))
         np.copyto(tables, keep)
-        return {job: (found[1], found[2][0]) for job, found in self.next_best.items() if found is not None}
+        return {job: (trial[1], trial[2][0]) for job, trial in self.next_best.items() if trial is not None}
 
     # --- rollouts ---
     def _rollouts(self) -> None:
@@ -209,20 +209,20 @@ class Search:
 
     def _reserved_for_polishing(self) -> int:
         """Return the evaluations reserved for polishing: ROUNDS of it, at most SHARE of the budget."""
-        each = sum(min(len(nodes) - 1, MOST_OTHERS) for nodes in self.moves.relocatable.values())
-        return min(ROUNDS * each, int(SHARE * self.budget))
+        moves_per_round = sum(min(len(nodes) - 1, MOST_OTHERS) for nodes in self.moves.relocatable.values())
+        return min(ROUNDS * moves_per_round, int(SHARE * self.budget))
 
     def _polish(self) -> None:
         order, at, quiet = self._order(), 0, 0
         while quiet < len(order) and not self._cut():
             job = order[at % len(order)]
             others, room = self.moves.others(self.best, job), self.budget - self.used
-            found = self._next_best(job, others[:room])
-            if found is not None and self._keep(self.moves.moved(self.best, job, found[1]), found[0], found[2]):
+            trial = self._next_best(job, others[:room])
+            if trial is not None and self._keep(self.moves.moved(self.best, job, trial[1]), trial[0], trial[2]):
                 self.next_best.clear()
                 quiet = 0
             elif len(others) <= room:
-                self.next_best[job] = found
+                self.next_best[job] = trial
                 quiet += 1
             at += 1
 
@@ -256,8 +256,8 @@ class Search:
 
     def _next_best(self, job: int, others: list[int]) -> NextBest | None:
         """Return the best evaluation with this job on one of the other nodes; None if it can run on none."""
-        found = [(self._value(self.moves.moved(self.best, job, node), math.inf), node, self._last) for node in others]
-        best = min(found, default=None)
+        trials = [(self._value(self.moves.moved(self.best, job, node), math.inf), node, self._last) for node in others]
+        best = min(trials, default=None)
         return None if best is None or math.isinf(best[0]) else best
 
     def _value(self, candidate: Candidate, threshold: float) -> float:

@@ -170,13 +170,13 @@ class UnderCap:
         outcome = simulation.run(self._name, explain=request.explain, most=allowed)
         held = (world.classes["threads"] * world.classes["nodes"])[world.jobs["cls"]].tolist()
         above = f"the power cap allows {count(allowed, 'core')}, and it needs more"
-        left = np.flatnonzero(world.jobs["state"] != layout.DONE).tolist()
-        rejected = {row: above if held[row] > allowed else "it waits for a job that is never started" for row in left}
+        rows = np.flatnonzero(world.jobs["state"] != layout.DONE).tolist()
+        rejected = {row: above if held[row] > allowed else "it waits for a job that is never started" for row in rows}
         if rejected and not request.may_reject:
             row, why = next(iter(rejected.items()))
             raise PolicyError(self._name, f"job {workflow.jobs[row].id!r}", f"it is never started: {why}")
-        makespan, found = float(np.fmax.reduce(outcome.finish, initial=0.0)), Candidate.of(simulation)
-        return Mapped(makespan, outcome.energy_j, found, rejected=rejected)
+        makespan, candidate = float(np.fmax.reduce(outcome.finish, initial=0.0)), Candidate.of(simulation)
+        return Mapped(makespan, outcome.energy_j, candidate, rejected=rejected)
 
 
 def _lookahead(simulation: Simulation, request: Request) -> Mapped:

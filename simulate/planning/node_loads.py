@@ -41,11 +41,11 @@ class NodeMeter:
         parts, strands = parts[runs], strands[runs]
         at, threads = parts["node"], parts["threads"]
         phase = world.groups["phase_start"][strands["group"]] + strands["phase"]
-        wanted = threads * world.phases["bandwidth"][phase * len(world.types) + nodes["type"][at]]
+        demand = threads * world.phases["bandwidth"][phase * len(world.types) + nodes["type"][at]]
         tasks = np.bincount(at, threads, count)
         progress = np.bincount(at, threads * strands["rate"], count)
         pace = self._speeds * np.divide(progress, tasks, out=np.ones(count), where=tasks > 0.0)
-        unused = kinds["bandwidth"] - np.bincount(nodes["domain"][at], wanted, len(world.domains))[nodes["domain"]]
+        unused = kinds["bandwidth"] - np.bincount(nodes["domain"][at], demand, len(world.domains))[nodes["domain"]]
         watts = np.where(
             nodes["busy"] > 0.0, kinds["watts_base"] + kinds["watts_slope"] * nodes["busy"], kinds["watts_idle"]
         )
@@ -57,7 +57,7 @@ class NodeMeter:
 
 def _demands(world: World, kind: int) -> Array:
     """Return the mean bytes/s of a core of each class alone on a node type [classes]."""
-    found, kinds = np.zeros(len(world.classes)), len(world.types)
+    demands, kinds = np.zeros(len(world.classes)), len(world.types)
     for cls, row in enumerate(world.classes):
         groups = world.groups[int(row["group_start"]) : int(row["group_start"] + row["group_count"])]
         moved = 0.0
@@ -67,5 +67,5 @@ def _demands(world: World, kind: int) -> Array:
             seconds = float(phases["work"].sum())
             if seconds > 0.0:
                 moved += float(group["count"] * (phases["work"] * phases["bandwidth"]).sum() / seconds)
-        found[cls] = moved / max(float(row["threads"]), 1.0)
-    return found
+        demands[cls] = moved / max(float(row["threads"]), 1.0)
+    return demands

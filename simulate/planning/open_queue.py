@@ -41,21 +41,21 @@ class OpenQueue:
     def __init__(self, simulation: Simulation, submitted: Sequence[Submitted], objective: Objective) -> None:
         index, world = simulation.workflow.index, simulation.world
         ended = world.jobs["state"] == layout.DONE
-        groups = [(each, [index[name] for name in each.jobs if name in index]) for each in submitted]
-        groups = [(each, [job for job in jobs if not ended[job]]) for each, jobs in groups]
+        groups = [(submission, [index[name] for name in submission.jobs if name in index]) for submission in submitted]
+        groups = [(submission, [job for job in jobs if not ended[job]]) for submission, jobs in groups]
         grouped = {job for _, jobs in groups for job in jobs}
         alone = [(Submitted((name,)), [job]) for name, job in index.items() if job not in grouped and not ended[job]]
         groups = [group for group in (*groups, *alone) if group[1]]
         self._jobs = np.array([job for _, jobs in groups for job in jobs], np.int64)
         sizes = np.array([len(jobs) for _, jobs in groups], np.int64)
         self._first = np.cumsum(sizes) - sizes
-        self._waited = np.array([each.waited for each, _ in groups])
-        promised = [(each.waited, each.plain_end) for each, _ in groups]
+        self._waited = np.array([submission.waited for submission, _ in groups])
+        promised = [(submission.waited, submission.plain_end) for submission, _ in groups]
         self._promised = np.array([math.nan if end is None else _bound(waited, end) for waited, end in promised])
         scale = np.ones(len(groups))
         if objective.kind == "slowdown" and len(groups):
             scale /= np.maximum(np.maximum.reduceat(bottom_levels(simulation)[self._jobs], self._first), TAU_S)
-        scale *= [each.weight for each, _ in groups]
+        scale *= [submission.weight for submission, _ in groups]
         self._scale = scale / max(len(groups), 1)
         simulation.run(PLAIN)
         self.plain: Array = world.jobs["finish"].copy()  #: end of each job in the plain order, seconds

@@ -94,7 +94,7 @@ def plan(
         PolicyError: a user's policy failed, or decided something that cannot be done.
     """
     _check_request(cluster, policy, objective)
-    asked, explain = explain, explain and len(workflow.jobs) <= EXPLAINED_JOBS
+    with_intervals, explain = explain, explain and len(workflow.jobs) <= EXPLAINED_JOBS
     state = dict[str, Any](underway=underway, done=done, available=available, breathe=breathe, most_tied=most_tied)
     simulation = Simulation(workflow, cluster, **state)
     bound = lower_bound(simulation) if bounded else 0.0
@@ -109,15 +109,18 @@ def plan(
     if late and latency_s > 0.0 and policy == "lookahead":
         searched = Simulation(delayed(workflow, late, latency_s), cluster, **state)
     mapped = POLICIES[policy](searched, request)
-    own = simulation.world.jobs["finish"].copy() if judged else None  # of PLAIN: its run is the queue's own order
-    plain = own if queue is None else queue.plain
+    # The run of PLAIN is the queue's own order.
+    finish_times = simulation.world.jobs["finish"].copy() if judged else None
+    plain = finish_times if queue is None else queue.plain
     makespan, energy, late_s = mapped.makespan, mapped.energy_j, [0.0] * len(workflow.jobs)
     if searched is not simulation:
         ends = searched.world.jobs["finish"].copy()
         makespan, energy = mapped.mapping.follow(simulation)
         late_s = (ends - simulation.world.jobs["finish"]).clip(0.0).tolist()
-    asked = asked and not mapped.rejected
-    intervals, whole = within(simulation, mapped.mapping, seed, mapped.evaluations) if asked else ({}, None)
+    with_intervals = with_intervals and not mapped.rejected
+    intervals, makespan_interval = (
+        within(simulation, mapped.mapping, seed, mapped.evaluations) if with_intervals else ({}, None)
+    )
     rejected = {workflow.jobs[i].id: why for i, why in mapped.rejected.items()}
     return Plan(
         workflow=workflow.name,
@@ -132,7 +135,7 @@ def plan(
         evaluations=mapped.evaluations,
         jobs=_planned(simulation, mapped.runner_ups, intervals, {*done, *rejected}, late_s, mapped.reserved),
         warnings=(*_warnings(workflow, cluster, simulation), *mapped.warnings),
-        makespan_within=whole,
+        makespan_within=makespan_interval,
         objective=str(objective) if policy == "lookahead" else "",
         plain_finish_times={} if plain is None else dict(zip(workflow.index, plain.tolist(), strict=True)),
         rejected=rejected,
@@ -191,8 +194,8 @@ def _planned(
             finish = min(finish, start + job.walltime)  # nothing is known of it but its limit, on a slow node, too
         nodes, times = placed[first : first + job.nodes], isolated[cls]
         alone = times[0] if len(times) == 1 else max(times[kinds[node]] for node in nodes)
-        left = alone * (1.0 - progress)
-        forecast = start, finish, alone, max(1.0, (finish - start) / left) if left > 0.0 else 1.0
+        remaining_time = alone * (1.0 - progress)
+        forecast = start, finish, alone, max(1.0, (finish - start) / remaining_time) if remaining_time > 0.0 else 1.0
         joules = energy if world.count["powered"] else None
         chosen, why, interval = tuple(map(names.__getitem__, nodes)), runner_ups.get(i), intervals.get(i)
         planned.append(PlannedJob(job.id, chosen, *forecast, joules, why, interval, late_s[i], reserved.get(i)))

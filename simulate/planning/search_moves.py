@@ -110,8 +110,8 @@ class Moves:
     def others(self, candidate: Candidate, job: int) -> list[int]:
         """Return the nodes among the next MOST_OTHERS on which a relocatable job may run."""
         fitting = self.relocatable[job]
-        here, count = int(candidate.places[self._slots[job].start]), len(self.simulation.world.nodes)
-        behind = [(here + step) % count for step in range(1, min(count, MOST_OTHERS + 1))]
+        current_node, count = int(candidate.places[self._slots[job].start]), len(self.simulation.world.nodes)
+        behind = [(current_node + step) % count for step in range(1, min(count, MOST_OTHERS + 1))]
         at = np.minimum(np.searchsorted(fitting, behind), len(fitting) - 1)
         return [node for node, near in zip(behind, fitting[at].tolist(), strict=True) if node == near]
 
@@ -131,8 +131,8 @@ class Moves:
         """Return the nodes on which no job runs or starts at time 0 in the last run."""
         world = self.simulation.world
         now = np.flatnonzero(world.jobs["start"] <= 0.0).tolist()
-        taken = [world.placed[self._slots[job]] for job in now]
-        return np.setdiff1d(np.arange(len(world.nodes)), np.concatenate(taken) if taken else [])
+        busy_nodes = [world.placed[self._slots[job]] for job in now]
+        return np.setdiff1d(np.arange(len(world.nodes)), np.concatenate(busy_nodes) if busy_nodes else [])
 
     def _any_of(self, items: Array) -> int:
         return int(items[self.random.randrange(len(items))])
@@ -179,8 +179,8 @@ class Moves:
         start = jobs["start"]
         other = self._any_of(self.movable)
         if self.random.random() < 0.7:
-            here = trial.places[self._first] == trial.places[self._slots[job].start]
-            together = np.flatnonzero(here & (start <= start[job]) & (jobs["finish"] > start[job]))
+            same_node = trial.places[self._first] == trial.places[self._slots[job].start]
+            together = np.flatnonzero(same_node & (start <= start[job]) & (jobs["finish"] > start[job]))
             other = self._any_of(together) if len(together) else other
         if other != job and start[other] <= start[job]:
             trial.wait_for[job] = other
@@ -188,8 +188,10 @@ class Moves:
     def _relieve(self, trial: Candidate, job: int) -> None:
         """Send away a job that runs together with a critical one: let it wait for that one's end, or move it."""
         jobs = self.simulation.world.jobs
-        here = trial.places[self._first] == trial.places[self._slots[job].start]
-        together = np.flatnonzero(here & (jobs["finish"] > jobs["start"][job]) & (jobs["start"] < jobs["finish"][job]))
+        same_node = trial.places[self._first] == trial.places[self._slots[job].start]
+        together = np.flatnonzero(
+            same_node & (jobs["finish"] > jobs["start"][job]) & (jobs["start"] < jobs["finish"][job])
+        )
         if len(together) == 0:
             return
         other = self._any_of(together)

@@ -82,8 +82,8 @@ class Simulation:
         rows = classes["group_count"][class_of] * template.split
         parts = rows * slots
         n_jobs, n_nodes, n_strands = len(class_of), len(template.nodes), int(rows.sum())
-        gone = [self._position(name, "done") for name in done]
-        successors, after, before = edges_of(workflow, gone)
+        done_rows = [self._position(name, "done") for name in done]
+        successors, after, before = edges_of(workflow, done_rows)
         self.world = World(
             {
                 "types": template.types, "domain_nodes": template.domain_nodes, **tables, "successors": successors,
@@ -117,7 +117,7 @@ class Simulation:
         jobs["succ_count"], jobs["blockers"], jobs["succ_start"] = after, before, np.cumsum(after) - after
         sizes = np.bincount(jobs["queue"], minlength=len(world.queues))
         world.queues["start"] = np.cumsum(sizes) - sizes
-        jobs["state"][gone] = layout.DONE
+        jobs["state"][done_rows] = layout.DONE
         self.breathe()
         if underway:
             self._note_underway(underway)
@@ -142,15 +142,15 @@ class Simulation:
             job = self._position(u.id, "running")
             if state[job] != layout.WAITING:
                 raise InvalidJobError(f"{self._where}: job {u.id!r} is given as running twice, or as done as well")
-            wanted, places = self.workflow.jobs[job].nodes, [*map(index.get, u.nodes)]
-            distinct = len(set(places)) == len(places) == wanted and None not in places
+            node_count, places = self.workflow.jobs[job].nodes, [*map(index.get, u.nodes)]
+            distinct = len(set(places)) == len(places) == node_count and None not in places
             if not distinct or not 0.0 <= u.progress <= 1.0:
                 nodes = ", ".join(map(repr, u.nodes)) or "no node"
                 raise InvalidJobError(
                     f"{self._where}: job {u.id!r} cannot be running on {nodes} of {self.cluster.name!r} with progress "
-                    f"{u.progress:g}: it needs {count(wanted, 'distinct node')}; progress is from 0 to 1"
+                    f"{u.progress:g}: it needs {count(node_count, 'distinct node')}; progress is from 0 to 1"
                 )
-            placed[first[job] : first[job] + wanted] = places
+            placed[first[job] : first[job] + node_count] = places
             state[job], progress[job] = int(layout.RUNNING), u.progress
         rows["state"], rows["progress"] = state, progress
 
@@ -326,8 +326,8 @@ class Simulation:
             policy: name of a mapping policy other than lookahead.
         """
         job = self._unstarted(job_id)
-        found = self._ask(layout.CHOOSE, policy=POLICY_CODES[policy], which=job)["found"]
-        return self.nodes_of(job) if found else None
+        fits = self._ask(layout.CHOOSE, policy=POLICY_CODES[policy], which=job)["found"]
+        return self.nodes_of(job) if fits else None
 
     def start(self, job_id: str, nodes: Sequence[str]) -> None:
         """Start a job now and re-rate the jobs that it affects.
@@ -372,16 +372,18 @@ class Simulation:
         theirs, index = other.world.jobs, other.workflow.index
         running = (theirs["state"] == layout.RUNNING).tolist()
         both = [(i, index[name]) for name, i in self.workflow.index.items() if name in index and running[index[name]]]
-        here, there = np.array(both, np.int64).reshape(-1, 2).T
+        own_rows, other_rows = np.array(both, np.int64).reshape(-1, 2).T
         jobs, strands = self.world.jobs, self.world.strands
-        rows = self.world.classes["group_count"][jobs["cls"][here]] * int(self.world.count["split"])
+        rows = self.world.classes["group_count"][jobs["cls"][own_rows]] * int(self.world.count["split"])
         place = np.arange(rows.sum()) - np.repeat(np.cumsum(rows) - rows, rows)  # of each strand in its job
-        to, source = (np.repeat(first, rows) + place for first in (jobs["strand0"][here], theirs["strand0"][there]))
+        to, source = (
+            np.repeat(first, rows) + place for first in (jobs["strand0"][own_rows], theirs["strand0"][other_rows])
+        )
         old = other.world.strands[source]
-        left = np.maximum(0.0, old["rem"] - old["rate"] * (now - old["last"]))
-        strands["rem"][to] = np.where(np.isinf(old["finish"]), 0.0, left)
+        work_left = np.maximum(0.0, old["rem"] - old["rate"] * (now - old["last"]))
+        strands["rem"][to] = np.where(np.isinf(old["finish"]), 0.0, work_left)
         strands["phase"][to] = old["phase"]
-        jobs["start"][here], jobs["energy"][here] = theirs["start"][there], theirs["energy"][there]
+        jobs["start"][own_rows], jobs["energy"][own_rows] = theirs["start"][other_rows], theirs["energy"][other_rows]
         self._ask(layout.RERATE)
         self.advance(now)  # ends the thread groups that had ended there
 
@@ -402,9 +404,9 @@ class Simulation:
             group, kinds = world.groups[strand["group"]], len(world.types)
             start = int(group["phase_start"]) * kinds + int(strand["type"])
             works = world.phases["work"][start : start + int(group["phase_count"]) * kinds : kinds]
-            left = max(0.0, float(strand["rem"] - strand["rate"] * (now - strand["last"])))
-            left += float(works[int(strand["phase"]) + 1 :].sum())
-            least = min(least, 1.0 - left / float(works.sum()))
+            work_left = max(0.0, float(strand["rem"] - strand["rate"] * (now - strand["last"])))
+            work_left += float(works[int(strand["phase"]) + 1 :].sum())
+            least = min(least, 1.0 - work_left / float(works.sum()))
         return least
 
     def progress_of_all(self) -> dict[str, float]:
@@ -416,9 +418,11 @@ class Simulation:
             return {jobs[row].id: self.progress(jobs[row].id) for row in running.tolist()}
         strands = world.strands[world.jobs["strand0"][running]]
         work = world.phases["work"][world.groups["phase_start"][strands["group"]] * len(world.types) + strands["type"]]
-        left = np.maximum(0.0, strands["rem"] - strands["rate"] * (float(world.clock["now"]) - strands["last"]))
-        done = np.where((strands["parts"] == 0) | np.isinf(strands["finish"]), 1.0, np.minimum(1.0, 1.0 - left / work))
-        return {jobs[row].id: share for row, share in zip(running.tolist(), done.tolist(), strict=True)}
+        work_left = np.maximum(0.0, strands["rem"] - strands["rate"] * (float(world.clock["now"]) - strands["last"]))
+        shares = np.where(
+            (strands["parts"] == 0) | np.isinf(strands["finish"]), 1.0, np.minimum(1.0, 1.0 - work_left / work)
+        )
+        return {jobs[row].id: share for row, share in zip(running.tolist(), shares.tolist(), strict=True)}
 
     def nodes_of(self, job: int) -> tuple[str, ...]:
         """Return the names of the nodes of a placed job, given its position."""

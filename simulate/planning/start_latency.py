@@ -23,12 +23,12 @@ def delayed(workflow: Workflow, jobs: Collection[str], seconds: float) -> Workfl
         jobs: ids of those that start later.
         seconds: by how much.
     """
-    made: dict[int, Profile] = {}
+    profiles: dict[int, Profile] = {}
     for job in workflow.jobs:
-        if job.id in jobs and id(job.profile) not in made:
-            made[id(job.profile)] = idling(job.profile, seconds)
+        if job.id in jobs and id(job.profile) not in profiles:
+            profiles[id(job.profile)] = idling(job.profile, seconds)
     later = (
-        dataclasses.replace(job, profile=made[id(job.profile)]) if job.id in jobs else job for job in workflow.jobs
+        dataclasses.replace(job, profile=profiles[id(job.profile)]) if job.id in jobs else job for job in workflow.jobs
     )
     return dataclasses.replace(workflow, jobs=tuple(later))
 

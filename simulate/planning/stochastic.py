@@ -108,27 +108,27 @@ def replicate(workflow: Workflow, cluster: Cluster, replicates: int, seed: int =
 
 def _summary(workflow: Workflow, plans: list[Plan], seed: int) -> Replicated:
     runs: dict[Assignment, list[int]] = {}
-    for i, made in enumerate(plans):
-        runs.setdefault(tuple(job.nodes for job in made.jobs), []).append(i)
-    total, makespans = len(plans), np.array([made.makespan for made in plans])
-    places = [Counter(job.nodes for job in jobs) for jobs in zip(*(made.jobs for made in plans), strict=True)]
+    for i, draw in enumerate(plans):
+        runs.setdefault(tuple(job.nodes for job in draw.jobs), []).append(i)
+    total, makespans = len(plans), np.array([draw.makespan for draw in plans])
+    places = [Counter(job.nodes for job in jobs) for jobs in zip(*(draw.jobs for draw in plans), strict=True)]
     dominant = total == 1 or len(runs) < total
 
     def rank(mapping: Assignment) -> tuple[int, float]:
         central = (place[nodes] for place, nodes in zip(places, mapping, strict=True))
         return -(len(runs[mapping]) if dominant else sum(central)), float(makespans[runs[mapping]].mean())
 
-    kept = min(runs, key=rank)
-    mean, share = rank(kept)[1], len(runs[kept]) / total
-    nearest = plans[min(runs[kept], key=lambda i: abs(makespans[i] - mean))]
+    choice = min(runs, key=rank)
+    mean, share = rank(choice)[1], len(runs[choice]) / total
+    nearest = plans[min(runs[choice], key=lambda i: abs(makespans[i] - mean))]
     notes = _notes(workflow, total, len(runs), dominant, share)
     best = [place.most_common(1)[0] for place in places]
     return Replicated(
         plan=dataclasses.replace(
             nearest,
             seed=seed,
-            evaluations=sum(made.evaluations for made in plans),
-            truncated=any(made.truncated for made in plans),
+            evaluations=sum(draw.evaluations for draw in plans),
+            truncated=any(draw.truncated for draw in plans),
             warnings=(*nearest.warnings, *notes),
         ),
         share=share,

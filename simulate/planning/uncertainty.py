@@ -56,36 +56,40 @@ def within(
     """
     jobs = simulation.workflow.jobs
     profiles = {id(job.profile): job.profile for job in jobs}
-    whole = len(jobs) <= ALL_JOBS or searched >= SEARCHED
-    draws = min(MOST, max(LEAST_RUNS, searched // SHARE, CHEAP // max(1, len(jobs)))) if whole else SOME
+    all_jobs = len(jobs) <= ALL_JOBS or searched >= SEARCHED
+    draws = min(MOST, max(LEAST_RUNS, searched // SHARE, CHEAP // max(1, len(jobs)))) if all_jobs else SOME
     shares = [(draw + 0.5) / draws for draw in range(draws)]
-    known = {key: found for key, profile in profiles.items() if (found := _uncertain(profile, shares)) is not None}
+    distributions = {
+        key: distribution
+        for key, profile in profiles.items()
+        if (distribution := _uncertain(profile, shares)) is not None
+    }
     start, finish = simulation.world.jobs["start"], simulation.world.jobs["finish"]
-    drawn = np.array([i for i, job in enumerate(jobs) if id(job.profile) in known], np.int64)
-    selected, until, left = drawn[np.isfinite(finish[drawn])], math.inf, np.isfinite(finish).sum()
-    if not whole:
+    drawn = np.array([i for i, job in enumerate(jobs) if id(job.profile) in distributions], np.int64)
+    selected, until, ending_count = drawn[np.isfinite(finish[drawn])], math.inf, np.isfinite(finish).sum()
+    if not all_jobs:
         selected = selected[start[selected] <= 0.0]
         until = FAR * float(finish[selected].max(initial=0.0))
     if len(selected) == 0:
         return {}, None
     twin, spans, starts, ends = simulation.copy(), [], [], []
     guessed = np.array([job.profile.provenance.source == "default" for job in jobs])
-    if whole and guessed.any():
+    if all_jobs and guessed.any():
         mapping.follow(twin, until, np.where(guessed, LONGER, 1.0))
         selected = selected[twin.world.jobs["start"][selected] == start[selected]]
         if len(selected) == 0:
             return {}, None
     start, finish = start[selected].copy(), finish[selected].copy()
-    for scale in _scales(simulation, known, drawn, shares, seed):
+    for scale in _scales(simulation, distributions, drawn, shares, seed):
         spans.append(mapping.follow(twin, until, scale)[0])
         ran = twin.world.jobs[selected]
         starts.append(ran["start"])
         ends.append(np.where(ran["state"] == layout.DONE, ran["finish"], math.nan))
     ended = np.isfinite(ends).all(axis=0)
-    end, took = np.array(ends)[:, ended], np.array(ends)[:, ended] - np.array(starts)[:, ended]
-    rows = np.array([*_between(end, finish[ended]), *_between(took, (finish - start)[ended])]).T
+    end, run_times = np.array(ends)[:, ended], np.array(ends)[:, ended] - np.array(starts)[:, ended]
+    rows = np.array([*_between(end, finish[ended]), *_between(run_times, (finish - start)[ended])]).T
     intervals = {i: PredictionInterval(*row) for i, row in zip(selected[ended].tolist(), rows.tolist(), strict=True)}
-    if not whole or len(selected) < left:
+    if not all_jobs or len(selected) < ending_count:
         return intervals, None
     low, high = _between(np.array(spans), finish.max())
     return intervals, (float(low), float(high))
@@ -104,9 +108,9 @@ def _scales(
     stream, normal = np.random.Generator(np.random.PCG64(seed)), _normal(shares)
     rows = {key: row for row, key in enumerate(known)}
     of_job = [rows[id(simulation.workflow.jobs[i].profile)] for i in drawn.tolist()]
-    low, high = (np.array([found[side] for found in known.values()])[:, None] for side in (0, 1))
+    low, high = (np.array([distribution[side] for distribution in known.values()])[:, None] for side in (0, 1))
     profile = np.where(normal < 0.0, np.maximum(low, LEAST), high) ** np.abs(normal / _WIDE)
-    run = np.array([found[2] for found in known.values()])
+    run = np.array([distribution[2] for distribution in known.values()])
     scales = np.ones((len(shares), len(simulation.workflow.jobs)))
     both = stream.permuted(profile, axis=1)[of_job] * stream.permuted(run[of_job], axis=1)
     scales[:, drawn] = np.maximum(both, LEAST).T

@@ -44,16 +44,16 @@ NEW_JOB["scale"], NEW_JOB["walltime"] = 1.0, math.inf
 
 def scaling_notes(profiles: list[Profile], cluster: Cluster) -> list[str]:
     """Return one sentence for each profile that is used on another type than it was measured on, variants aside."""
-    kinds, found = dict.fromkeys(kind.nominal for kind in cluster.types), dict[str | None, str]()
+    kinds, notes = dict.fromkeys(kind.nominal for kind in cluster.types), dict[str | None, str]()
     for profile in profiles:
-        if profile.measured_on in found:
+        if profile.measured_on in notes:
             continue
-        origin, found[profile.measured_on] = measured_type(profile, cluster), ""
+        origin, notes[profile.measured_on] = measured_type(profile, cluster), ""
         if origin is None:
-            found[profile.measured_on] = f"{profile.measured_on!r}, which this cluster does not have: not scaled"
+            notes[profile.measured_on] = f"{profile.measured_on!r}, which this cluster does not have: not scaled"
         elif others := [kind.name for kind in kinds if len(set(comparable_speeds((kind, origin)))) > 1]:
-            found[profile.measured_on] = f"{origin.name}, scaled to {', '.join(others)} by speed"
-    noted = ((profile, found[profile.measured_on]) for profile in profiles)
+            notes[profile.measured_on] = f"{origin.name}, scaled to {', '.join(others)} by speed"
+    noted = ((profile, notes[profile.measured_on]) for profile in profiles)
     return [f"profile {profile.name or '(inline)'}: measured on {note}" for profile, note in noted if note]
 
 
@@ -245,9 +245,9 @@ class Shapes:
     def class_of(self, job: Job) -> int:
         """Return the index of the job's class. O(1) for a shape seen before."""
         key = (id(job.profile), job.nodes, job.memory, job.wait is PeerWait.SPIN, job.allowed)
-        if (found := self.seen.get(key)) is None:
-            found = self.seen[key] = self._add(job)
-        return found
+        if (index := self.seen.get(key)) is None:
+            index = self.seen[key] = self._add(job)
+        return index
 
     def _add(self, job: Job) -> int:
         profile, template = job.profile, self._template
@@ -308,17 +308,17 @@ def with_backfilling(
     ranked = np.argsort(-speeds, kind="stable")
     grades = np.unique(-speeds[ranked], return_inverse=True)[1].astype(np.int64)
     fixed |= {"levels": np.array(levels), "ranked": ranked, "grades": grades}
-    found = type(world)(world.fixed | fixed, {name: shape for name, shape in shapes.items() if name not in fixed})
+    tables = type(world)(world.fixed | fixed, {name: shape for name, shape in shapes.items() if name not in fixed})
     for name in world.shapes.keys() - layout.NO_BACKFILLING.keys() - _UNUSED:
-        getattr(found, name)[...] = getattr(world, name)
-    found.nodes["limit"], found.clock["share"] = cores, share
-    found.jobs["queue"], found.jobs["asked"], found.jobs["key"] = 0, asked, rank
-    found.queued[rank] = np.arange(size)
-    found.later["rank"][ranked] = np.arange(nodes)
-    set_free(found, cores)
-    found.least["size"], found.least["wall"], found.later["enough"] = NO_JOB, math.inf, math.inf
-    found.blocks["first"] = layout.END_ROWS * np.arange(blocks)
-    return found
+        getattr(tables, name)[...] = getattr(world, name)
+    tables.nodes["limit"], tables.clock["share"] = cores, share
+    tables.jobs["queue"], tables.jobs["asked"], tables.jobs["key"] = 0, asked, rank
+    tables.queued[rank] = np.arange(size)
+    tables.later["rank"][ranked] = np.arange(nodes)
+    set_free(tables, cores)
+    tables.least["size"], tables.least["wall"], tables.later["enough"] = NO_JOB, math.inf, math.inf
+    tables.blocks["first"] = layout.END_ROWS * np.arange(blocks)
+    return tables
 
 
 def set_free(world: World, cores: Array) -> None:

@@ -54,7 +54,7 @@ class CountedBackfill:
     def start_all(self) -> list[Start]:
         """Take all waiting jobs that can start; see `Backfill`."""
         chosen = {self._head, *self._chosen}
-        return [found for job in self._now.waiting if job not in chosen and (found := self.start(job)) is not None]
+        return [start for job in self._now.waiting if job not in chosen and (start := self.start(job)) is not None]
 
     def _find_reservation(self) -> None:
         assert self._head is not None, "a reservation is sought"

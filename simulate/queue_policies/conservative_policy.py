@@ -46,16 +46,16 @@ class ConservativeBackfilling:
         """Move reservations, reserve for new jobs, and start what is due."""
         if not (now.ended or now.submitted) and now.time < self._due:
             return  # an older wake-up
-        queue, kept = self._queue.sorted(now), self._kept
+        queue, reservations = self._queue.sorted(now), self._kept
         self._on_nodes, shows = self._allocation == "basic" or bool(now.machine.nodes), self._arranged
         yield from self._reserve(now, queue, self._free(now))
         self._due = math.inf
         for job in queue:
-            if job.number not in kept:
+            if job.number not in reservations:
                 continue
-            start, nodes = kept[job.number]
+            start, nodes = reservations[job.number]
             if start <= now.time:
-                del kept[job.number]
+                del reservations[job.number]
                 yield Start(job, nodes=nodes) if self._on_nodes else Start(job, _intervals(nodes))
             else:
                 self._due = min(self._due, start)
@@ -70,35 +70,35 @@ class ConservativeBackfilling:
 
     def _reserve(self, now: QueueView, queue: list[QueuedJob], free: FreeNodes) -> Iterator[Decision]:
         """Move reservations, and reserve for new jobs; reject those that fit nowhere."""
-        kept = self._kept
+        reservations = self._kept
         new = [*queue] if self._arranged else [*now.submitted]
         self._arranged, self._loose = (
             False,
             self._loose or any(max(it.until, reserved_until(it.start_time, it.job)) > now.time for it in now.ended),
         )
-        known, lost = [job for job in queue if job.number in kept], list[QueuedJob]()
-        starts = [kept[job.number][0] for job in known]
-        ends = [reserved_until(start, job) for start, job in zip(starts, known, strict=True)]
+        reserved_jobs, lost = [job for job in queue if job.number in reservations], list[QueuedJob]()
+        starts = [reservations[job.number][0] for job in reserved_jobs]
+        ends = [reserved_until(start, job) for start, job in zip(starts, reserved_jobs, strict=True)]
         limit = self._limit_on(now.machine)
         profile = self._profile = _Profile(
             now, free, (*starts, *ends), self._allocation, limit, on_nodes=self._on_nodes
         )
-        for job in known:
-            if not profile.take(job, *kept[job.number]):
+        for job in reserved_jobs:
+            if not profile.take(job, *reservations[job.number]):
                 lost.append(job)  # what should have ended by then has not
-                del kept[job.number]
+                del reservations[job.number]
         if self._loose:
             self._loose = False
-            for job in known:
-                if job.number in kept and (earlier := profile.moved(job, *kept[job.number])):
-                    kept[job.number], self._loose = earlier, True
+            for job in reserved_jobs:
+                if job.number in reservations and (earlier := profile.moved(job, *reservations[job.number])):
+                    reservations[job.number], self._loose = earlier, True
         self._loose |= bool(lost)
         for job in (*lost, *new):
-            if (found := profile.earliest(job)) is None:
+            if (reservation := profile.earliest(job)) is None:
                 yield Reject(job)
                 continue
-            kept[job.number] = found
-            profile.take(job, *found)
+            reservations[job.number] = reservation
+            profile.take(job, *reservation)
 
 
 class _Profile:
@@ -178,8 +178,8 @@ class _Profile:
         for time in (start, end, until):
             self._row(time)
         times = np.array(self._times)
-        left = self._left + job.size * ((times >= start) & (times < end))
-        return bool((left[times < until] >= job.size).all())
+        headroom = self._left + job.size * ((times >= start) & (times < end))
+        return bool((headroom[times < until] >= job.size).all())
 
     def moved(self, job: QueuedJob, start: float, nodes: tuple[int, ...]) -> tuple[float, tuple[int, ...]] | None:
         """Move a reservation to an earlier time; return it, or None if it stays."""
@@ -187,9 +187,9 @@ class _Profile:
         if not self._enough(job, first).any():
             return None  # no earlier time has nodes for it
         self._add(first, self._row(reserved_until(start, job)), job, nodes, 1)
-        found = self._search(job, start)
-        self.take(job, *(found or (start, nodes)))
-        return found
+        reservation = self._search(job, start)
+        self.take(job, *(reservation or (start, nodes)))
+        return reservation
 
     def earliest(self, job: QueuedJob) -> tuple[float, tuple[int, ...]] | None:
         """Return the earliest start of a job, and its nodes; None if its allocation rejects even the empty machine.
@@ -204,8 +204,8 @@ class _Profile:
     def _enough(self, job: QueuedJob, rows: int | None = None) -> Array:
         """Return which of the first rows have what a job needs, bool [rows]; None = of all rows."""
         fits = self._need(job).fits(self._cores[:rows], self._memory[:rows])
-        wanted = self._wanted(job)
-        enough: Array = fits[:, 0] if fits.shape[1] == wanted == 1 else fits.sum(axis=1) >= wanted
+        node_count = self._wanted(job)
+        enough: Array = fits[:, 0] if fits.shape[1] == node_count == 1 else fits.sum(axis=1) >= node_count
         return enough if self._left is None else enough & (self._left[:rows] >= job.size)
 
     def _search(self, job: QueuedJob, before: float) -> tuple[float, tuple[int, ...]] | None:
@@ -234,9 +234,9 @@ class _Profile:
                 if stop - first >= wanted:
                     return tuple(range(first, first + wanted))
         for first, last in self._groups:
-            found = np.flatnonzero(fits[first : last + 1])[:wanted]
-            if len(found) == wanted:
-                return tuple((found + first).tolist())
+            nodes = np.flatnonzero(fits[first : last + 1])[:wanted]
+            if len(nodes) == wanted:
+                return tuple((nodes + first).tolist())
         return None if self._strict else self._pick(np.flatnonzero(fits), wanted)
 
 
@@ -256,16 +256,16 @@ def _each_resource(now: QueueView) -> FreeNodes:
         free[first : last + 1] = 1
 
     def held(running: Running) -> tuple[int, ...]:
-        return tuple(each for first, last in running.resources for each in range(first, last + 1))
+        return tuple(resource for first, last in running.resources for resource in range(first, last + 1))
 
     return FreeNodes(free, np.zeros(1), lambda job: NodeNeed(1), held)
 
 
 def _intervals(resources: tuple[int, ...]) -> list[tuple[int, int]]:
     """Return ascending resources as the first and last of each interval."""
-    each = np.array(resources)
-    cuts = np.flatnonzero(np.diff(each) > 1) + 1
-    return [(int(part[0]), int(part[-1])) for part in np.split(each, cuts)]
+    numbers = np.array(resources)
+    cuts = np.flatnonzero(np.diff(numbers) > 1) + 1
+    return [(int(part[0]), int(part[-1])) for part in np.split(numbers, cuts)]
 
 
 def _columns(nodes: tuple[int, ...]) -> int | list[int]:

@@ -29,14 +29,14 @@ class Backfilling:
     def decide(self, now: QueueView) -> Iterator[Decision]:
         """Start the first jobs while they fit, reserve for the first that does not, and backfill behind it."""
         free, started = now.free_nodes(), list[_Started]()
-        left, reserved, later = int(free.cores.clip(0).sum()), math.inf, None
+        free_count, reserved, later = int(free.cores.clip(0).sum()), math.inf, None
         for job in self.queue.sorted(now):
             until, late = now.time + job.walltime, False
             if later is not None:
                 late = until > reserved
-                nodes = free.where(job, later if late else None) if job.size <= left else None
+                nodes = free.where(job, later if late else None) if job.size <= free_count else None
             else:
-                nodes = free.where(job) if job.size <= left else None
+                nodes = free.where(job) if job.size <= free_count else None
                 if nodes is None and not self.fills:
                     return
                 if nodes is None:
@@ -46,7 +46,7 @@ class Backfilling:
             if nodes is None:
                 continue
             free.take(job, nodes)
-            left -= job.size
+            free_count -= job.size
             if late and later is not None:
                 later.take(job, nodes)
             started.append((until, job, nodes))
@@ -80,13 +80,13 @@ def reservation(
     ends += [(until, 1, (job, nodes)) for until, job, nodes in started]
     ends.sort(key=lambda end: end[:2])
     reserved, fits = math.inf, False
-    for time, ours, what in ends:
+    for time, is_ours, holder in ends:
         if fits and time > reserved:
             break
-        if ours:
-            later.give(*what)
+        if is_ours:
+            later.give(*holder)
         else:
-            later.release(what)
+            later.release(holder)
         if not fits and (fits := where() is not None):
             reserved = time
     return reserved

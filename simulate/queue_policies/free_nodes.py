@@ -112,19 +112,19 @@ class FreeNodes:
             wanted: how many, 1 or more.
             may: whether a node may be taken; None: each may.
         """
-        speeds, found = self.speeds, list[int]()
+        speeds, picks = self.speeds, list[int]()
         if speeds is None and may is None:
-            found = nodes[:wanted].tolist()
-            return tuple(found) if len(found) == wanted else None
+            picks = nodes[:wanted].tolist()
+            return tuple(picks) if len(picks) == wanted else None
         order = nodes if speeds is None else nodes[np.argsort(-speeds[nodes], kind="stable")]
         for node in order.tolist():
-            if len(found) >= wanted:
-                slowest = found[-1]
-                if speeds is None or speeds[found[-wanted]] == speeds[slowest] or speeds[node] < speeds[slowest]:
+            if len(picks) >= wanted:
+                slowest = picks[-1]
+                if speeds is None or speeds[picks[-wanted]] == speeds[slowest] or speeds[node] < speeds[slowest]:
                     break
             if may is None or may(node):
-                found.append(node)
-        return tuple(sorted(found[-wanted:])) if len(found) >= wanted else None
+                picks.append(node)
+        return tuple(sorted(picks[-wanted:])) if len(picks) >= wanted else None
 
     def take(self, job: QueuedJob, nodes: tuple[int, ...]) -> None:
         """Take what a job needs on these nodes."""

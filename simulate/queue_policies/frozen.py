@@ -16,13 +16,13 @@ def quick_maker(frozen: type[T]) -> Callable[..., T]:
     the class of the object.
     """
     open_class: Callable[..., Any] = make_dataclass(
-        frozen.__name__, [each.name for each in fields(frozen)], slots=True, eq=False  # type: ignore[arg-type]
+        frozen.__name__, [field.name for field in fields(frozen)], slots=True, eq=False  # type: ignore[arg-type]
     )  # fmt: skip
 
     def make(*values: Any) -> T:
-        made = open_class(*values)
-        made.__class__ = frozen
-        return made  # type: ignore[no-any-return]
+        value = open_class(*values)
+        value.__class__ = frozen
+        return value  # type: ignore[no-any-return]
 
     return make
 

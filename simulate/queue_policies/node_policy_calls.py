@@ -94,21 +94,21 @@ class NodePolicyCalls(PolicyCalls):
     def allocate(self, job: QueuedJob, decision: Start) -> tuple[Interval, ...] | None:
         """Take the cores of a start; None while it fits nowhere. Raises PolicyError."""
         if decision.resources is not None:
-            given = self.allocate_requested(job, decision.resources)
-            nodes = self._nodes_of(job, given)
+            cores = self.allocate_requested(job, decision.resources)
+            nodes = self._nodes_of(job, cores)
             self.check_nodes(job, nodes)
         elif decision.nodes is not None:
             nodes = self.check_nodes(job, decision.nodes)
-            given = self.lowest_cores(job, nodes)
+            cores = self.lowest_cores(job, nodes)
         else:
-            found = self.room.where(job, without=self.kept_free)
-            if found is None:
+            room_nodes = self.room.where(job, without=self.kept_free)
+            if room_nodes is None:
                 self._keep_free(job)
                 return None
-            nodes, given = found, self.lowest_cores(job, found)
+            nodes, cores = room_nodes, self.lowest_cores(job, room_nodes)
         self.held[job.number] = nodes
         self.room.take(job, nodes)
-        return given
+        return cores
 
     def _keep_free(self, job: QueuedJob) -> None:
         """Keep the nodes on which a job lacks least from the later starts of this call."""
@@ -140,34 +140,34 @@ class NodePolicyCalls(PolicyCalls):
     def _nodes_of(self, job: QueuedJob, given: tuple[Interval, ...]) -> tuple[int, ...]:
         """Return the nodes of these cores. Raises PolicyError if they are not spread evenly over the job's nodes."""
         cores = {node: count_of(common(given, [self.nodes[node]])) for node in self.nodes_with(given)}
-        each = self.need(job).cores
-        if len(cores) != job.nodes or set(cores.values()) != {each}:
-            found = ", ".join(f"{count} on {self.snapshot.machine.names[node]}" for node, count in cores.items())
-            raise self.error(job, f"its cores are {found}", f"{each} on each of {count(job.nodes, 'node')}")
+        cores_per_node = self.need(job).cores
+        if len(cores) != job.nodes or set(cores.values()) != {cores_per_node}:
+            spread = ", ".join(f"{count} on {self.snapshot.machine.names[node]}" for node, count in cores.items())
+            raise self.error(job, f"its cores are {spread}", f"{cores_per_node} on each of {count(job.nodes, 'node')}")
         return tuple(cores)
 
     def nodes_with(self, resources: Iterable[Interval]) -> list[int]:
         """Return the nodes that have some of these cores, ascending."""
-        firsts, found = [first for first, _ in self.nodes], set[int]()
+        firsts, numbers = [first for first, _ in self.nodes], set[int]()
         for first, last in resources:
-            found.update(range(bisect_right(firsts, first) - 1, bisect_right(firsts, last)))
-        return sorted(found)
+            numbers.update(range(bisect_right(firsts, first) - 1, bisect_right(firsts, last)))
+        return sorted(numbers)
 
     def lowest_cores(self, job: QueuedJob, nodes: Sequence[int]) -> tuple[Interval, ...]:
         """Take the lowest free cores of these nodes, fewer where a running job has more threads than cores."""
-        found, each = list[Interval](), self.need(job).cores
-        free, wanted = self.free.intervals, sorted(nodes)
-        for low, high in (self.nodes[node] for node in wanted):
-            left = each
+        intervals, cores_per_node = list[Interval](), self.need(job).cores
+        free, order = self.free.intervals, sorted(nodes)
+        for low, high in (self.nodes[node] for node in order):
+            missing = cores_per_node
             at = max(0, bisect_right(free, (low, math.inf)) - 1)
-            while left and at < len(free) and free[at][0] <= high:
+            while missing and at < len(free) and free[at][0] <= high:
                 first, last = max(low, free[at][0]), min(high, free[at][1])
                 if first <= last:
-                    last = min(last, first + left - 1)
-                    found.append((first, last))
-                    left -= last - first + 1
+                    last = min(last, first + missing - 1)
+                    intervals.append((first, last))
+                    missing -= last - first + 1
                 at += 1
-        merged = merge_intervals(found)
+        merged = merge_intervals(intervals)
         assert not isinstance(merged, int), "cores of different nodes"
         self.free.allocate_these(merged)
         return tuple(merged)

@@ -57,8 +57,8 @@ class Order:
         of = columns()
         since = of["submit_time"] - self._began
         keys = {"sjf": of["walltime"], "smallest": of["size"], "largest": -of["size"]}
-        found = f1_keys(of["walltime"], of["size"], since) if name == "f1" else keys[name]
-        return [jobs[i] for i in np.argsort(found, kind="stable").tolist()]
+        scores = f1_keys(of["walltime"], of["size"], since) if name == "f1" else keys[name]
+        return [jobs[i] for i in np.argsort(scores, kind="stable").tolist()]
 
 
 def _score(job: QueuedJob, order: str, now: float) -> float:

@@ -98,6 +98,6 @@ def ranked_by(jobs: Workload, keys: Array) -> Array:
     if jobs.dependencies is not None:
         same = np.append(False, keys[ranked][1:] == keys[ranked][:-1])[: len(jobs)]
         places = np.maximum.accumulate(np.where(same, 0, places))
-    found = np.empty(len(jobs), np.int64)
-    found[ranked] = places
-    return found
+    job_ranks = np.empty(len(jobs), np.int64)
+    job_ranks[ranked] = places
+    return job_ranks

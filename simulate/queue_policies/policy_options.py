@@ -51,8 +51,8 @@ def sharing(help: str) -> Any:
 def _sharing(text: str) -> Sharing | None:
     if text in ("any", "none"):
         return Sharing(math.inf if text == "any" else 0.0)
-    found = _between(1.0, math.inf)(text)
-    return None if found is None else Sharing(found)
+    bound = _between(1.0, math.inf)(text)
+    return None if bound is None else Sharing(bound)
 
 
 def choice(default: str, allowed: Mapping[str, str], help: str) -> Any:
@@ -107,9 +107,9 @@ _DATE = re.compile(r"(\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?)(?:Z|([+-
 def _moment(text: str) -> float | None:
     if (date := _DATE.fullmatch(text)) is None:
         return _between(-math.inf, math.inf)(text)
-    there, hours, minutes = date.groups(default="0")
+    local_time, hours, minutes = date.groups(default="0")
     try:
-        seconds = float(np.datetime64(there, "us").astype(np.int64)) / 1e6
+        seconds = float(np.datetime64(local_time, "us").astype(np.int64)) / 1e6
     except ValueError:  # 30 February
         return None
     east = 3600 * int(hours) + (60 if hours[0] != "-" else -60) * int(minutes)
@@ -133,22 +133,22 @@ def parse_options(kind: type[Any], name: str, text: str) -> Any:
     Raises:
         ConfigError: an option is unknown, given twice, or has an invalid value.
     """
-    known = {each.name: each for each in fields(kind)}
+    options = {option.name: option for option in fields(kind)}
     chosen: dict[str, Any] = {}
     for word in filter(None, text.split(",")):
         key, equals, value = word.partition("=")
-        if key not in known or not equals:
-            allowed = ", ".join(f"{key}=..." for key in known) or "no options"
-            raise ConfigError("policy", name, f"{word!r}{did_you_mean(key, known, '{}=...'.format)}", allowed)
+        if key not in options or not equals:
+            allowed = ", ".join(f"{key}=..." for key in options) or "no options"
+            raise ConfigError("policy", name, f"{word!r}{did_you_mean(key, options, '{}=...'.format)}", allowed)
         if key in chosen:
             raise ConfigError("policy", f"{name}:{key}", "given twice", "once")
-        chosen[key] = _value(f"{name}:{key}", value, known[key])
+        chosen[key] = _value(f"{name}:{key}", value, options[key])
     return kind(**chosen)
 
 
 def format_options(part: Any) -> str:
     """Return the text of all options that differ from their defaults."""
-    values = [(each.name, getattr(part, each.name), each.default) for each in fields(part)]
+    values = [(option.name, getattr(part, option.name), option.default) for option in fields(part)]
     return ",".join(
         f"{name}={value:.12g}" if isinstance(value, float) else f"{name}={value}"
         for name, value, default in values
@@ -157,25 +157,25 @@ def format_options(part: Any) -> str:
 
 
 def _value(where: str, text: str, wanted: Field[Any]) -> Any:
-    found = wanted.metadata["read"](text)
-    if found is None:
+    value = wanted.metadata["read"](text)
+    if value is None:
         hint = did_you_mean(text, wanted.metadata.get("words", ()), str)
         raise ConfigError("policy", where, f"{text!r}{hint}", wanted.metadata["allowed"])
-    return found
+    return value
 
 
 def _between(least: float, most: float) -> Callable[[str], float | None]:
     def number(text: str) -> float | None:
         try:
-            found = float(text)
+            value = float(text)
         except ValueError:
             return None
-        return found if least <= found <= most else None
+        return value if least <= value <= most else None
 
     return number
 
 
 def _amount(text: str) -> Amount | None:
     share = text.endswith("%")
-    found = _between(0.0, math.inf)(text.removesuffix("%"))
-    return None if found is None else Amount(found / 100.0 if share else found, share)
+    value = _between(0.0, math.inf)(text.removesuffix("%"))
+    return None if value is None else Amount(value / 100.0 if share else value, share)

@@ -271,21 +271,21 @@ def parse(text: str) -> Policy | Placing:
         raise ConfigError("policy", "", f"{first!r}: allocation and share do not go together: {why}", "one of them")
     if not others:
         return base
-    found: dict[str, Any] = {}
+    roles: dict[str, Any] = {}
     for other in others:
         part = _part(other, PARTS)
         if why := _why_not(base, part):
             problem = f"{first!r} does not go with {other!r}: {why}"
             raise ConfigError("policy", "", problem, f"{_NAMES[type(base)]}+powercap, easy+..., strict+...")
         place = _ROLES.get(type(part), "keeper")
-        if place in found:
-            problem = f"{_NAMES[type(found[place])]!r} and {_NAMES[type(part)]!r} do not go together"
+        if place in roles:
+            problem = f"{_NAMES[type(roles[place])]!r} and {_NAMES[type(part)]!r} do not go together"
             raise ConfigError("policy", "", problem, "one of them")
         if place == "limit" and part.begin >= part.end:
             where = f"{_NAMES[type(part)]}:end"
             raise ConfigError("policy", where, f"'{part.end:g}'", f"more than begin={part.begin:g}")
-        found[place] = part
-    return Saving(base, **found)
+        roles[place] = part
+    return Saving(base, **roles)
 
 
 def _why_not(base: object, part: object) -> str:
@@ -312,16 +312,16 @@ def _part(text: str, kinds: Mapping[str, type[Any]]) -> Any:
         allowed = "simulate --edc ENDPOINT; or policy: in the configuration of the daemon"
         raise ConfigError("policy", "", f"{text!r} is a decision component of Batsim", allowed)
     if name not in kinds:
-        known = [*kinds] if kinds is PARTS or name in PLANNING else [*kinds, *PLANNING]
-        raise ConfigError("policy", "", f"{name!r} is unknown{did_you_mean(name, known, str)}", ", ".join(known))
+        names = [*kinds] if kinds is PARTS or name in PLANNING else [*kinds, *PLANNING]
+        raise ConfigError("policy", "", f"{name!r} is unknown{did_you_mean(name, names, str)}", ", ".join(names))
     return parse_options(kinds[name], name, rest)
 
 
 def is_queue_policy(text: str) -> bool:
     """Return whether a text is meant as the SPEC of a queue policy, or of a mapping policy with parts."""
     name, plus, _ = text.partition("+")
-    known = {*POLICIES, *PARTS, *((*ON_NODES, *PLANNING) if plus else ())}
-    return text.startswith(COMPONENT) or is_python_policy(text) or name.partition(":")[0] in known
+    names = {*POLICIES, *PARTS, *((*ON_NODES, *PLANNING) if plus else ())}
+    return text.startswith(COMPONENT) or is_python_policy(text) or name.partition(":")[0] in names
 
 
 def needs_power(policy: object) -> bool:
@@ -397,5 +397,5 @@ def text_of(policy: Policy | Placing | Planned | Own) -> str:
     """Return the SPEC of a policy, without options at their defaults."""
     if isinstance(policy, Own | Planned):
         return str(policy) if isinstance(policy, Own) else policy.name
-    parts = [getattr(policy, each.name) for each in fields(policy)] if isinstance(policy, Saving) else [policy]
+    parts = [getattr(policy, field.name) for field in fields(policy)] if isinstance(policy, Saving) else [policy]
     return "+".join(":".join(filter(None, (_NAMES[type(part)], format_options(part)))) for part in parts if part)

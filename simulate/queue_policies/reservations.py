@@ -36,40 +36,42 @@ def check_reservations(
         called_at: when the policy was called, seconds.
         started: when these jobs started, seconds: later, if decisions take time.
     """
-    found: dict[int, Reserved] = {}
+    reserved: dict[int, Reserved] = {}
     room, running, ended = now.free_nodes(), now.running, 0
     late_s, ends = started - called_at, list[tuple[float, int]]()
     if late_s > 0.0:
         ends = sorted((it.until - late_s * (it.start_time >= started), i) for i, it in enumerate(running))
     held: list[tuple[float, int, QueuedJob, tuple[int, ...]]] = []  # ends of reserved jobs
-    for each in sorted(reservations, key=lambda it: it.time):
+    for reservation in sorted(reservations, key=lambda it: it.time):
         while ended < len(running):
             until, which = ends[ended] if ends else (running[ended].until, ended)
-            if until > each.time:
+            if until > reservation.time:
                 break
             room.release(running[which])
             ended += 1
-        while held and held[0][0] <= each.time:
+        while held and held[0][0] <= reservation.time:
             room.give(*heappop(held)[2:])
-        need = room.need(each.job)
-        if each.nodes is None:
-            nodes = room.where(each.job)
+        need = room.need(reservation.job)
+        if reservation.nodes is None:
+            nodes = room.where(reservation.job)
         else:
-            nodes, fits = _nodes(each, len(room.cores)), need.fits(room.cores, room.memory)
+            nodes, fits = _nodes(reservation, len(room.cores)), need.fits(room.cores, room.memory)
             nodes = nodes if nodes and fits[list(nodes)].all() else None
         if nodes is None:
-            return each
-        room.take(each.job, nodes)
-        heappush(held, (reserved_until(each.time, each.job), each.job.number, each.job, nodes))
-        found[each.job.number] = each.time, nodes
-    return found
+            return reservation
+        room.take(reservation.job, nodes)
+        heappush(
+            held, (reserved_until(reservation.time, reservation.job), reservation.job.number, reservation.job, nodes)
+        )
+        reserved[reservation.job.number] = reservation.time, nodes
+    return reserved
 
 
 def _nodes(reservation: Reserve, count: int) -> tuple[int, ...] | None:
     """Return the nodes of a reservation; None if they are not as many different ones as the job needs."""
     try:
-        found = tuple(index(node) for node in reservation.nodes or ())
+        nodes = tuple(index(node) for node in reservation.nodes or ())
     except TypeError:
         return None
-    valid = len(set(found)) == len(found) == reservation.job.nodes and all(0 <= node < count for node in found)
-    return found if valid else None
+    valid = len(set(nodes)) == len(nodes) == reservation.job.nodes and all(0 <= node < count for node in nodes)
+    return nodes if valid else None

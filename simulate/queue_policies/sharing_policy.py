@@ -79,27 +79,27 @@ class SharedBackfilling(SavingBackfilling):
         assert isinstance(machines, SwitchedNodes), "jobs share nodes"
         room = machines.opened(wide=True) if wide else machines.room
         rooms = (room,) if later is None else (room, later)
-        if self._blocked and job.size > min(each.total for each in rooms):
+        if self._blocked and job.size > min(candidate.total for candidate in rooms):
             return None
         free, fits = room.nodes, machines.ready <= now.time
-        for each in rooms:
-            fits &= free.need(job).fits(each.nodes.cores, each.nodes.memory)
+        for candidate in rooms:
+            fits &= free.need(job).fits(candidate.nodes.cores, candidate.nodes.memory)
             if self._bound == 0.0:
-                fits &= each.nodes.cores == machines.cores
+                fits &= candidate.nodes.cores == machines.cores
         if not (len(machines.off) or len(machines.held)):
             return _first_within(now, job, free, fits, self._bound) or None
         ranks = machines.rank()
         for rank in np.unique(ranks[fits]).tolist():
-            if found := _first_within(now, job, free, fits & (ranks <= rank), self._bound, ranks):
-                return found
+            if places := _first_within(now, job, free, fits & (ranks <= rank), self._bound, ranks):
+                return places
         return None
 
     def _where_alone(self, machines: Machines, room: Room, head: QueuedJob) -> Places | None:
         """Return nodes without other jobs that the head of the queue can reserve; None if there are too few."""
         assert isinstance(machines, SwitchedNodes), "jobs share nodes"
         nodes = room.nodes
-        whole = nodes.need(head).fits(nodes.cores, nodes.memory) & (nodes.cores == machines.cores)
-        order = np.flatnonzero(whole)
+        is_empty = nodes.need(head).fits(nodes.cores, nodes.memory) & (nodes.cores == machines.cores)
+        order = np.flatnonzero(is_empty)
         order = order[np.argsort(machines.rank()[order], kind="stable")]
         return nodes.pick(order, head.nodes) if head.size <= room.total else None
 
@@ -140,18 +140,18 @@ class SharedReserving(ConservativeBackfilling):
         """Move reservations, reserve for new jobs, and start the first job that may start."""
         if not (now.ended or now.submitted or self._again) and now.time < self._due:
             return  # an older wake-up
-        queue, kept, self._again = self._queue.sorted(now), self._kept, False
+        queue, reservations, self._again = self._queue.sorted(now), self._kept, False
         yield from self._reserve(now, queue, self._free(now))
         if now.ended:
             self._refused.clear()
         for job in queue:
-            if job.number in kept and (nodes := self._where(now, job)):
-                del kept[job.number]
+            if job.number in reservations and (nodes := self._where(now, job)):
+                del reservations[job.number]
                 self._again = self._loose = True
                 yield Start(job, nodes=nodes)
                 yield Wake(now.time)
                 return
-        self._due = min((start for start, _ in kept.values() if start > now.time), default=math.inf)
+        self._due = min((start for start, _ in reservations.values() if start > now.time), default=math.inf)
         if self._due < math.inf:
             yield Wake(self._due)
 
@@ -202,8 +202,8 @@ def _first_within(
     order = np.flatnonzero(fits)
     if ranks is not None:
         order = order[np.argsort(ranks[order], kind="stable")]
-    found = free.pick(order, job.nodes, lambda node: _is_within(now, job, (node,), bound))
-    return found if found and (job.nodes == 1 or _is_within(now, job, found, bound)) else ()
+    places = free.pick(order, job.nodes, lambda node: _is_within(now, job, (node,), bound))
+    return places if places and (job.nodes == 1 or _is_within(now, job, places, bound)) else ()
 
 
 def _is_within(now: QueueView, job: QueuedJob, nodes: tuple[int, ...], bound: float) -> bool:

@@ -45,7 +45,7 @@ class _Draw:
 
 def _power_draw(replayed: Replayed, powers: Powers | MixedPowers) -> _Draw:
     """Return the power of the machine and its jobs. O(jobs x kinds + pieces x kinds + resources)."""
-    kinds, each, counts = _counts(replayed, powers)
+    kinds, resource_counts, counts = _counts(replayed, powers)
     idle, full = (np.array([getattr(kind, name) for kind in kinds]) for name in ("idle", "computing"))
     jobs = replayed.workload
     computes = np.asarray(jobs.more.get("computes", np.ones(len(jobs), bool)), bool)
@@ -54,7 +54,7 @@ def _power_draw(replayed: Replayed, powers: Powers | MixedPowers) -> _Draw:
     for row, joules in _works(replayed, powers):
         varying[row] = joules(lasted[row : row + 1])[0]
     computing = np.where((computes & np.isnan(varying))[:, None], counts, 0)
-    return _Draw(float(each @ idle), full - idle, computing, varying, counts @ idle)
+    return _Draw(float(resource_counts @ idle), full - idle, computing, varying, counts @ idle)
 
 
 def _works(replayed: Replayed, powers: Powers | MixedPowers) -> Iterator[tuple[int, Callable[[Array], Array]]]:
@@ -66,10 +66,10 @@ def _works(replayed: Replayed, powers: Powers | MixedPowers) -> Iterator[tuple[i
     rows = np.flatnonzero(varies).tolist()
     if not rows:
         return
-    each = runs_of(powers, replayed.machine)
-    many, kinds = [count for count, _ in each], [kind for _, kind in each]
-    lift = np.repeat([kind.least - kind.idle for kind in kinds], many)
-    slope = np.repeat([kind.computing - kind.least for kind in kinds], many)
+    runs = runs_of(powers, replayed.machine)
+    counts, kinds = [count for count, _ in runs], [kind for _, kind in runs]
+    lift = np.repeat([kind.least - kind.idle for kind in kinds], counts)
+    slope = np.repeat([kind.computing - kind.least for kind in kinds], counts)
     for row in rows:
         first, count = replayed.piece0[row], replayed.piece_count[row]
         on = np.concatenate([np.arange(a, b + 1) for a, b in replayed.pieces[first : first + count].tolist()])
@@ -79,20 +79,20 @@ def _works(replayed: Replayed, powers: Powers | MixedPowers) -> Iterator[tuple[i
 def _varying_until(replayed: Replayed, powers: Powers | MixedPowers, times: Array) -> Array:
     """Return the joules above idle, until each of the ascending times, of all jobs whose load varies."""
     start, finish = replayed.start_time, replayed.finish_time
-    found, log = np.zeros(len(times)), replayed.power_log
+    energies, log = np.zeros(len(times)), replayed.power_log
     for row, joules in _works(replayed, powers):
         first, after = np.searchsorted(times, (start[row], finish[row]))
         grown = joules(np.append(times[first:after], finish[row]) - start[row])
-        found[first : after + 1] += np.diff(grown, prepend=0.0)
-    found = np.cumsum(found)
+        energies[first : after + 1] += np.diff(grown, prepend=0.0)
+    energies = np.cumsum(energies)
     if replayed.above_idle is None:
-        return found
+        return energies
     if log is None:
         with np.errstate(divide="ignore", invalid="ignore"):
             mean = replayed.above_idle / (finish - start)
         ran = np.isfinite(mean)
         log = np.rec.fromarrays([start[ran], finish[ran], mean[ran]], POWER)
-    return found + joules_at(log, times)
+    return energies + joules_at(log, times)
 
 
 def _counts(replayed: Replayed, powers: Powers | MixedPowers) -> tuple[list[Powers], Array, Array]:
@@ -101,11 +101,11 @@ def _counts(replayed: Replayed, powers: Powers | MixedPowers) -> tuple[list[Powe
         return [powers], np.array([replayed.machine]), replayed.sizes[:, None]
     kinds = list(dict.fromkeys(kind for _, kind in powers.runs))
     upto = np.zeros((replayed.machine + 1, len(kinds)), np.int64)  # resources of each kind before each resource
-    which = np.repeat([kinds.index(kind) for _, kind in powers.runs], [many for many, _ in powers.runs])
+    which = np.repeat([kinds.index(kind) for _, kind in powers.runs], [number for number, _ in powers.runs])
     np.cumsum(which[:, None] == np.arange(len(kinds)), axis=0, out=upto[1:])
     counts = np.zeros((len(replayed.workload), len(kinds)), np.int64)
-    owner, mine = pieces_by_job(replayed.pieces, replayed.piece0, replayed.piece_count)
-    np.add.at(counts, owner, upto[mine["last"].astype(np.int64) + 1] - upto[mine["first"]])
+    owner, job_pieces = pieces_by_job(replayed.pieces, replayed.piece0, replayed.piece_count)
+    np.add.at(counts, owner, upto[job_pieces["last"].astype(np.int64) + 1] - upto[job_pieces["first"]])
     return kinds, upto[-1], counts
 
 
@@ -180,10 +180,10 @@ def _switched(replayed: Replayed, powers: Powers, end: float) -> float:
     """Return the difference in joules that switching machines made."""
     off, on_w, ran, on = powers.off or 0.0, powers.on_w, ~replayed.rejected, replayed.changes["kind"] == TO_IDLE
     boots = replayed.booted[ran]
-    begun, done, many = (replayed.changes[name] for name in ("time", "until", "size"))
+    begins, ends, sizes = (replayed.changes[name] for name in ("time", "until", "size"))
     parts = (  # (times, change of power from then on)
-        (begun, np.where(on, on_w - off, powers.off_w - powers.idle) * many),
-        (done, np.where(on, powers.idle - on_w, off - powers.off_w) * many),
+        (begins, np.where(on, on_w - off, powers.off_w - powers.idle) * sizes),
+        (ends, np.where(on, powers.idle - on_w, off - powers.off_w) * sizes),
         (replayed.taken_time[ran], (on_w - off) * boots),
         (replayed.start_time[ran], (powers.idle - on_w) * boots),
     )
@@ -218,25 +218,27 @@ def switches(replayed: Replayed) -> int:
 def _changes(replayed: Replayed, draw: _Draw, begin: float) -> list[tuple[Array, dict[int, Array]]]:
     """Return times, and the change in the number of resources in some of STATES, and of each kind that computes."""
     ran = ~replayed.rejected
-    taken, start, finish = (each[ran] for each in (replayed.taken_time, replayed.start_time, replayed.finish_time))
+    taken_time, start, finish = (
+        column[ran] for column in (replayed.taken_time, replayed.start_time, replayed.finish_time)
+    )
     size, booted, draws = replayed.sizes[ran], replayed.booted[ran], draw.computing[ran].T
     on = replayed.changes["kind"] == TO_IDLE
-    begun, done, many = (replayed.changes[name] for name in ("time", "until", "size"))
+    begins, ends, counts = (replayed.changes[name] for name in ("time", "until", "size"))
     off, turning_on, turning_off, computing = (STATES.index(name) for name in
                                                ("sleeping", "switching_on", "switching_off", "computing"))  # fmt: skip
     drawn = dict(enumerate(draws, len(STATES)))
-    found = [
+    changes = [
         (np.array([begin]), {}),
         (start, {computing: size, **drawn}),
-        (finish, {computing: -size, **{kind: -many for kind, many in drawn.items()}}),
+        (finish, {computing: -size, **{kind: -counts for kind, counts in drawn.items()}}),
     ]
     if booted.any():
-        found += [(taken, {off: -booted, turning_on: booted}), (start, {turning_on: -booted})]
-    if len(many):
-        to_on, to_off = np.where(on, many, 0), np.where(on, 0, many)
-        found += [(begun, {off: -to_on, turning_on: to_on, turning_off: to_off}),
-                  (done, {off: to_off, turning_on: -to_on, turning_off: -to_off})]  # fmt: skip
-    return found
+        changes += [(taken_time, {off: -booted, turning_on: booted}), (start, {turning_on: -booted})]
+    if len(counts):
+        to_on, to_off = np.where(on, counts, 0), np.where(on, 0, counts)
+        changes += [(begins, {off: -to_on, turning_on: to_on, turning_off: to_off}),
+                    (ends, {off: to_off, turning_on: -to_on, turning_off: -to_off})]  # fmt: skip
+    return changes
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,12 +268,12 @@ def limited(replayed: Replayed, policy: object, powers: Powers | MixedPowers, fo
     if not isinstance(policy, Saving) or not isinstance(powers, Powers) or limit is None or window is None:
         return None
     begin, end = window[0], window[1] if math.isfinite(window[1]) else span(replayed)[1]
-    many, full = replayed.machine, replayed.machine * powers.budget_computing
+    resources, full = replayed.machine, replayed.machine * powers.budget_computing
     if isinstance(limit, EnergyBudget):
         allowed, switched = limit.budget.absolute(full * (end - begin)), bool(policy.shutdown or policy.keeper)
-        hopeless = limit.is_hopeless(_idle_at_least(powers), many, end - begin) and not switched
+        hopeless = limit.is_hopeless(_idle_at_least(powers), resources, end - begin) and not switched
     else:
-        allowed, hopeless = limit.cap.absolute(full) * (end - begin), limit.allowed(powers, many) == 0
+        allowed, hopeless = limit.cap.absolute(full) * (end - begin), limit.allowed(powers, resources) == 0
     return LimitOutcome(begin, end, allowed, found.between(begin, end), hopeless)
 
 

@@ -23,15 +23,15 @@ def dependency_tables(workload: Workload, ends_well: Array | None = None) -> dic
         workload: the jobs.
         ends_well: [jobs], which jobs can succeed; None: those that end within their walltime and return success.
     """
-    given, size = workload.dependencies, len(workload)
-    if given is None:
+    dependencies, size = workload.dependencies, len(workload)
+    if dependencies is None:
         return {name: np.zeros(0, kind) for name, (kind, _) in HELD.items()}
     returns = workload.more.get("returns", np.zeros(size, np.int64))
     well = ~workload.overruns & (returns == 0) if ends_well is None else ends_well
-    pairs = given.pairs(well[given.before] | given.at_any_end)
+    pairs = dependencies.pairs(well[dependencies.before] | dependencies.at_any_end)
     pairs = pairs.pairs(np.lexsort((pairs.after, pairs.before)))
     return {
-        "unmet": np.bincount(given.after, minlength=size).astype(np.int64),
+        "unmet": np.bincount(dependencies.after, minlength=size).astype(np.int64),
         "followers": pairs.after,
         "follower0": np.concatenate([[0], np.cumsum(np.bincount(pairs.before, minlength=size))]).astype(np.int64),
         "delays": pairs.delays,

@@ -72,13 +72,13 @@ class Predictions:
 
     def submitted_with(self, row: int) -> dict[int, float]:
         """Return the expected run times of a job and of those that are submitted at the same time after it, by row."""
-        found, times = dict[int, float](), self._submit_time
+        run_times, times = dict[int, float](), self._submit_time
         now = times[row] if row < len(times) else math.inf
         while row < len(times) and times[row] == now:
             expected = self._predictor.expected(row)
-            found[row] = self.limits[row] if expected is None else min(max(expected, 0.0), self.limits[row])
+            run_times[row] = self.limits[row] if expected is None else min(max(expected, 0.0), self.limits[row])
             row += 1
-        return found
+        return run_times
 
     def learn(self, ended: Iterable[int], finish: Any, start: Any = None) -> None:
         """Note the jobs that have ended, in the order of their ends, then of rows.
@@ -100,5 +100,5 @@ class Predictions:
         if row < len(jobs) and math.isnan(jobs[row]["wall"]):
             self.learn(world.ended[: world.count["unlearned"]].tolist(), jobs["finish"])
             world.count["unlearned"] = 0
-            for each, expected in self.submitted_with(row).items():
-                jobs[each]["wall"] = expected
+            for later_row, expected in self.submitted_with(row).items():
+                jobs[later_row]["wall"] = expected

@@ -131,8 +131,8 @@ def _stretch(replayed: Replayed) -> dict[str, float | None]:
 def _percentiles(name: str, values: Array) -> dict[str, float | None]:
     """Return the percentiles 50, 95 and 99 of some jobs' numbers, None over no jobs. O(jobs)."""
     keys = [f"{part}_{name}" for part in ("median", "p95", "p99")]
-    found = _quantiles(values, [0.5, 0.95, 0.99]) if len(values) else [None] * 3
-    return dict(zip(keys, found, strict=True))
+    percentiles = _quantiles(values, [0.5, 0.95, 0.99]) if len(values) else [None] * 3
+    return dict(zip(keys, percentiles, strict=True))
 
 
 def _quantiles(values: Array, shares: list[float]) -> list[float]:

@@ -43,7 +43,7 @@ class NodeShapes:
             memory: bytes that it needs for each of them.
         """
         if (size, memory) not in self._known:
-            self._known[size, memory] = spread(size, [_room(*each, memory) for each in self._rooms])
+            self._known[size, memory] = spread(size, [_room(*room, memory) for room in self._rooms])
         return self._known[size, memory]
 
 
@@ -116,14 +116,14 @@ class Places:
             threads: places on each of them.
             size: processors of the job; places beyond stay idle, the last ones.
         """
-        taken = self._taken[row] = [(node, self._free[node].allocate(threads)) for node in sorted(nodes)]
-        found, left = list[Interval](), size
-        for node, intervals in taken:
+        places = self._taken[row] = [(node, self._free[node].allocate(threads)) for node in sorted(nodes)]
+        resources, remainder = list[Interval](), size
+        for node, intervals in places:
             for first, last in intervals:
-                if (width := min(last - first + 1, left)) > 0:
-                    found.append((self._first[node] + first, self._first[node] + first + width - 1))
-                    left -= width
-        return found
+                if (width := min(last - first + 1, remainder)) > 0:
+                    resources.append((self._first[node] + first, self._first[node] + first + width - 1))
+                    remainder -= width
+        return resources
 
     def release(self, row: int) -> None:
         """Free the places of a job that still has them."""

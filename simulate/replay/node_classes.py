@@ -122,9 +122,9 @@ def node_classes(
     cores, held = np.zeros(len(classes), np.int64), np.zeros((len(running), len(classes)), np.int64)
     for name, count in nodes.items():
         cores[place[signs[name]]] += count
-    for row, (where, each) in zip(held, running, strict=True):
+    for row, (where, job_cores) in zip(held, running, strict=True):
         for name in where & nodes.keys():
-            row[place[signs[name]]] += each
+            row[place[signs[name]]] += job_cores
     kind = [0] * len(running) + [number[usable[where]] for where in waiting]
     may = np.array(classes, np.int64).T.reshape(len(kinds), len(classes))
     return NodeClasses(np.array(kind), np.ascontiguousarray(may), np.maximum(cores, held.sum(axis=0)), held)

@@ -38,8 +38,8 @@ class PowerLog:
 
     def empty(self, world: Any) -> None:
         """Take the rows out of the log of a kernel."""
-        if self._kept and (many := int(world.solver["logged"])):
-            self._parts.append(world.power_log[:many].copy())
+        if self._kept and (row_count := int(world.solver["logged"])):
+            self._parts.append(world.power_log[:row_count].copy())
             world.solver["logged"] = 0
 
     def empty_full(self, world: Any) -> bool:

@@ -92,25 +92,25 @@ def forecast_queue(
         draws: number of replays of each pool, >= 1; long queues have fewer.
         breathe: called between two steps, so that the caller can do other work; changes no forecast.
     """
-    found, left = dict[str, QueueForecast](), list[ObservedJob]()
+    forecasts, active_jobs = dict[str, QueueForecast](), list[ObservedJob]()
     unknown = {job.key: job.unknown for job in queue.jobs if job.waiting}
     usable = {where: len(where & queue.nodes.keys()) for where in {job.where for job in queue.jobs if job.waiting}}
     for number, job in enumerate(queue.jobs):
         if number % STEP == 0:
             breathe()
         if not job.waiting:
-            left += [job] * (not job.state.ended and job.start_time is not None)
+            active_jobs += [job] * (not job.state.ended and job.start_time is not None)
             continue
         why = job.unknown or _obstacle(job, usable[job.where], unknown)
         unknown[job.key] = why
         if why:
-            found[job.key] = QueueForecast(unknown=why)
+            forecasts[job.key] = QueueForecast(unknown=why)
         else:
-            left.append(job)
-    for names, jobs in _pools(left):
+            active_jobs.append(job)
+    for names, jobs in _pools(active_jobs):
         breathe()
-        found |= _Pool(queue, names, jobs, expected, breathe).forecast(gaps_s, draws)
-    return found
+        forecasts |= _Pool(queue, names, jobs, expected, breathe).forecast(gaps_s, draws)
+    return forecasts
 
 
 def _obstacle(job: ObservedJob, usable: int, unknown: Mapping[str, str]) -> str:
@@ -143,7 +143,7 @@ def _pools(jobs: Iterable[ObservedJob]) -> list[tuple[frozenset[str], list[Obser
     members = defaultdict[str, set[str]](set)
     for name in parent:
         members[root(name)].add(name)
-    return [(frozenset(members[name]), each) for name, each in pools.items() if any(job.waiting for job in each)]
+    return [(frozenset(members[name]), pool) for name, pool in pools.items() if any(job.waiting for job in pool)]
 
 
 class _Pool:
@@ -190,11 +190,11 @@ class _Pool:
         self._limit = np.array([min(job.walltime or UNLIMITED_S, UNLIMITED_S) for job in self._jobs])
         began = [self._now if job.waiting or job.start_time is None else job.start_time for job in self._jobs]
         self._elapsed = np.maximum(0.0, self._now - np.array(began))
-        known = [(each.low, each.median, each.high) if each else (math.nan,) * 3 for each in self._runs]
-        self._low, self._median, self._high = np.array(known).reshape(-1, 3).T
-        self._guessed = np.array([each is None or each.guess for each in self._runs], np.bool_)
+        quantiles = [(run.low, run.median, run.high) if run else (math.nan,) * 3 for run in self._runs]
+        self._low, self._median, self._high = np.array(quantiles).reshape(-1, 3).T
+        self._guessed = np.array([run is None or run.guess for run in self._runs], np.bool_)
         groups = dict[Hashable, int]()
-        self._group = [groups.setdefault(each.group if each else None, len(groups)) for each in self._runs]
+        self._group = [groups.setdefault(run.group if run else None, len(groups)) for run in self._runs]
 
     def forecast(self, gaps_s: Sequence[float], draws: int) -> dict[str, QueueForecast]:
         """Return the forecasts of the jobs that wait."""
@@ -210,31 +210,31 @@ class _Pool:
             starts.append(start)
             finishes.append(start + run)
         shares = 0.5, (1.0 - LEVEL) / 2.0, (1.0 + LEVEL) / 2.0
-        start, finish = (np.quantile(np.array(each), shares, axis=0) for each in (starts, finishes))
+        start, finish = (np.quantile(np.array(times), shares, axis=0) for times in (starts, finishes))
         guessed = self._widen_by_walltimes(
             sizes, machine, float(np.median(gaps_s)) if len(gaps_s) else 0.0, start, finish
         )
         start, finish = start + self._now, finish + self._now
-        found = dict[str, QueueForecast]()
+        forecasts = dict[str, QueueForecast]()
         beyond = {job.key for job in self._waiting if self._rows[job.key][1] >= len(self._jobs)}
         for job in self._waiting:
             i, j = self._rows[job.key]
             if job.key in beyond or not beyond.isdisjoint(job.after):
-                what = "it" if job.tasks == 1 else "its last task"
-                found[job.key] = QueueForecast(unknown=f"more than {MOST_JOBS:,} jobs wait before {what}")
+                subject = "it" if job.tasks == 1 else "its last task"
+                forecasts[job.key] = QueueForecast(unknown=f"more than {MOST_JOBS:,} jobs wait before {subject}")
             elif sizes[i] > (machine if self._plain else self._classes.room(i)):
-                found[job.key] = QueueForecast(unknown="it needs more cores than all nodes that take jobs have")
+                forecasts[job.key] = QueueForecast(unknown="it needs more cores than all nodes that take jobs have")
             elif math.isnan(finish[0, j]):
-                found[job.key] = QueueForecast(unknown="it waits for a job that never ends")
+                forecasts[job.key] = QueueForecast(unknown="it waits for a job that never ends")
             elif self._plain and not self._nodes <= job.where:
-                found[job.key] = QueueForecast(unknown="it may run only on some of the nodes that other jobs use")
+                forecasts[job.key] = QueueForecast(unknown="it may run only on some of the nodes that other jobs use")
             else:
                 begin, *begins = start[:, i].tolist()
                 end, *ends = finish[:, j].tolist()
-                found[job.key] = QueueForecast(
+                forecasts[job.key] = QueueForecast(
                     begin, end, (begins[0], begins[1]), (ends[0], ends[1]), "", bool(guessed[i])
                 )
-        return found
+        return forecasts
 
     def _widen_by_walltimes(
         self, sizes: Sequence[int], machine: int, gap_s: float, start: Array, finish: Array
@@ -323,12 +323,12 @@ class _Pool:
         run = self._drawn(share, walltimes)
         limit = np.maximum(self._limit - self._elapsed, run)
         begin = [max(0.0, (job.begin or 0.0) - self._now) if job.waiting else 0.0 for job in self._jobs]
-        links, taken = Dependencies(self._before, self._after), np.minimum(run + gap, LONGEST)
+        links, durations = Dependencies(self._before, self._after), np.minimum(run + gap, LONGEST)
         if not self._plain:
-            return self._classes.start_times(sizes, np.array(begin), taken, limit + gap, links, self._breathe), run
+            return self._classes.start_times(sizes, np.array(begin), durations, limit + gap, links, self._breathe), run
         numbers, size = np.arange(len(run)), np.asarray(sizes, np.int64)
-        work = Workload("queue", numbers, np.array(begin), taken, limit + gap, size, dependencies=links)
-        done = replay(in_order(work), machine, Easy(), progress=lambda now: self._breathe())
+        work = Workload("queue", numbers, np.array(begin), durations, limit + gap, size, dependencies=links)
+        replayed = replay(in_order(work), machine, Easy(), progress=lambda now: self._breathe())
         start = np.full(len(run), math.nan)
-        start[done.workload.id] = done.start_time
+        start[replayed.workload.id] = replayed.start_time
         return start, run

@@ -83,7 +83,7 @@ def in_order_of_submission(done: Replayed) -> Replayed:
     """Return a replay whose rows, those of its workload too, are sorted by submit time. O(jobs log jobs)."""
     rows = np.argsort(done.submit_time, kind="stable")
     others = ("pieces", "changes", "switched")
-    columns = {each.name: getattr(done, each.name) for each in fields(done) if each.name not in others}
+    columns = {entry.name: getattr(done, entry.name) for entry in fields(done) if entry.name not in others}
     arrays: dict[str, Any] = {name: column[rows] for name, column in columns.items() if isinstance(column, np.ndarray)}
     return replace(done, workload=done.workload.take(rows), **arrays)
 

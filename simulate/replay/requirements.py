@@ -71,14 +71,14 @@ def require_powers(policy: Saving, powers: Powers | MixedPowers | None, *, of_no
     Raises:
         ConfigError: they lack what the policy needs.
     """
-    found = equal_powers(powers)
-    if (policy.shutdown or policy.keeper) and found.together > 1 and not of_nodes:
+    resource_powers = equal_powers(powers)
+    if (policy.shutdown or policy.keeper) and resource_powers.together > 1 and not of_nodes:
         problem = "it switches nodes, and the resources of this machine are cores"
         raise ConfigError("policy", "", problem, "nodes as resources, or cores of nodes that jobs share")
-    if (policy.shutdown or policy.keeper) and found.off is None:
+    if (policy.shutdown or policy.keeper) and resource_powers.off is None:
         problem = "the power of this machine when it is off or being switched is not known"
         raise ConfigError("policy", "", problem, "nodes with power off, switch_on and switch_off, or --procs")
-    return found
+    return resource_powers
 
 
 def has_endless_limit(policy: Saving, workload: Workload) -> bool:
@@ -143,18 +143,20 @@ def checked_network(workload: Workload, machine: int, network: Callable[[], Netw
     Raises:
         ConfigError: it cannot.
     """
-    found = network()
-    if len(found.speeds) != machine:
-        what = f"the network joins {count(len(found.speeds), 'host')}, and the machine has {count(machine, 'resource')}"
-        raise ConfigError(workload.name, "", what, "one resource per host: --resource node; or --contention")
-    for kind, rates in (("link", found.links), ("port", found.places)):
-        for each in rates:
-            rate = each.bandwidth if isinstance(each, Link) else min(each.port, each.limit)
+    result = network()
+    if len(result.speeds) != machine:
+        problem = (
+            f"the network joins {count(len(result.speeds), 'host')}, and the machine has {count(machine, 'resource')}"
+        )
+        raise ConfigError(workload.name, "", problem, "one resource per host: --resource node; or --contention")
+    for kind, rates in (("link", result.links), ("port", result.places)):
+        for entry in rates:
+            rate = entry.bandwidth if isinstance(entry, Link) else min(entry.port, entry.limit)
             if not rate >= SLOWEST:
-                raise ConfigError(workload.name, "", f"{kind} {each.name}: {rate:g} bytes/s", f"{SLOWEST:g} or more")
-    if not (slowest := min((way.flow for way in (*found.ways, *found.own)), default=math.inf)) >= SLOWEST:
+                raise ConfigError(workload.name, "", f"{kind} {entry.name}: {rate:g} bytes/s", f"{SLOWEST:g} or more")
+    if not (slowest := min((way.flow for way in (*result.ways, *result.own)), default=math.inf)) >= SLOWEST:
         raise ConfigError(workload.name, "", f"a flow gets at most {slowest:g} bytes/s", f"{SLOWEST:g} or more")
-    return found
+    return result
 
 
 def network_of_nodes(workload: Workload, cluster: Cluster, network: Callable[[], Network] | None) -> Network | None:
@@ -172,8 +174,10 @@ def network_of_nodes(workload: Workload, cluster: Cluster, network: Callable[[],
         return None
     for kind in cluster.types:
         if kind.contention is Contention.PIECEWISE_LINEAR and kind.sockets > 1:
-            what = "jobs communicate, and the processors of a node progress on their own: contention piecewise-linear"
-            raise ConfigError(cluster.source, f"node_types.{kind.name}", what, "another contention model")
+            problem = (
+                "jobs communicate, and the processors of a node progress on their own: contention piecewise-linear"
+            )
+            raise ConfigError(cluster.source, f"node_types.{kind.name}", problem, "another contention model")
     if cluster.wiring is None or network is None:
         return unlimited([node.type.relative_speed for node in cluster.nodes])
     return checked_network(workload, len(cluster.nodes), network)

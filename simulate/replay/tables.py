@@ -216,16 +216,16 @@ def _first_slices(setting: Setting, policy: Policy) -> list[tuple[float, int]]:
 
     Rule: a power cap is a reservation that no job owns: its boundaries stay until they are past.
     """
-    found = [(-math.inf, setting.machine)]
+    slices = [(-math.inf, setting.machine)]
     if not isinstance(policy, Saving):
-        return found
+        return slices
     powers, limit = require_powers(policy, setting.powers), policy.limit
     window = limit.window(setting.workload) if limit else None
     if limit is None or window is None:
-        return found
+        return slices
     assert isinstance(limit, parts.PowerCap), "a budget does not go with reservations for all jobs"
-    found.append((window[0], limit.allowed(powers, setting.machine)))
-    return found if math.isinf(window[1]) else [*found, (window[1], setting.machine)]
+    slices.append((window[0], limit.allowed(powers, setting.machine)))
+    return slices if math.isinf(window[1]) else [*slices, (window[1], setting.machine)]
 
 
 def _fill_jobs(world: Any, setting: Setting, policy: Easy | Strict | Conservative) -> None:
@@ -264,9 +264,9 @@ def grow(world: Block) -> Any:
 
 
 def _twice(table: Array) -> Array:
-    found = np.zeros((2 * len(table), *table.shape[1:]), table.dtype)
-    found[: len(table)] = table
-    return found
+    result = np.zeros((2 * len(table), *table.shape[1:]), table.dtype)
+    result[: len(table)] = table
+    return result
 
 
 # --- machine states ---
@@ -337,8 +337,8 @@ def network_tables(
     if workload.programs is not None:
         courses["program"][:size] = workload.more["program"]
     most = slots or hosts
-    many = _most_uses(rows, most, len(links), reach, len(network.storages)) + 3 * (slots or 0)
-    uses = np.zeros(many, networked.USE)
+    use_count = _most_uses(rows, most, len(links), reach, len(network.storages)) + 3 * (slots or 0)
+    uses = np.zeros(use_count, networked.USE)
     uses["next"] = np.arange(1, len(uses) + 1)
     shared, ports = _ports(network, len(links)) if slots else ([], np.zeros((0, 3), np.int64))
     table = _links([*(link.bandwidth for link in links), *shared])
@@ -376,11 +376,11 @@ def _heat(speeds: Array, powers: Powers | MixedPowers | None) -> dict[str, Array
     """Return what hosts draw above their idle power: joules per flop, and watts at a load of almost 0."""
     per_flop, lift = np.zeros(len(speeds)), np.zeros(len(speeds))
     first = 0
-    for many, kind in runs_of(powers, len(speeds)) if powers else ():
-        mine = slice(first, first + many)
-        per_flop[mine] = (kind.computing - kind.least) / speeds[mine]
-        lift[mine] = kind.least - kind.idle
-        first += many
+    for count, kind in runs_of(powers, len(speeds)) if powers else ():
+        hosts = slice(first, first + count)
+        per_flop[hosts] = (kind.computing - kind.least) / speeds[hosts]
+        lift[hosts] = kind.least - kind.idle
+        first += count
     return {"joules_per_flop": per_flop, "lift": lift}
 
 
@@ -392,9 +392,9 @@ def _port(place: NetworkPlace) -> tuple[float, float, int, int, int]:
 
 
 def _links(bandwidths: list[float]) -> Array:
-    found = np.zeros(len(bandwidths), networked.LINK)
-    found["bandwidth"], found["level"], found["first"] = bandwidths, math.inf, networked.NONE
-    return found
+    table = np.zeros(len(bandwidths), networked.LINK)
+    table["bandwidth"], table["level"], table["first"] = bandwidths, math.inf, networked.NONE
+    return table
 
 
 def _ports(network: Network, first: int) -> tuple[list[float], Array]:
@@ -414,5 +414,5 @@ def _most_uses(jobs: int, hosts: int, links: int, reach: int, storages: int) -> 
     at which the job uses all links.
     """
     most = 1 + max(2, storages)
-    each = min(links, max(most**2 * reach, math.ceil(most * math.sqrt(links * reach))))
-    return min(hosts * each, jobs * links) + 1
+    host_uses = min(links, max(most**2 * reach, math.ceil(most * math.sqrt(links * reach))))
+    return min(hosts * host_uses, jobs * links) + 1

@@ -49,9 +49,9 @@ class Jobs:
     def take(self, chosen: Array) -> Jobs:
         """Return only the jobs in a mask."""
         rows = np.cumsum(chosen) - 1
-        kept = chosen[self.owner]
+        piece_mask = chosen[self.owner]
         columns = {name: getattr(self, name)[chosen] for name in ("id", "submit", "start", "finish", "size", "ending")}
-        return Jobs(**columns, pieces=self.pieces[kept], owner=rows[self.owner[kept]])
+        return Jobs(**columns, pieces=self.pieces[piece_mask], owner=rows[self.owner[piece_mask]])
 
 
 @dataclass(frozen=True, slots=True)

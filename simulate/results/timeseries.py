@@ -40,7 +40,7 @@ class StepFunction:
         first = np.searchsorted(self.times, edges[:-1], "right")
         after = np.maximum(np.searchsorted(self.times, edges[1:], "left") + 1, first + 1)
         bounds = np.stack([first, after], axis=1).ravel()
-        low, high = (each.reduceat(values, bounds)[::2] for each in (np.minimum, np.maximum))
+        low, high = (extreme.reduceat(values, bounds)[::2] for extreme in (np.minimum, np.maximum))
         return low, high
 
 
@@ -84,9 +84,9 @@ def joules_at(energy: Energy, times: Array) -> Array:
     """Return the joules consumed until each of the times, seconds; nan outside of the measured time."""
     if not len(energy.time):
         return np.full(len(times), np.nan)
-    found = np.interp(times, energy.time, energy.joules)
-    found[(times < energy.time[0]) | (times > energy.time[-1])] = np.nan
-    return found
+    joules = np.interp(times, energy.time, energy.joules)
+    joules[(times < energy.time[0]) | (times > energy.time[-1])] = np.nan
+    return joules
 
 
 def watts_over(energy: Energy, edges: Array) -> Array:

@@ -75,9 +75,9 @@ def _start(world: World, scratch: Scratch, rank: int, now: float) -> None:
 @inner
 def _note_ends(world: World) -> bool:
     """Take the jobs that have ended since the last pass out of the running ones. Return whether there are any."""
-    some = False
+    any_ended = False
     while world.count.ended < world.count.finished:
-        job, some = world.ended[world.count.ended], True
+        job, any_ended = world.ended[world.count.ended], True
         j = world.jobs[job]
         world.count.ended += 1
         if j.listed == 1:
@@ -85,7 +85,7 @@ def _note_ends(world: World) -> bool:
         for i in range(world.classes[j.cls].nodes):
             update_free(world, world.placed[j.place0 + i])
             note_change(world, world.placed[j.place0 + i])
-    return some
+    return any_ended
 
 
 # --- where a job can start ---
@@ -129,10 +129,10 @@ def _where(world: World, scratch: Scratch, job: int, late: bool, now: float) -> 
     if cls.threads * cls.nodes > world.count.free_cores or cls.threads > world.tree[1]:
         return False
     tree, only = world.late_tree if late else world.tree, scratch.chosen[len(world.nodes) :]
-    found, alike, slowest, rank = 0, 0, NO_INDEX, NO_INDEX
+    chosen_count, alike, slowest, rank = 0, 0, NO_INDEX, NO_INDEX
     while True:
         rank = next_free(tree, rank + 1, cls.threads)
-        if found >= cls.nodes and (rank < 0 or world.grades[rank] > slowest):
+        if chosen_count >= cls.nodes and (rank < 0 or world.grades[rank] > slowest):
             break
         if rank < 0:
             return False
@@ -144,13 +144,13 @@ def _where(world: World, scratch: Scratch, job: int, late: bool, now: float) -> 
         only[0] = n
         if not _within(world, scratch, only, ONE, j.cls, now):
             continue
-        scratch.chosen[found] = n
-        found += 1
+        scratch.chosen[chosen_count] = n
+        chosen_count += 1
         alike = alike + 1 if world.grades[rank] == slowest else 1
         if alike == cls.nodes:
             break
         slowest = world.grades[rank]
-    _sort_last(scratch.chosen, found, cls.nodes)
+    _sort_last(scratch.chosen, chosen_count, cls.nodes)
     return cls.nodes == 1 or _within(world, scratch, scratch.chosen, cls.nodes, j.cls, now)
 
 

@@ -62,9 +62,9 @@ def _simulated(
     if policy == MOM and cutoff < math.inf and world.count.bounded > 1:
         end = world.bounds[n]
         if end == -math.inf or (node.end_exact == 0 and end - now < cutoff):
-            left, exact = forecast(world, scratch, only, ONE, NO_INDEX, MOM, now, far)
-            note_end(world, n, now + left, exact)
-            end = now + left
+            seconds, exact = forecast(world, scratch, only, ONE, NO_INDEX, MOM, now, far)
+            note_end(world, n, now + seconds, exact)
+            end = now + seconds
         if end - now >= cutoff:
             return end - now
     value, exact = forecast(world, scratch, only, ONE, cls_id, policy, now, far)
@@ -135,9 +135,9 @@ def choose(world: World, scratch: Scratch, job: int, policy: int, now: float) ->
         seed = _first_guess(world, scratch, row, j.cls, now)
     cutoff = seed
     bounds, versions = world.bounds, world.versions
-    known, known_version = scratch.score[row], scratch.score_version[row]
+    scores, score_versions = scratch.score[row], scratch.score_version[row]
     for n in range(len(bounds)):
-        if bounded and (bounds[n] - now >= cutoff or (known_version[n] == versions[n] and known[n] >= cutoff)):
+        if bounded and (bounds[n] - now >= cutoff or (score_versions[n] == versions[n] and scores[n] >= cutoff)):
             continue
         if not fits(world, n, cls):
             continue

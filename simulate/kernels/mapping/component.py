@@ -160,20 +160,20 @@ def _gather_candidate(
 @inner
 def fill_part(world: World, cell: Row, strand: Row, kind: int) -> None:
     """Set utilisation, bandwidth and scale of a part from its strand's phase on this node type."""
-    here = world.phases[phase_at(world, strand.group, strand.phase, kind)]
-    cell.u, cell.b, cell.m, cell.wake, cell.cap, cell.scale = here.utilisation, here.bandwidth, 1.0, 1.0, math.inf, 1.0
-    cell.inflation = 1.0
+    phase = world.phases[phase_at(world, strand.group, strand.phase, kind)]
+    cell.u, cell.b, cell.m = phase.utilisation, phase.bandwidth, 1.0
+    cell.wake, cell.cap, cell.scale, cell.inflation = 1.0, math.inf, 1.0, 1.0
     if kind != strand.type:
-        cell.scale = world.phases[phase_at(world, strand.group, strand.phase, strand.type)].work / here.work
+        cell.scale = world.phases[phase_at(world, strand.group, strand.phase, strand.type)].work / phase.work
 
 
 @inner
 def show_means(world: World, scratch: Scratch, n_domains: int, n_strands: int, now: float) -> None:
     """Show the gathered jobs as forecasts know them."""
-    some = False
+    any_shown = False
     for s in range(n_strands):
-        some = show_mean(world, scratch.strands[s], now) or some
-    if not some:
+        any_shown = show_mean(world, scratch.strands[s], now) or any_shown
+    if not any_shown:
         return
     for d in range(n_domains):
         for n in range(scratch.domains[d].first, scratch.domains[d].last):
@@ -223,10 +223,10 @@ def _rate_uncrowded(world: World, scratch: Scratch, n: int, now: float) -> bool:
     size, threads, asleep, p = 0, 0.0, False, node.head
     while p >= 0:
         strand = world.strands[world.parts[p].strand]
-        here = world.phases[phase_at(world, strand.group, strand.phase, node.type)]
-        k[size], b[size] = world.parts[p].threads, here.bandwidth
+        phase = world.phases[phase_at(world, strand.group, strand.phase, node.type)]
+        k[size], b[size] = world.parts[p].threads, phase.bandwidth
         threads += k[size]
-        asleep = asleep or here.utilisation < 1.0
+        asleep = asleep or phase.utilisation < 1.0
         size, p = size + 1, world.parts[p].next
     if threads > kind.cores:
         return False

@@ -123,10 +123,10 @@ def offer_ready(world: World, scratch: Scratch, policy: int, now: float) -> bool
     """
     listed, until = scratch.listed, world.count.evaluations + world.count.most
     listed.started = 0
-    left = first_jobs(world, scratch)
-    room = _most_room(world) if left > 0 and policy != FORCED else math.inf
-    spare = _spare_threads(world) if left > 0 and policy != FORCED else math.inf
-    while left > 0:
+    queue_count = first_jobs(world, scratch)
+    room = _most_room(world) if queue_count > 0 and policy != FORCED else math.inf
+    spare = _spare_threads(world) if queue_count > 0 and policy != FORCED else math.inf
+    while queue_count > 0:
         if listed.started > 0 and world.count.most > 0 and world.count.evaluations > until:
             return True
         queue = scratch.heads[0]
@@ -148,9 +148,9 @@ def offer_ready(world: World, scratch: Scratch, policy: int, now: float) -> bool
             listed.started += 1
             if policy == MOM and world.count.simple == 1 and world.classes[j.cls].nodes == 1:
                 note_end(world, world.placed[j.place0], now + j.score, True)
-            if policy != FORCED and left > 8:
+            if policy != FORCED and queue_count > 8:
                 room = _most_room(world)
-        left = next_queue(world, scratch, left, not possible or world.queues[queue].length == 0)
+        queue_count = next_queue(world, scratch, queue_count, not possible or world.queues[queue].length == 0)
     return False
 
 

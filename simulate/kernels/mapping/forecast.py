@@ -101,11 +101,11 @@ def what_if(world: World, scratch: Scratch, starts: Array, n_starts: int, cls_id
     effect.crowding = crowding(world, scratch, starts, n_starts, n_strands)
     _believe(world, scratch, n_domains, n_strands, cls_id, now)
     run_ahead(world, scratch, n_domains, n_parts, n_strands, tied, MOM, math.inf)
-    own, factor, delay = math.inf, 1.0, 0.0
+    own_end, factor, delay = math.inf, 1.0, 0.0
     for s in range(n_strands):
         end = _job_end(world, strands, n_strands, s)
         if strands[s].candidate:
-            own = end
+            own_end = end
             continue
         job = world.strands[strands[s].id].job
         before = without[job]
@@ -115,7 +115,7 @@ def what_if(world: World, scratch: Scratch, starts: Array, n_starts: int, cls_id
     alone = 0.0
     for i in range(n_starts):
         alone = max(alone, world.isolated[cls_id, world.nodes[starts[i]].type] * world.classes[cls_id].told)
-    effect.end, effect.slowdown = own, max(1.0, own / alone) if own < math.inf else 1.0
+    effect.end, effect.slowdown = own_end, max(1.0, own_end / alone) if own_end < math.inf else 1.0
     effect.factor, effect.delay = factor, delay
 
 
@@ -154,8 +154,8 @@ def crowding(world: World, scratch: Scratch, starts: Array, n_starts: int, n_str
                 kind = world.nodes[world.parts[p].node].type
                 alone = max(alone, world.phases[phase_at(world, row.group, row.phase, kind)].alone)
         if alone > 0.0:
-            here = world.phases[phase_at(world, row.group, row.phase, row.type)].work / row.rate
-            worst = max(worst, here / alone)
+            seconds = world.phases[phase_at(world, row.group, row.phase, row.type)].work / row.rate
+            worst = max(worst, seconds / alone)
     return worst
 
 
@@ -165,11 +165,11 @@ def believed(world: World, left: float, cls_id: int, group: int, kind: int) -> f
 
     A job that has run for longer than expected goes on for OVERDUE_S.
     """
-    told = world.classes[cls_id].told
-    if told == 1.0:
+    factor = world.classes[cls_id].told
+    if factor == 1.0:
         return left
     work = world.phases[phase_at(world, group, ZERO, kind)].work
-    return max(left + (told - 1.0) * work, OVERDUE_S)
+    return max(left + (factor - 1.0) * work, OVERDUE_S)
 
 
 @inner
@@ -226,21 +226,21 @@ def _measure(world: World, scratch: Scratch, n_strands: int) -> None:
 @inner
 def _compact(world: World, scratch: Scratch, n_domains: int) -> int:
     """Remove the parts of ended strands and update the phases of the others; the order is preserved."""
-    kept = 0
+    count = 0
     for d in range(n_domains):
         for n in range(scratch.domains[d].first, scratch.domains[d].last):
             node = scratch.nodes[n]
             first, last = node.first, node.last
-            node.first = kept
+            node.first = count
             for p in range(first, last):
                 if scratch.strands[scratch.parts[p].strand].dead == 0:
-                    if p != kept:
-                        scratch.parts[kept] = scratch.parts[p]
-                    cell = scratch.parts[kept]
+                    if p != count:
+                        scratch.parts[count] = scratch.parts[p]
+                    cell = scratch.parts[count]
                     fill_part(world, cell, scratch.strands[cell.strand], node.type)
-                    kept += 1
-            node.last = kept
-    return kept
+                    count += 1
+            node.last = count
+    return count
 
 
 @inner
@@ -251,15 +251,15 @@ def _simple(
 
     Uses five columns instead of the scratch tables. O(P^2) multiply-adds.
     """
-    k, u, b, rem, own = scratch.k, scratch.u, scratch.b, scratch.rem, scratch.own
+    k, u, b, rem, marks = scratch.k, scratch.u, scratch.b, scratch.rem, scratch.own
     node = world.nodes[n]
     kind = world.types[node.type]
     size, threads, sleepy = 0, 0.0, False
     p = node.head
     while p >= 0:
         strand = world.strands[world.parts[p].strand]
-        here = world.phases[phase_at(world, strand.group, ZERO, node.type)]
-        k[size], u[size], b[size], own[size] = world.parts[p].threads, here.utilisation, here.bandwidth, 0.0
+        phase = world.phases[phase_at(world, strand.group, ZERO, node.type)]
+        k[size], u[size], b[size], marks[size] = world.parts[p].threads, phase.utilisation, phase.bandwidth, 0.0
         rem[size] = max(0.0, strand.rem - strand.rate * (now - strand.last))
         if world.count.beliefs == 1:
             rem[size] = believed(world, rem[size], world.jobs[strand.job].cls, strand.group, strand.type)
@@ -271,9 +271,9 @@ def _simple(
     if cls_id >= 0:
         cls = world.classes[cls_id]
         for g in range(cls.group_start, cls.group_start + cls.group_count):
-            here = world.phases[phase_at(world, g, ZERO, node.type)]
-            k[size], u[size], b[size], own[size] = world.groups[g].count, here.utilisation, here.bandwidth, 1.0
-            rem[size] = here.work * cls.told
+            phase = world.phases[phase_at(world, g, ZERO, node.type)]
+            k[size], u[size], b[size], marks[size] = world.groups[g].count, phase.utilisation, phase.bandwidth, 1.0
+            rem[size] = phase.work * cls.told
             threads += k[size]
             sleepy = sleepy or u[size] < 1.0
             size += 1
@@ -307,9 +307,9 @@ def _simple(
                 i += 1
                 continue
             threads -= k[i]
-            candidate -= int(own[i])
+            candidate -= int(marks[i])
             size -= 1
-            k[i], u[i], b[i], rem[i], own[i] = k[size], u[size], b[size], rem[size], own[size]
+            k[i], u[i], b[i], rem[i], marks[i] = k[size], u[size], b[size], rem[size], marks[size]
             walls[i] = walls[size]
     return clock, True
 
@@ -326,34 +326,34 @@ def _saturated(
     Returns:
         (clock, size, threads, candidate) for the general loop to continue from.
     """
-    k, b, rem, own, left = scratch.k, scratch.b, scratch.rem, scratch.own, scratch.left
+    k, b, rem, marks, volumes = scratch.k, scratch.b, scratch.rem, scratch.own, scratch.left
     clock, least = 0.0, math.inf
     for i in range(size):
         least = min(least, b[i])
     if least * threads < kind.bandwidth:
         return clock, size, threads, candidate
     for i in range(size):
-        left[i] = rem[i] * b[i]
+        volumes[i] = rem[i] * b[i]
     for i in range(1, size):  # descending, so that the next to end is last
-        x, xk, xb, xo = left[i], k[i], b[i], own[i]
+        x, xk, xb, xo = volumes[i], k[i], b[i], marks[i]
         at = i
-        while at > 0 and left[at - 1] < x:
-            left[at], k[at], b[at], own[at] = left[at - 1], k[at - 1], b[at - 1], own[at - 1]
+        while at > 0 and volumes[at - 1] < x:
+            volumes[at], k[at], b[at], marks[at] = volumes[at - 1], k[at - 1], b[at - 1], marks[at - 1]
             at -= 1
-        left[at], k[at], b[at], own[at] = x, xk, xb, xo
+        volumes[at], k[at], b[at], marks[at] = x, xk, xb, xo
     moved, instant = 0.0, 0.0
     while size > 0 and (policy != LET or candidate > 0) and least * threads >= kind.bandwidth:
         slow = max(1.0, threads / kind.cores) * threads / kind.bandwidth
-        clock += (left[size - 1] - moved) * slow
+        clock += (volumes[size - 1] - moved) * slow
         if clock >= cutoff:
             return clock, size, threads, candidate
-        moved, instant = left[size - 1], INSTANT / slow
-        while size > 0 and left[size - 1] <= moved + instant:
+        moved, instant = volumes[size - 1], INSTANT / slow
+        while size > 0 and volumes[size - 1] <= moved + instant:
             size -= 1
             threads -= k[size]
-            candidate -= int(own[size])
+            candidate -= int(marks[size])
     for i in range(size):
-        rem[i] = (left[i] - moved) / b[i]
+        rem[i] = (volumes[i] - moved) / b[i]
     return clock, size, threads, candidate
 
 

@@ -65,13 +65,13 @@ def wake_stretch(parts: Array, first: int, last: int, cores: float, strength: fl
     x is the share of the node's cores that all other threads demand; no thread queues while each has a core. The
     exponent is Sakasegawa's for a queue with C servers (1977); the strength is calibrated.
     """
-    threads, wanted = 0.0, 0.0
+    threads, demand = 0.0, 0.0
     for p in range(first, last):
         part = parts[p]
         part.wake = 1.0
         busy = part.u * part.m
         threads += part.k
-        wanted += part.k * busy / (busy + 1.0 - part.u)
+        demand += part.k * busy / (busy + 1.0 - part.u)
     if strength <= 0.0 or threads <= cores:
         return
     power = math.sqrt(2.0 * (cores + 1.0))
@@ -79,14 +79,14 @@ def wake_stretch(parts: Array, first: int, last: int, cores: float, strength: fl
         part = parts[p]
         if part.u < 1.0:
             busy = part.u * part.m
-            x = min(1.0, max(0.0, wanted - busy / (busy + 1.0 - part.u)) / cores)
+            x = min(1.0, max(0.0, demand - busy / (busy + 1.0 - part.u)) / cores)
             part.wake = 1.0 + strength * min(1.0, 2.0 * (1.0 - part.u)) * x**power / cores
 
 
 @inner
 def share_cores(scratch: Scratch, node: Row) -> None:
     """Set `offer` (rate) and `core` (share of a core held) of a node's parts from their dilations."""
-    parts, segments, wanted = scratch.parts, scratch.segments, scratch.wanted
+    parts, segments, demands = scratch.parts, scratch.segments, scratch.wanted
     first, last, cores = node.first, node.last, node.cores
     if node.per_job == 0:
         s = stretch(parts, first, last, cores, NO_INDEX)
@@ -103,12 +103,12 @@ def share_cores(scratch: Scratch, node: Row) -> None:
             rate = 1.0 / (busy * part.wake + 1.0 - part.u)
             held += part.k * busy * (rate if part.spin else min(rate, part.cap))
             p += 1
-        segments[jobs].first, segments[jobs].last, wanted[jobs] = begin, p, held
+        segments[jobs].first, segments[jobs].last, demands[jobs] = begin, p, held
         total += held
         jobs += 1
     level = math.inf
     if total > cores * (1.0 + TIGHT):
-        level = fair_level(wanted, None, jobs, cores)
+        level = fair_level(demands, None, jobs, cores)
     for j in range(jobs):
         begin, end = segments[j].first, segments[j].last
         s, tied = stretch(parts, begin, end, level, begin) if level < math.inf else 1.0, False

@@ -114,13 +114,13 @@ def _qualify(world: World, n: int, time: float) -> None:
 @inner
 def _requalify(world: World, cls: Row) -> bool:
     """Bring the candidates among the changed nodes up to date. Return whether there were others before."""
-    rows, count, spare, new, some = world.candidates, world.count, len(world.nodes), 0, False
+    rows, count, spare, new, any_changed = world.candidates, world.count, len(world.nodes), 0, False
     for i in range(count.changed):
         n = world.changed[i]
         time = _enough_from(world, n, cls, world.clock.reserved)
         if time == world.later[n].enough:
             continue
-        some = True
+        any_changed = True
         _qualify(world, n, time)
         if time < math.inf:
             at = spare + new
@@ -129,21 +129,21 @@ def _requalify(world: World, cls: Row) -> bool:
                 at -= 1
             _put(world, at, time, n)
             new += 1
-    if not some:
+    if not any_changed:
         return False
-    kept = 0
+    old = 0
     for i in range(count.candidates):
         time, n = rows[i].time, rows[i].node
         if world.later[n].enough == time:  # else the row is out of date
-            _put(world, kept, time, n)
-            kept += 1
-    count.candidates = kept + new
-    for at in range(kept + new - 1, -1, -1):  # the last one first
+            _put(world, old, time, n)
+            old += 1
+    count.candidates = old + new
+    for at in range(old + new - 1, -1, -1):  # the last one first
         if new == 0:
             break
-        if kept > 0 and rows[kept - 1].time > rows[spare + new - 1].time:
-            kept -= 1
-            _put(world, at, rows[kept].time, rows[kept].node)
+        if old > 0 and rows[old - 1].time > rows[spare + new - 1].time:
+            old -= 1
+            _put(world, at, rows[old].time, rows[old].node)
         else:
             new -= 1
             _put(world, at, rows[spare + new].time, rows[spare + new].node)
@@ -342,30 +342,30 @@ def _hold(world: World, cls: Row, every: bool, swept: bool) -> None:
     """
     later, held, count, spare = world.later, world.held, world.count, len(world.nodes)
     count.holds += 1
-    found, alike, word, slowest = 0, 0, 0, NO_INDEX
+    size, alike, word, slowest = 0, 0, 0, NO_INDEX
     bits = world.candidate_bits[0]
-    while found < count.candidates and alike < cls.nodes:
+    while size < count.candidates and alike < cls.nodes:
         while bits == _NONE:
             word += 1
             bits = world.candidate_bits[word]
         rank = word * 64 + int64(trailing_zeros(bits))
-        if found >= cls.nodes and world.grades[rank] > slowest:
+        if size >= cls.nodes and world.grades[rank] > slowest:
             break
         bits &= bits - _ONE
-        held[spare + found] = world.ranked[rank]
+        held[spare + size] = world.ranked[rank]
         alike = alike + 1 if world.grades[rank] == slowest else 1
         slowest = world.grades[rank]
-        found += 1
-    wanted = min(cls.nodes, found)
-    first = spare + found - wanted
-    for i in range(wanted):
+        size += 1
+    held_count = min(cls.nodes, size)
+    first = spare + size - held_count
+    for i in range(held_count):
         later[held[first + i]].hold = count.holds
     for i in range(count.held):
         if later[held[i]].hold != count.holds:
             later[held[i]].held = 0
             update_late(world, held[i])
-    count.held = wanted
-    for i in range(wanted):
+    count.held = held_count
+    for i in range(held_count):
         n = held[i] = held[first + i]
         if every or later[n].held == 0 or later[n].changed == 1:
             _keep(world, n, cls, swept)

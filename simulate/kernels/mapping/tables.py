@@ -41,11 +41,11 @@ def account(world: World, n: int, now: float) -> None:
     node.energy += watts(kind, node.busy) * span
     node.energy_time = now
     if node.busy > 0.0:
-        each = kind.watts_slope + kind.watts_base / node.busy
+        watts_per_core = kind.watts_slope + kind.watts_base / node.busy
         p = node.head
         while p >= 0:
             part = world.parts[p]
-            world.jobs[world.strands[part.strand].job].energy += each * part.threads * part.core * span
+            world.jobs[world.strands[part.strand].job].energy += watts_per_core * part.threads * part.core * span
             p = part.next
 
 
@@ -138,10 +138,10 @@ def place(world: World, scratch: Scratch, job: int, now: float) -> None:
         for socket in range(split):
             row = g * split + socket
             # Threads on different sockets of one node end separately; those of a job on several nodes end together.
-            own = cls.nodes == 1 or socket == 0
-            s, part0, held = j.strand0 + (row if own else g * split), j.part0 + row * cls.nodes, 0.0
+            has_strand = cls.nodes == 1 or socket == 0
+            s, part0, held = j.strand0 + (row if has_strand else g * split), j.part0 + row * cls.nodes, 0.0
             strand = world.strands[s]
-            if own:
+            if has_strand:
                 strand.job, strand.group, strand.type = job, cls.group_start + g, first_type
                 strand.part0, strand.parts, strand.last, strand.rate = part0, 0, now, 0.0
                 strand.until = now + j.walltime
@@ -154,10 +154,10 @@ def place(world: World, scratch: Scratch, job: int, now: float) -> None:
                 world.parts[part0 + i].socket = socket
                 held += threads
             strand.parts += cls.nodes
-            if own and (held > 0.0 or cls.nodes > 1):
+            if has_strand and (held > 0.0 or cls.nodes > 1):
                 j.left += 1
-                phase, left = phase_after(world, strand.group, first_type, j.progress)
-                strand.phase, strand.rem = phase, left * j.scale
+                phase, work = phase_after(world, strand.group, first_type, j.progress)
+                strand.phase, strand.rem = phase, work * j.scale
         dealt += group.count
     _link(world, job)
     begin_program(world, job, now)
@@ -169,12 +169,12 @@ def phase_after(world: World, group: int, kind: int, progress: float) -> tuple[i
     count, work = world.groups[group].phase_count, 0.0
     for phase in range(count):
         work += world.phases[phase_at(world, group, phase, kind)].work
-    done, phase = progress * work, ZERO
+    work_done, phase = progress * work, ZERO
     while True:
-        here = world.phases[phase_at(world, group, phase, kind)].work
-        if done < here or phase + 1 == count:
-            return phase, max(here - done, 0.0)
-        done -= here
+        phase_work = world.phases[phase_at(world, group, phase, kind)].work
+        if work_done < phase_work or phase + 1 == count:
+            return phase, max(phase_work - work_done, 0.0)
+        work_done -= phase_work
         phase += 1
 
 

@@ -203,10 +203,10 @@ def _remove(world: Reserving, job: int) -> int:
     """Remove the resources of a job from the free set. Return how many were there. O(words of the job)."""
     row, number = world.jobs[job], int64(0)
     free = world.free[row.low_word : row.high_word + 1]
-    taken = world.sets[row.set_row, row.low_word : row.high_word + 1]
+    words = world.sets[row.set_row, row.low_word : row.high_word + 1]
     for word in range(len(free)):
-        number += popcount(free[word] & taken[word])
-        free[word] &= ~taken[word]
+        number += popcount(free[word] & words[word])
+        free[word] &= ~words[word]
     return number
 
 
@@ -269,21 +269,21 @@ def _possible_from(world: Reserving, job: int) -> float:
 @inner
 def _lowest(world: Reserving, job: int, begin: int, end: int) -> bool:
     """Choose the lowest free resources in [begin, end) for a job. Return False if there are not enough. O(words)."""
-    row, left = world.jobs[job].set_row, world.jobs[job].size
+    row, missing = world.jobs[job].set_row, world.jobs[job].size
     low, high = begin // 64, (end - 1) // 64
     world.jobs[job].low_word = low
     for word in range(low, high + 1):
         bits = world.free[word] & word_mask(word, begin, end - 1)
-        found = popcount(bits)
-        if found >= left:
+        free_count = popcount(bits)
+        if free_count >= missing:
             others = bits
-            for _ in range(left):
+            for _ in range(missing):
                 others &= others - _ONE
             world.sets[row, word] = bits ^ others
             world.jobs[job].high_word = word
             return True
         world.sets[row, word] = bits
-        left -= found
+        missing -= free_count
     return False
 
 

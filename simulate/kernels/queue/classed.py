@@ -26,22 +26,22 @@ ClassedType = register(Classed, __name__)
 @inner
 def _pass(world: Classed, now: float) -> None:
     """Start the first jobs while they fit, reserve for the first that does not, and backfill behind it."""
-    queue, kept, reserved = world.queue, 0, math.inf
+    queue, waiting, reserved = world.queue, 0, math.inf
     for i in range(world.count.waiting):
         job = queue[i]
         row = world.jobs[job]
         if _room(world, job, False) >= row.size:
-            if kept == 0 or now + row.wall <= reserved:
+            if waiting == 0 or now + row.wall <= reserved:
                 _start(world, job, now, False)
                 continue
             if _room(world, job, True) >= row.size:
                 _start(world, job, now, True)
                 continue
-        elif kept == 0:
+        elif waiting == 0:
             reserved = _reserve(world, job, now)
-        queue[kept] = job
-        kept += 1
-    world.count.waiting = kept
+        queue[waiting] = job
+        waiting += 1
+    world.count.waiting = waiting
 
 
 @inner
@@ -57,15 +57,15 @@ def _room(world: Classed, job: int, late: bool) -> int:
 @inner
 def _start(world: Classed, job: int, now: float, late: bool) -> None:
     """Start a job; `late`: it runs when the reservation begins."""
-    row, left = world.jobs[job], world.jobs[job].size
+    row, missing = world.jobs[job], world.jobs[job].size
     for k in range(len(world.free)):
         if world.may[row.kind, k] == 1:
-            taken = min(left, min(world.free[k], world.later[k]) if late else world.free[k])
-            world.held[job, k] = taken
-            world.free[k] -= taken
+            share = min(missing, min(world.free[k], world.later[k]) if late else world.free[k])
+            world.held[job, k] = share
+            world.free[k] -= share
             if late:
-                world.later[k] -= taken
-            left -= taken
+                world.later[k] -= share
+            missing -= share
     row.start = now
     add_running(world, job, now + row.run, now + row.wall)
 
@@ -87,12 +87,12 @@ def _reserve(world: Classed, job: int, now: float) -> float:
             room += world.held[end.job, k] if world.may[row.kind, k] == 1 else 0
     if room < row.size:  # it never fits, and keeps nothing from others
         return math.inf
-    left = row.size
+    missing = row.size
     for k in range(len(world.free)):
         if world.may[row.kind, k] == 1:
-            taken = min(left, world.later[k])
-            world.later[k] -= taken
-            left -= taken
+            share = min(missing, world.later[k])
+            world.later[k] -= share
+            missing -= share
     return time
 
 

@@ -72,7 +72,7 @@ def _compress(world: Reserving, freed: float) -> float:
     A job is not examined if it needs at least as many resources for at least as long as the job examined before, and
     its reservation begins no earlier: every start before that one's reservation lacks resources for both.
     """
-    left, first = -math.inf, world.count.first_slice
+    vacated, first = -math.inf, world.count.first_slice
     known_size, known_wall, known_start = int64(0), 0.0, math.inf
     for i in range(world.count.waiting):
         job = world.queue[i]
@@ -88,16 +88,16 @@ def _compress(world: Reserving, freed: float) -> float:
                 advance(world, job, k)
             elif not _move(world, job, before):
                 continue
-            left, freed = max(left, until), max(freed, until)
+            vacated, freed = max(vacated, until), max(freed, until)
         known_size, known_wall = size, wall
         known_start = row.start if k < 0 or world.count.allocation == BASIC else math.inf
-    return left
+    return vacated
 
 
 @inner
 def _start_due(world: Reserving, now: float) -> float:
     """Start the jobs whose reservations begin now. Return when the next one begins."""
-    kept, soonest = 0, math.inf
+    waiting, soonest = 0, math.inf
     for i in range(world.count.waiting):
         job = world.queue[i]
         row = world.jobs[job]
@@ -110,9 +110,9 @@ def _start_due(world: Reserving, now: float) -> float:
             begin(world, job, row.finish)
         else:
             soonest = min(soonest, row.start)
-            world.queue[kept] = job
-            kept += 1
-    world.count.waiting = kept
+            world.queue[waiting] = job
+            waiting += 1
+    world.count.waiting = waiting
     return soonest
 
 

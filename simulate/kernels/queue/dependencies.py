@@ -62,8 +62,8 @@ def are_all_submitted(world: Block) -> bool:
 @inner
 def next_submitted(world: Block, total: int, now: float) -> int:
     """Return the next of all `total` jobs that is submitted now; -1 if none is left."""
-    jobs, count, some = world.jobs, world.count, has_dependencies(world)
-    if some and next_release(world) <= now:
+    jobs, count, with_dependencies = world.jobs, world.count, has_dependencies(world)
+    if with_dependencies and next_release(world) <= now:
         job = world.released[0]
         count.released -= 1
         remove_first(world.released_at, world.released, world.released_place, count.released)
@@ -72,7 +72,7 @@ def next_submitted(world: Block, total: int, now: float) -> int:
     while count.next < total and jobs[count.next].submit == now:
         job = count.next
         count.next = job + 1
-        if not some:
+        if not with_dependencies:
             return job
         if world.unmet[job] == 0:
             if world.eligible[job] <= now:

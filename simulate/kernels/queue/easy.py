@@ -117,8 +117,8 @@ def _start(replay: Block, job: int, now: float) -> None:
 def _start_decided(replay: Block, now: float) -> None:
     """Start the jobs of the pending decision."""
     count = replay.count
-    many = count.decided
-    for i in range(many):
+    job_count = count.decided
+    for i in range(job_count):
         job = replay.decided[i]
         row = replay.jobs[job]
         remove_latest_end(replay, job)
@@ -168,9 +168,9 @@ def _pass(replay: Block, now: float) -> None:
         count.reserved = 1
         return
     if count.reserved == 0:
-        wanted = replay.least[head].size
-        time, free = earliest(replay, wanted)
-        replay.clock.reservation, count.spare = time, free - wanted
+        size = replay.least[head].size
+        time, free = earliest(replay, size)
+        replay.clock.reservation, count.spare = time, free - size
         count.reserved = 1
     reservation, rank = replay.clock.reservation, head
     while count.free > 0 and count.waiting > 1:
@@ -188,11 +188,11 @@ def _pass_sorted(replay: Block, now: float) -> None:
     """Run a pass for an order that changes with time: sort the queue first."""
     count, jobs, queue, clock = replay.count, replay.jobs, replay.queue, replay.clock
     sort_queue(replay, count.order, now)
-    kept = 0
+    waiting = 0
     for i in range(count.waiting):
         job = queue[i]
         size, fits = jobs[job].size, jobs[job].size <= count.free
-        if kept > 0 and fits:
+        if waiting > 0 and fits:
             late = now + jobs[job].wall > clock.reservation
             fits = count.fills == 1 and (not late or size <= count.spare)
             if fits and late:
@@ -200,12 +200,12 @@ def _pass_sorted(replay: Block, now: float) -> None:
         if fits:
             _start(replay, job, now)
             continue
-        if kept == 0:
+        if waiting == 0:
             time, free = earliest(replay, size)
             clock.reservation, count.spare = time, free - size
-        queue[kept] = job
-        kept += 1
-    count.waiting = kept
+        queue[waiting] = job
+        waiting += 1
+    count.waiting = waiting
 
 
 # --- the steps of the loop ---

@@ -28,13 +28,13 @@ def take_from(world: Block, free: Array, word: int, size: int) -> int:
         The first word that may be non-empty afterwards.
     """
     pieces, count = world.pieces, world.count
-    used, left, last = count.pieces, size, int64(-2)
+    used, missing, last = count.pieces, size, int64(-2)
     while True:
         while free[word] == _NONE:
             word += 1
         bits = free[word]
         base = word * 64
-        if bits == _ALL and left >= 64:
+        if bits == _ALL and missing >= 64:
             if last + 1 == base:
                 pieces[used - 1].last = base + 63
             else:
@@ -42,18 +42,18 @@ def take_from(world: Block, free: Array, word: int, size: int) -> int:
                 used += 1
             last = base + 63
             free[word] = _NONE
-            left -= 64
-            if left == 0:
+            missing -= 64
+            if missing == 0:
                 break
             word += 1
             continue
-        while bits != _NONE and left > 0:
+        while bits != _NONE and missing > 0:
             low = int64(trailing_zeros(bits))
             run = ~(bits >> np.uint64(low))
-            length = min(int64(64) if run == _NONE else int64(trailing_zeros(run)), left)
+            length = min(int64(64) if run == _NONE else int64(trailing_zeros(run)), missing)
             mask = (_ALL if length == 64 else ((_ONE << np.uint64(length)) - _ONE)) << np.uint64(low)
             bits &= ~mask
-            left -= length
+            missing -= length
             first = base + low
             if last + 1 == first:
                 pieces[used - 1].last = first + length - 1
@@ -62,7 +62,7 @@ def take_from(world: Block, free: Array, word: int, size: int) -> int:
                 used += 1
             last = first + length - 1
         free[word] = bits
-        if left == 0:
+        if missing == 0:
             break
         word += 1
     count.pieces = used

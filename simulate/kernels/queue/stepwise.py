@@ -169,14 +169,14 @@ def _reject(world: Block, job: int) -> None:
 @inner
 def _kill(world: Block, killed: int, now: float) -> None:
     """End a running job; the heap is built again without it."""
-    count, kept = world.count, 0
+    count, size = world.count, 0
     remove_latest_end(world, killed)
     for i in range(count.running):
         time, job = world.heap_time[i], world.heap_job[i]
         if job != killed:
-            push(world.heap_time, world.heap_job, None, kept, time, job)
-            kept += 1
-    count.running = kept
+            push(world.heap_time, world.heap_job, None, size, time, job)
+            size += 1
+    count.running = size
     world.jobs[killed].finish = now
     _log_end(world, killed)
     release_followers(world, killed, False)
@@ -248,13 +248,13 @@ def _backfill(world: Block, head: int, many: int, free: int, now: float) -> int:
 def _what_if(world: Block, question: int, head: int, many: int, now: float) -> int:
     if head >= world.count.total or (head >= 0 and world.jobs[head].state != WAITS):
         return many  # it does not wait
-    free, found = world.count.free - _choose(world, many, WAITS, CHOSEN), many
+    free, job_count = world.count.free - _choose(world, many, WAITS, CHOSEN), many
     if math.isnan(world.clock.reservation):
         _reserve(world, head, many, free, now)
     if question == BACKFILL:
-        found = _backfill(world, head, many, free, now)
+        job_count = _backfill(world, head, many, free, now)
     _choose(world, many, CHOSEN, WAITS)
-    return found
+    return job_count
 
 
 @inner
@@ -282,11 +282,11 @@ def _carry_out(world: Block, question: int, job: int, many: int, now: float) -> 
 @inner
 def call(world: Block) -> int:
     """Carry out the request in `asked`, and write there what the caller reads. Return the answer."""
-    asked, count = world.asked, world.count
-    answer = _carry_out(world, asked[QUESTION], asked[JOB_ASKED], asked[MANY], world.times[NOW])
-    asked[QUESTION], asked[MANY] = ADVANCE, 0
-    asked[FREE], asked[RANKS], asked[LOGGED], asked[ENDS] = count.free, count.ranks, count.logged, count.ended
-    asked[FULL] = count.pieces > len(world.pieces) - count.machine
+    request, count = world.asked, world.count
+    answer = _carry_out(world, request[QUESTION], request[JOB_ASKED], request[MANY], world.times[NOW])
+    request[QUESTION], request[MANY] = ADVANCE, 0
+    request[FREE], request[RANKS], request[LOGGED], request[ENDS] = count.free, count.ranks, count.logged, count.ended
+    request[FULL] = count.pieces > len(world.pieces) - count.machine
     return answer
 
 

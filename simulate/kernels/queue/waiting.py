@@ -210,9 +210,9 @@ def rank_queue(replay: Block, order: int, now: float) -> None:
 @inner
 def restore_queue(replay: Block, ranks: int) -> None:
     """Put the jobs that still wait among the first `ranks` back into the queue, and empty the tree."""
-    kept = 0
+    waiting = 0
     for rank in range(ranks):
         if replay.least[rank].size != NO_JOB:
-            replay.queue[kept] = replay.ranked[rank]
-            kept += 1
+            replay.queue[waiting] = replay.ranked[rank]
+            waiting += 1
         replay.least[rank].size, replay.least[rank].wall = NO_JOB, math.inf

@@ -40,11 +40,11 @@ def call(block: Text) -> int:  # noqa: C901
             negative = byte == _MINUS
             if negative or byte == _PLUS:
                 at += 1
-            number, digits, decimals, seen, point = 0, 0, 0, 0, False
+            number, digits, decimals, figure_count, point = 0, 0, 0, 0, False
             while True:
                 byte = text[at]
                 if _ZERO <= byte <= _NINE:
-                    seen += 1
+                    figure_count += 1
                     if digits < DIGITS:
                         number = number * 10 + (byte - _ZERO)
                         digits += number > 0
@@ -56,12 +56,12 @@ def call(block: Text) -> int:  # noqa: C901
                 else:
                     break
                 at += 1
-            if (byte == _E or byte == _e) and seen > 0:
+            if (byte == _E or byte == _e) and figure_count > 0:
                 hard = True
                 while text[at] > _SPACE:
                     at += 1
                 byte = text[at]
-            if seen == 0 or not (byte == _SPACE or byte == _TAB or byte == _RETURN or byte == _NEWLINE):
+            if figure_count == 0 or not (byte == _SPACE or byte == _TAB or byte == _RETURN or byte == _NEWLINE):
                 bad = True
                 while text[at] != _NEWLINE:
                     at += 1

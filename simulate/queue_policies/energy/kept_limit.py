@@ -109,8 +109,8 @@ class KeptLimit(Kept):
             return _cores(snapshot.cluster) * (until - since)
         total = 0.0
         for view, begin, end in self._ran(snapshot, since, until):
-            here = sum(name in snapshot.cluster.index for name in view.nodes)
-            total += view.job.profile.threads * here * max(0.0, min(end, until) - max(begin, since))
+            node_count = sum(name in snapshot.cluster.index for name in view.nodes)
+            total += view.job.profile.threads * node_count * max(0.0, min(end, until) - max(begin, since))
         return total
 
     def _ran(self, snapshot: Snapshot, since: float, until: float) -> Iterator[tuple[JobView, float, float]]:

@@ -124,8 +124,8 @@ class MachineKeeper(ABC):
                 yield Switch(machines.resources(chosen), on=True)
             self._note(len(chosen))
         elif self._due:
-            wanted = np.concatenate([machines.off[::-1], machines.idle[::-1]])[: self._due]
-            chosen = spare(wanted, math.inf)
+            candidates = np.concatenate([machines.off[::-1], machines.idle[::-1]])[: self._due]
+            chosen = spare(candidates, math.inf)
             self.kept[chosen] = True
             idle = chosen[np.isin(chosen, machines.idle)]
             machines.remove(chosen)
@@ -179,20 +179,20 @@ class KeepByLoad(MachineKeeper):
         self._horizon = self._horizon_at(now)
 
     def _horizon_at(self, now: float) -> float:
-        left, free, time = self._load, self._free, now
-        if left <= 0:
+        load, free, time = self._load, self._free, now
+        if load <= 0:
             return 0.0
         for end, size in self._ends:
             if end > time:
-                if free * (end - time) >= left:
+                if free * (end - time) >= load:
                     break
-                left -= free * (end - time)
+                load -= free * (end - time)
                 time = end
             free += size
-        return time + left / free - now if free else math.inf
+        return time + load / free - now if free else math.inf
 
     def _turn(self, machines: Machines) -> None:
-        options, kept = self._options, int(np.count_nonzero(self.kept))
+        options, kept_count = self._options, int(np.count_nonzero(self.kept))
         mean, before = self._summed / options.period, self._mean
         if mean >= options.v_ub * (1 - ROSE):
             if not self._switches_on:
@@ -201,12 +201,12 @@ class KeepByLoad(MachineKeeper):
         self._mean, self._summed = mean, 0.0
         rose = mean > before * (1 + ROSE)
         if rose == self._switches_on:
-            wanted = self._switched * 2 if options.growth == "double" else self._switched + 1
+            target = self._switched * 2 if options.growth == "double" else self._switched + 1
             if options.switches == "now":
                 most = len(machines.held) if self._switches_on else len(machines.off) + len(machines.idle)
             else:
-                most = kept if self._switches_on else len(self.kept) - kept
-            self._due = min(max(wanted, 1), most)
+                most = kept_count if self._switches_on else len(self.kept) - kept_count
+            self._due = min(max(target, 1), most)
         else:
             self._switches_on, self._due = not self._switches_on, 0
         self._switched = 0

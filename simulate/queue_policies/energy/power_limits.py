@@ -133,8 +133,8 @@ class Cap(NoLimit):
         if not (self.blocked and now.machine.nodes):
             return self.blocked
         elsewhere = sum(it.job.size - count_of(it.resources) for it in now.running)
-        left: int = max(0, self.blocked + now.machine.processors + elsewhere - self._resources)
-        return left
+        blocked: int = max(0, self.blocked + now.machine.processors + elsewhere - self._resources)
+        return blocked
 
     def next_time(self) -> float:
         """Return when the cap begins or ends, seconds."""
@@ -152,9 +152,9 @@ class Cap(NoLimit):
 
     def seen_from(self, origin: float) -> Self:
         """Return a copy whose times count from `origin`, seconds."""
-        found = copy(self)
-        found.begin, found.end = self.begin - origin, self.end - origin
-        return found
+        limit = copy(self)
+        limit.begin, limit.end = self.begin - origin, self.end - origin
+        return limit
 
 
 class Budget(NoLimit):
@@ -214,11 +214,11 @@ class Budget(NoLimit):
 
     def seen_from(self, origin: float) -> Self:
         """Return a copy whose times count from `origin`, seconds."""
-        found = copy(self)
-        found.begin, found.end = self.begin - origin, self.end - origin
-        found.credited = self.credited - origin
-        found._plan_begin = 0.0
-        return found
+        limit = copy(self)
+        limit.begin, limit.end = self.begin - origin, self.end - origin
+        limit.credited = self.credited - origin
+        limit._plan_begin = 0.0
+        return limit
 
     def _holds(self, now: float) -> bool:
         return self.begin <= now < self.end
@@ -262,27 +262,27 @@ class Budget(NoLimit):
 
     def note(self, running: list[Use]) -> None:
         """Note the jobs that run after the decisions of a call."""
-        self._used = sum(each.size for each in running)
+        self._used = sum(use.size for use in running)
 
     def allows(self, now: float, running: list[Use], job: Use, head: Use | None) -> bool:
         """Return whether a job may start now, see `NoLimit`."""
         if not self._holds(now):
             return True
-        kept, less, until = list[Use](), 0.0, 0.0
+        reserved, less, until = list[Use](), 0.0, 0.0
         if head is not None and not self._reduces:
-            kept = [head]
+            reserved = [head]
         elif head is not None:
             held = self._extra * head.size * max(0.0, min(head.end, self.end) - head.begin)
             less, until = held / (head.begin - now) if head.begin > now else 0.0, head.begin
-        found = self._least
-        if found is None or found[0] is not running or found[1:3] != (len(running), head):
-            times, balance = self._course(now, running, kept, less, until)
+        entry = self._least
+        if entry is None or entry[0] is not running or entry[1:3] != (len(running), head):
+            times, balance = self._course(now, running, reserved, less, until)
             least = int(np.argmin(balance)) if len(times) else -1
             time, joules = (float(times[least]), float(balance[least])) if least >= 0 else (now, math.inf)
-            found = self._least = running, len(running), head, time, joules
-        if found[4] - self._extra * job.size * (min(found[3], job.end) - now) < -2.0 * self._tie:
+            entry = self._least = running, len(running), head, time, joules
+        if entry[4] - self._extra * job.size * (min(entry[3], job.end) - now) < -2.0 * self._tie:
             return False  # most jobs, without a look at the other times
-        return self._affords(now, running, [*kept, job], now, less, until)
+        return self._affords(now, running, [*reserved, job], now, less, until)
 
     def reserved(self, now: float, running: list[Use], size: int, walltime: float, time: float) -> float:
         """Return when there are resources and energy for a job: `time`, or the first stage after it."""
@@ -325,8 +325,8 @@ class Budget(NoLimit):
     ) -> tuple[Array, Array]:
         """Return the times at which the slope of the balance changes, and the balance then; see `_affords`."""
         if self._known[0] is not running or len(self._known[1]) != len(running):
-            self._known = running, np.array([(each.size, each.begin, each.end) for each in running]).reshape(-1, 3)
-        others = np.array([(each.size, each.begin, each.end) for each in more]).reshape(-1, 3)
+            self._known = running, np.array([(use.size, use.begin, use.end) for use in running]).reshape(-1, 3)
+        others = np.array([(use.size, use.begin, use.end) for use in more]).reshape(-1, 3)
         sizes, begins, ends = np.concatenate([self._known[1], others]).T
         end = min(self.end, float(ends.max(initial=now)))
         times = np.unique(np.concatenate([[now, end, until], begins, ends]))
@@ -334,7 +334,7 @@ class Budget(NoLimit):
         if not len(times):
             return times, times
         order = np.argsort(begins), np.argsort(ends)
-        came, went = (np.concatenate([[0], np.cumsum(sizes[each])]) for each in order)
+        came, went = (np.concatenate([[0], np.cumsum(sizes[places])]) for places in order)
         used = came[np.searchsorted(begins[order[0]], times, "right")]
         used = used - went[np.searchsorted(ends[order[1]], times, "right")]
         rises = self.watts - (self._idle + self._extra * used) - np.where(times < until, less, 0.0)

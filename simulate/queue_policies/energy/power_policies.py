@@ -95,8 +95,8 @@ class PowerCap(Limit):
         full = resources * powers.budget_computing
         exact = (resources - 1) * powers.budget_idle + powers.budget_computing
         least = f"{_up(100.0 * exact / full)}%" if self.cap.share else f"{_up(exact)} W"
-        found = f"cap={self.cap}" + ("" if self.cap.share else " W")
-        problem = f"{found} is less than idle nodes and one core that computes take ({least}): no job could start"
+        setting = f"cap={self.cap}" + ("" if self.cap.share else " W")
+        problem = f"{setting} is less than idle nodes and one core that computes take ({least}): no job could start"
         return ConfigError("policy", "", problem, f"{least} or more")
 
 
@@ -136,9 +136,9 @@ class EnergyBudget(Limit):
         idle, full = (resources * watts * lasts for watts in (powers.budget_idle, powers.budget_computing))
         exact = idle / full if self.budget.share else idle
         least = f"{_up(100.0 * exact)}%" if self.budget.share else f"{_up(exact)} J"
-        found = f"budget={self.budget}" + ("" if self.budget.share else " J")
+        setting = f"budget={self.budget}" + ("" if self.budget.share else " J")
         less = self.budget.value < exact * (1.0 - TIE)
-        problem = f"{found} is {'less than' if less else 'only what'} idle {what} take alone"
+        problem = f"{setting} is {'less than' if less else 'only what'} idle {what} take alone"
         problem += f" ({least}): no job could start" if less else ": no job could start"
         return ConfigError("policy", "", problem, f"more than {least}" if full > idle else f"{least} or more")
 

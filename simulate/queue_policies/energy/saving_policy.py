@@ -71,7 +71,7 @@ class SavingBackfilling:
         """Start jobs if something has happened, then switch machines."""
         if self._seen == -math.inf:
             self._set_up(now)
-        keeper, seen, switched = self._keeper, self._seen, now.states.switched if now.states is not None else []
+        keeper, last_time, switched = self._keeper, self._seen, now.states.switched if now.states is not None else []
         again, at_once, self._again = self._again, self._again and self._seen == now.time, False
         changed = self._limit.update(now.time, now.states)
         changed |= bool(now.ended or switched) or (self._first_end <= now.time and not at_once)
@@ -79,7 +79,7 @@ class SavingBackfilling:
         self._stands = not changed and (at_once or self._queue.steady)
         happened = changed or again or bool(now.submitted)
         decides = keeper is not None and keeper.next_time() <= now.time
-        if happened or decides or self._shutdown.is_due(now, seen):
+        if happened or decides or self._shutdown.is_due(now, last_time):
             self._seen = now.time
             if keeper is not None:
                 keeper.arrive(now.time)
@@ -144,22 +144,22 @@ class SavingBackfilling:
         """Start the first jobs while they fit, reserve for the first that does not, and backfill behind it."""
         limit, running, queue = self._limit, _uses(now), self._queue.sorted(now)
         self._begin_pass(queue)
-        left = machines.room.total
+        free_count = machines.room.total
         for job in queue:
             if limit.forbids(job.size, now.time):
                 yield Reject(job)
                 continue
-            found = None
-            if self._later is None or (self._fills and job.size <= left and job.number not in self._refused):
+            placement = None
+            if self._later is None or (self._fills and job.size <= free_count and job.number not in self._refused):
                 wide = self._later is None and machines.is_wide(job)
-                found = self._place(now, machines, job, wide=wide)
-            if found is not None:
-                places, until = found
+                placement = self._place(now, machines, job, wide=wide)
+            if placement is not None:
+                places, until = placement
                 if not limit.allows(now.time, running, Use(job.size, now.time, until), self._head):
-                    found, self.waits[job.number] = None, NO_ENERGY
-            elif left < job.size <= left + self._blocked:
+                    placement, self.waits[job.number] = None, NO_ENERGY
+            elif free_count < job.size <= free_count + self._blocked:
                 self.waits[job.number] = NO_POWER
-            if found is None:
+            if placement is None:
                 if self._later is None:
                     self._reserve(now, machines, job, started, running)
                 self._waits.append(job)
@@ -172,7 +172,7 @@ class SavingBackfilling:
             yield machines.start(job, places)
             if self._again:
                 return
-            left = machines.room.total
+            free_count = machines.room.total
 
     def _begin_pass(self, queue: list[QueuedJob]) -> None:
         """Forget the reservation of the last pass."""
@@ -212,8 +212,8 @@ class SavingBackfilling:
         ends.reverse()
         time = now.time if self._where_alone(machines, room, head) is not None else math.inf
         while ends and (time == math.inf or ends[-1][0] <= time):
-            then, what = ends.pop()
-            self._give(machines, room, what)
+            then, holder = ends.pop()
+            self._give(machines, room, holder)
             if time == math.inf and self._where_alone(machines, room, head) is not None:
                 time = then
         at = self._limit.reserved(now.time, running, head.size, head.walltime, time)
@@ -264,11 +264,11 @@ class SavingBackfilling:
     ) -> None:
         """Keep the facts about this call that the next one needs; `switches`: those that free machines, and when."""
         running = _uses(now) + [Use(job.size, now.time, until) for until, job, _ in started]
-        self._first_end = min((each.end for each in running), default=math.inf)
+        self._first_end = min((use.end for use in running), default=math.inf)
         self._limit.note(running)
         if self._keeper is None or now.states is None:
             return
-        ends = [(each.end, each.size) for each in running]
+        ends = [(use.end, use.size) for use in running]
         ends += [(it.until, count_of(it.resources)) for it in now.states.switching if not self._is_kept(machines, it)]
         ends += [(until, count_of(switch.resources)) for until, switch in switches]
         load = sum(job.size * job.walltime for job in self._waits)

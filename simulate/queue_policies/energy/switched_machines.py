@@ -180,9 +180,9 @@ class Processors(Machines):
 
     def spared(self, wanted: Array, later: Room) -> Array:
         """Return the first of the wanted machines that are not needed in a room, and take them from it."""
-        found = wanted[: max(0, later.total)]
-        later.nodes.cores[0] -= len(found)
-        return found
+        machines = wanted[: max(0, later.total)]
+        later.nodes.cores[0] -= len(machines)
+        return machines
 
     def remove(self, chosen: Array) -> None:
         """Take away machines that are idle or off."""
@@ -232,9 +232,9 @@ class SwitchedNodes(Machines):
 
     def rank(self) -> Array:
         """Return the rank of each node: 0 on, 1 off, 2 kept off."""
-        found = np.zeros(len(self.cores), np.int64)
-        found[self.off], found[self.held] = 1, 2
-        return found
+        ranks = np.zeros(len(self.cores), np.int64)
+        ranks[self.off], ranks[self.held] = 1, 2
+        return ranks
 
     def boot_s(self, job: QueuedJob, places: Places) -> float:
         """Return the seconds until a job would begin on these nodes."""
@@ -249,16 +249,16 @@ class SwitchedNodes(Machines):
         self.ready[boots] = self.time + self.on_s
         self.room.nodes.cores[boots] = self.cores[boots]
         self.kept[chosen] = False
-        self.idle, self.off, self.held = (np.setdiff1d(each, chosen) for each in (self.idle, self.off, self.held))
+        self.idle, self.off, self.held = (np.setdiff1d(nodes, chosen) for nodes in (self.idle, self.off, self.held))
         self.room.nodes.take(job, places)
         return Start(job, nodes=places)
 
     def numbers(self, resources: Iterable[Interval]) -> Array:
         """Return the numbers of the nodes of these cores, ascending."""
         firsts = self.bounds[:, 0]
-        found = [np.arange(np.searchsorted(firsts, first), np.searchsorted(firsts, last, "right"))
+        parts = [np.arange(np.searchsorted(firsts, first), np.searchsorted(firsts, last, "right"))
                  for first, last in resources]  # fmt: skip
-        return np.concatenate([np.zeros(0, np.int64), *found])
+        return np.concatenate([np.zeros(0, np.int64), *parts])
 
     def give(self, room: Room, resources: Iterable[Interval]) -> None:
         """Add whole nodes to a room."""
@@ -267,12 +267,12 @@ class SwitchedNodes(Machines):
 
     def spared(self, wanted: Array, later: Room) -> Array:
         """Return the first of the wanted nodes that are not needed in a room, and take them from it."""
-        found = list[int]()
+        nodes = list[int]()
         for node in wanted.tolist():
             if later.nodes.cores[node] == self.cores[node] <= later.total:
                 later.nodes.cores[node] = 0
-                found.append(node)
-        return np.array(found, np.int64)
+                nodes.append(node)
+        return np.array(nodes, np.int64)
 
     def remove(self, chosen: Array) -> None:
         """Take away nodes that are idle or off."""

@@ -34,17 +34,17 @@ def _node(world: Contended, size: int, memory: int) -> int:
             if _room(world.nodes[world.order[k]], memory) >= size:
                 return world.order[k]
         return int64(-1)
-    many = 0
+    node_count = 0
     for n in range(len(world.nodes)):
-        many += _room(world.nodes[n], memory) >= size
-    if many == 0:
+        node_count += _room(world.nodes[n], memory) >= size
+    if node_count == 0:
         return int64(-1)
-    left = draw(world.random, many)
+    position = draw(world.random, node_count)
     for n in range(len(world.nodes)):
         if _room(world.nodes[n], memory) >= size:
-            if left == 0:
+            if position == 0:
                 return int64(n)
-            left -= 1
+            position -= 1
     return int64(-1)
 
 
@@ -82,15 +82,15 @@ def _core(world: Contended, memory: int) -> int:
     """
     processors, nodes = world.processors, world.nodes
     if world.count.rule == RANDOM:
-        many = 0
+        core_count = 0
         for p in range(len(processors)):
-            many += processors[p].free if nodes[processors[p].node].memory >= memory else 0
-        left = draw(world.random, many)
+            core_count += processors[p].free if nodes[processors[p].node].memory >= memory else 0
+        position = draw(world.random, core_count)
         for p in range(len(processors)):
             if nodes[processors[p].node].memory >= memory:
-                if left < processors[p].free:
-                    return _free_core(world, processors[p].first, processors[p].last, left)
-                left -= processors[p].free
+                if position < processors[p].free:
+                    return _free_core(world, processors[p].first, processors[p].last, position)
+                position -= processors[p].free
     chosen = world.best[0]
     if nodes[processors[chosen].node].memory < memory:
         least = math.inf

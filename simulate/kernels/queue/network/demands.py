@@ -33,8 +33,8 @@ def _find_shared(world: Block, job: int) -> None:
     j, course = world.jobs[job], world.courses[job]
     cls = world.classes[j.cls]
     for i in range(cls.nodes):
-        left = course.ranks - world.solver.ranks
-        _add_host(world, world.placed[j.place0 + i], min(int(world.groups[cls.group_start].count), left))
+        ranks_left = course.ranks - world.solver.ranks
+        _add_host(world, world.placed[j.place0 + i], min(int(world.groups[cls.group_start].count), ranks_left))
 
 
 @inner
@@ -172,8 +172,8 @@ def _even(world: Block, phase: Row) -> float:
     for i in range(solver.many):
         host, ranks = world.hosts[i], world.ranks[i]
         out = ranks * (solver.ranks - ranks) * phase.bytes
-        own = _to_itself(world, host, phase.bytes, ranks * (ranks - 1))
-        work = max(work, _port_alone(world, host, out, out, own))
+        local_bytes = _to_itself(world, host, phase.bytes, ranks * (ranks - 1))
+        work = max(work, _port_alone(world, host, out, out, local_bytes))
     for i in range(solver.laid):
         source = world.laid[i]
         for k in range(solver.laid):

@@ -170,11 +170,11 @@ def _consider(world: Block, number: int) -> None:
     if link.seen == solver.solution:
         return
     link.seen = solver.solution
-    wanted, at = 0.0, link.first
+    demand, at = 0.0, link.first
     while at != NONE:
-        wanted += uses[at].demand
+        demand += uses[at].demand
         at = uses[at].after
-    if wanted > link.bandwidth or link.tight == 1 or world.rule.increments == 1:
+    if demand > link.bandwidth or link.tight == 1 or world.rule.increments == 1:
         link.level = math.inf
         world.sought[solver.sought] = number
         solver.sought += 1
@@ -234,8 +234,8 @@ def _raise_all(world: Block) -> None:
     for i in range(solver.sought):
         link = links[world.sought[i]]
         link.rest, link.tight = link.bandwidth, 1  # tight: it still shares
-    left = solver.met
-    while left > 0 and rounds < MOST:
+    open_count = solver.met
+    while open_count > 0 and rounds < MOST:
         rounds += 1
         for i in range(solver.sought):
             _share_rest(world, links[world.sought[i]])
@@ -251,9 +251,9 @@ def _raise_all(world: Block) -> None:
             course.raised += step
             if course.raised == 1.0:
                 course.open = 0
-                left -= 1
+                open_count -= 1
         for i in range(solver.sought):
-            left -= _take_steps(world, links[world.sought[i]])
+            open_count -= _take_steps(world, links[world.sought[i]])
     for i in range(solver.sought):
         links[world.sought[i]].tight = 0
 

@@ -101,19 +101,19 @@ def kill(world: Block, job: int) -> float:
     """End a job now; return how much of its phase was done, 0 to 1. O(log n + links)."""
     course, now = world.courses[job], time_of(world)
     charge(world, course, now)
-    done = 0.0
+    share = 0.0
     if course.state == GOES_ON:
         work = lay_out(world, job, world.program_phases[course.phase])
         if world.solver.touched == 0:
             work += world.lags.latency
         clear_touched(world)
-        left = max(course.left - course.speed * (now - course.since), 0.0)
-        done = 1.0 - left / work if work > 0.0 else 1.0
+        work_left = max(course.left - course.speed * (now - course.since), 0.0)
+        share = 1.0 - work_left / work if work > 0.0 else 1.0
     course.since = now
     leave_links(world, job)
     reschedule(world, job, -math.inf)
     _remove_first(world)
-    return done
+    return share
 
 
 @inner

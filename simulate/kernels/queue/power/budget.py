@@ -367,8 +367,8 @@ def _left(world: Powered, time: float, row: int) -> float:
     clock = world.clock
     if time == math.inf:
         return math.inf
-    taken = clock.others * max(0.0, min(time, clock.until) - clock.since)
-    return balance_at(world, time, row) - taken
+    energy = clock.others * max(0.0, min(time, clock.until) - clock.since)
+    return balance_at(world, time, row) - energy
 
 
 @inner
@@ -399,11 +399,11 @@ def cannot_afford(world: Powered, cell: int) -> bool:
 def _lacks(world: Powered, time: float, row: int, watts: float, ends: float) -> bool:
     """Return whether too little energy is left at that time for a job of that power and end."""
     clock = world.clock
-    left = _left(world, time, row)
-    if left - watts * (min(time, ends) - clock.now) >= 0.0:
+    balance = _left(world, time, row)
+    if balance - watts * (min(time, ends) - clock.now) >= 0.0:
         return False
     if time <= clock.looked:
-        clock.last, clock.left_last = time, left
+        clock.last, clock.left_last = time, balance
     return True
 
 

@@ -59,8 +59,8 @@ def _begin(world: Powered, rank: int, now: float) -> None:
     world.count.waiting -= 1
     area = _load(world, rank)
     world.count.loaded -= area > 0.0
-    left = world.clock.load - area
-    world.clock.load = left if world.count.loaded > 0 else 0.0  # no rounding error is left behind
+    load = world.clock.load - area
+    world.clock.load = load if world.count.loaded > 0 else 0.0  # no rounding error is left behind
 
 
 @inner
@@ -109,8 +109,8 @@ def _head_is_wide(world: Powered) -> bool:
     Spare machines that were switched off are back by its start, so each pass finds as many spare ones again.
     """
     count = world.count
-    kept = count.kept + count.keeping > 0
-    return kept and count.waiting > 0 and is_wide(world, world.least[count.head].size)
+    any_kept = count.kept + count.keeping > 0
+    return any_kept and count.waiting > 0 and is_wide(world, world.least[count.head].size)
 
 
 @inner
@@ -121,13 +121,13 @@ def _pass(world: Powered, now: float) -> None:
     _heads(world, now, limited)
     if count.waiting == 0:
         return
-    head, wanted, guess = count.head, world.least[count.head].size, world.clock.reservation
+    head, size, guess = count.head, world.least[count.head].size, world.clock.reservation
     held = count.reserved == 1 and stands and not _head_is_wide(world)
-    if not held or (limited and not reservation_stands(world, now, wanted, world.least[head].wall)):
-        time, free = when_free(world, wanted, now)
-        world.clock.reservation, count.spare, world.clock.held = time, free - wanted, 0.0
+    if not held or (limited and not reservation_stands(world, now, size, world.least[head].wall)):
+        time, free = when_free(world, size, now)
+        world.clock.reservation, count.spare, world.clock.held = time, free - size, 0.0
         if limited:
-            reserve_energy(world, now, wanted, world.least[head].wall, guess)
+            reserve_energy(world, now, size, world.least[head].wall, guess)
     count.reserved = count.stands = 1
     if count.fills == 0:
         return

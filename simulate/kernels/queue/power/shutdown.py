@@ -74,15 +74,15 @@ def take_highest(world: Powered, free: Array, size: int, word: int) -> int:
     Returns:
         The last word that may be non-empty afterwards.
     """
-    pieces, used, left, below = world.pieces, world.count.pieces, size, int64(-2)
-    while left > 0:
+    pieces, used, missing, below = world.pieces, world.count.pieces, size, int64(-2)
+    while missing > 0:
         bits = free[word]
-        while bits != _NONE and left > 0:
+        while bits != _NONE and missing > 0:
             high = 63 - int64(leading_zeros(bits))
             run = ~(bits << np.uint64(63 - high))
-            length = min(int64(64) if run == _NONE else int64(leading_zeros(run)), left)
+            length = min(int64(64) if run == _NONE else int64(leading_zeros(run)), missing)
             bits &= ~((_ALL >> np.uint64(64 - length)) << np.uint64(high + 1 - length))
-            left -= length
+            missing -= length
             last = word * 64 + high
             if last == below:
                 pieces[used - 1].first = last + 1 - length
@@ -239,33 +239,33 @@ def liquid_load_horizon(world: Powered, now: float) -> float:
     if now == clock.looked_at and more == 0 and load == clock.load_before and count.flows == 0:
         return clock.horizon
     behind = first + count.running
-    left = clock.undone + count.free_before * (now - clock.looked_at)
-    left += load - clock.load_before - more * (time - now)
+    remainder = clock.undone + count.free_before * (now - clock.looked_at)
+    remainder += load - clock.load_before - more * (time - now)
     then, i = count.free_then + more, first
     if time >= now:
         i = behind - count.behind
-        while left <= 0.0 and i > first:
+        while remainder <= 0.0 and i > first:
             back = ends[i - 1].time
-            left += then * (time - back)
+            remainder += then * (time - back)
             time = back
-            if left <= 0.0:
+            if remainder <= 0.0:
                 i -= 1
                 then -= _amount(world, i)
     if i == first or time <= now:
-        i, time, left, then = first, now, load, free
+        i, time, remainder, then = first, now, load, free
     while i < behind:
-        done = then * (ends[i].time - time)
-        if done >= left:
+        capacity = then * (ends[i].time - time)
+        if capacity >= remainder:
             break
-        left -= done
+        remainder -= capacity
         time = ends[i].time
         then += _amount(world, i)
         i += 1
     count.free_before, count.free_then = free, then
     clock.looked_at, clock.load_before = now, load
-    clock.reached, clock.undone = time, left
+    clock.reached, clock.undone = time, remainder
     count.behind, count.flows = behind - i, 0
-    return math.inf if then == 0 else time + left / then - now
+    return math.inf if then == 0 else time + remainder / then - now
 
 
 @inner
@@ -319,8 +319,8 @@ def _switchable(world: Powered, on: bool) -> int:
     count = world.count
     if count.later == 0:
         return count.kept if on else count.off + count.idle
-    kept = count.kept + count.keeping
-    return kept if on else count.machine - kept
+    kept_count = count.kept + count.keeping
+    return kept_count if on else count.machine - kept_count
 
 
 @inner
@@ -332,8 +332,8 @@ def decide(world: Powered, now: float, decides: bool) -> None:
     if decides:
         count.period += 1
         if count.keeper == PROPORTIONAL:
-            kept = count.kept + count.keeping
-            count.due = max(count.machine - count.usable - kept, 0)
+            kept_count = count.kept + count.keeping
+            count.due = max(count.machine - count.usable - kept_count, 0)
         else:
             _decide(world)
     if count.due > 0:
