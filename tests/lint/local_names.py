@@ -19,7 +19,7 @@ WORDS = frozenset((
 #: Room -> functions that bind one of WORDS; "root" has the files in no folder. Lower it, never raise it.
 #: Comments stand between the rooms so that git merges edits of two rooms.
 FUNCTIONS = {
-    "root": 4,
+    "root": 2,
     # Slurm, OAR, local, simulated
     "adapters": 0,
     # commands, charts
@@ -27,7 +27,7 @@ FUNCTIONS = {
     # the service
     "daemon": 162,
     # readers, writers
-    "formats": 125,
+    "formats": 5,
     # job and node profiles
     "profiles": 0,
     # the engine
