@@ -78,10 +78,10 @@ def classify(profile: Profile, node: NodeType | None, origin: NodeType | None = 
     return Classification(result.kind, f"a guess from similar runs: {result.why}", guessed=True)
 
 
-def _whole(found: list[Classification]) -> Classification:
-    kinds = list(dict.fromkeys(part.kind for part in found))
+def _whole(parts: list[Classification]) -> Classification:
+    kinds = list(dict.fromkeys(part.kind for part in parts))
     if len(kinds) == 1 or None in kinds:
-        return found[0] if len(kinds) == 1 else next(part for part in found if part.kind is None)
+        return parts[0] if len(kinds) == 1 else next(part for part in parts if part.kind is None)
     return Classification(JobClass.MIXED, "parts of it are " + ", ".join(map(str, kinds)))
 
 

@@ -24,7 +24,7 @@ LATEST = 25
 #: Relative difference up to which two files are of the same size.
 SAME_SIZE = 0.01
 #: Fields of a profile that stay as they were where no run counted them.
-_KEPT = ("instructions", "ipc", "power_watts")
+_FALLBACK_FIELDS = ("instructions", "ipc", "power_watts")
 #: Fields of a run that only counters or the user give, and how those of several runs become one.
 COUNTED: Mapping[str, Callable[[Sequence[Any]], Any]] = {
     "bandwidth": median, "instructions": median, "ipc": median, "power_watts": median, "strain": typical,
@@ -127,7 +127,7 @@ def estimate(name: str, runs: Sequence[Measurement], known: Profile | None = Non
         groups=groups,
         memory=max(memories, default=known.memory if known else 0.0),
         io_bytes=median(transfers) if transfers else None,
-        **({name: getattr(newest, name) or getattr(known, name) for name in _KEPT} if known else {}),
+        **({name: getattr(newest, name) or getattr(known, name) for name in _FALLBACK_FIELDS} if known else {}),
         provenance=replace(newest.provenance, runs=len(used), note=note, interval=within, spread=spread),
     )
 
@@ -194,12 +194,12 @@ def _phases(runs: Sequence[tuple[Phase, ...]]) -> tuple[Phase, ...]:
     return tuple(Phase(share / sum(shares), level, rate) for share, level, rate in parts)
 
 
-def _known_bandwidths(groups: tuple[ThreadGroup, ...], known: Profile | None) -> list[float]:
+def _known_bandwidths(groups: tuple[ThreadGroup, ...], profile: Profile | None) -> list[float]:
     """Return the known bandwidths of these groups: by group if they are the same, else the mean over threads."""
-    if known is None:
+    if profile is None:
         return [0.0] * len(groups)
-    before = [group.mean_bandwidth for group in known.groups]
-    if [group.count for group in groups] != [group.count for group in known.groups]:
-        total = sum(rate * group.count for rate, group in zip(before, known.groups, strict=True))
-        before = [total / known.threads] * len(groups)
+    before = [group.mean_bandwidth for group in profile.groups]
+    if [group.count for group in groups] != [group.count for group in profile.groups]:
+        total = sum(rate * group.count for rate, group in zip(before, profile.groups, strict=True))
+        before = [total / profile.threads] * len(groups)
     return before

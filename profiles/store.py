@@ -363,10 +363,10 @@ class ProfileStore:
         return self._replace(connection, estimate(name, self._bounded(connection, name), prior), user_document)
 
     @staticmethod
-    def _replace(connection: sqlite3.Connection, profile: Profile | None, given: str | None) -> Profile | None:
-        """Store and return a name's new profile, if there is one; `given` is the user's own document."""
+    def _replace(connection: sqlite3.Connection, profile: Profile | None, user_document: str | None) -> Profile | None:
+        """Store and return a name's new profile, if there is one."""
         if profile is not None:
-            values = (profile.name, json.dumps(dump_entry(profile)), given)
+            values = (profile.name, json.dumps(dump_entry(profile)), user_document)
             connection.execute("INSERT OR REPLACE INTO profile VALUES (?, ?, ?)", values)
         return profile
 
@@ -403,13 +403,13 @@ class ProfileStore:
     def _profile(self, name: str, document: str) -> Profile:
         return self._parsed(partial(parse_entry, name), document, f"the profile {name!r}")
 
-    def _parsed(self, parse: Callable[[Any], T], document: str, what: str) -> T:
+    def _parsed(self, parse: Callable[[Any], T], document: str, subject: str) -> T:
         """Return what a document means; name an entry that cannot be read, as an invalid store."""
         try:
             document.encode()  # what is not UTF-8 was read as surrogates
             return parse(json.loads(document))
         except (ValueError, TypeError, KeyError, AttributeError, InvalidJobError, ConfigError) as problem:
-            raise self._file.invalid(f"{what} cannot be read: {problem}") from None
+            raise self._file.invalid(f"{subject} cannot be read: {problem}") from None
 
 
 def _name_of(job: Job) -> str:
@@ -443,7 +443,7 @@ def drop_commands(connection: sqlite3.Connection, date: str, most: int = MOST_CO
     _count(connection, "commands", len(names), date)
 
 
-def _count(connection: sqlite3.Connection, what: str, number: int, date: str) -> None:
+def _count(connection: sqlite3.Connection, noun: str, number: int, date: str) -> None:
     if number:
         more = "ON CONFLICT (what) DO UPDATE SET number = number + excluded.number, latest = excluded.latest"
-        connection.execute(f"INSERT INTO dropped VALUES (?, ?, ?) {more}", (what, number, date))
+        connection.execute(f"INSERT INTO dropped VALUES (?, ?, ?) {more}", (noun, number, date))

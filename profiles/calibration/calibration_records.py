@@ -131,27 +131,29 @@ def switching_values(found: SwitchingResult) -> dict[str, KnownValue]:
     return {key: KnownValue(value.value, _margin(value)) for key, value in values.items() if value is not None}
 
 
-def _margins(found: Calibration) -> dict[str, float]:
-    fit = found.bandwidth
+def _margins(calibration: Calibration) -> dict[str, float]:
+    fit = calibration.bandwidth
     slack = _margin(fit.per_thread) / fit.per_thread.value  # an unreached plateau has no interval
     margins = {
         "memory_bandwidth": _margin(fit.most) if fit.saturated else slack * fit.most.value,
-        "loop_speed": _margin(found.speed),
+        "loop_speed": _margin(calibration.speed),
     }
-    if found.remote is not None:
-        margins["remote_access_penalty"] = penalty(found.remote, found.unbound)[1] or 0.0
-    if found.waiting is not None:
-        margins["queueing"] = _margin(found.waiting.strength)
-    if found.power is not None:
-        margins["power.per_core"] = _margin(found.power.per_core)
-        margins["power.per_socket"] = _margin(found.power.base) / found.sockets
-    if found.piecewise is not None:
-        margins |= {f"piecewise.{name}": _margin(constant) for name, constant in found.piecewise.intervals.items()}
+    if calibration.remote is not None:
+        margins["remote_access_penalty"] = penalty(calibration.remote, calibration.unbound)[1] or 0.0
+    if calibration.waiting is not None:
+        margins["queueing"] = _margin(calibration.waiting.strength)
+    if calibration.power is not None:
+        margins["power.per_core"] = _margin(calibration.power.per_core)
+        margins["power.per_socket"] = _margin(calibration.power.base) / calibration.sockets
+    if calibration.piecewise is not None:
+        margins |= {
+            f"piecewise.{name}": _margin(constant) for name, constant in calibration.piecewise.intervals.items()
+        }
     return margins
 
 
-def _margin(known: Constant | MeasuredNumber) -> float:
-    return half_width(known) or 0.0
+def _margin(quantity: Constant | MeasuredNumber) -> float:
+    return half_width(quantity) or 0.0
 
 
 @dataclass(frozen=True, slots=True)

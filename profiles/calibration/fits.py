@@ -125,11 +125,11 @@ def _place(constants: PiecewiseLinear, unit: float) -> Array:
     return place.clip(_LOW, _HIGH)
 
 
-def _starts(model: Model, seen: Array) -> Iterator[Array]:
+def _starts(model: Model, logs: Array) -> Iterator[Array]:
     """Yield the best of many points spread over the usual range of the constants."""
     low, high = np.array([-4.0, 0.05, -0.2, 0.005, 0.1, 0.0, 0.4]), np.array([-0.2, 1.0, 0.3, 0.2, 1.0, 0.3, 1.2])
     places = low + (high - low) * np.random.default_rng(1).random((_STARTS, len(NAMES)))
-    squares = [float(((seen - model(place)) ** 2).sum()) for place in places]
+    squares = [float(((logs - model(place)) ** 2).sum()) for place in places]
     yield from places[np.argsort(squares, kind="stable")[:_FOLLOWED_STARTS]]
 
 

@@ -191,26 +191,26 @@ class _Bench:
         if answer.code:
             self._progress(f"{self._node} IS OFF, switch it on by hand: the command failed ({_tail(answer)})")
 
-    def _switch(self, command: str, there: Callable[[], bool], what: str) -> _Switch:
+    def _switch(self, command: str, is_there: Callable[[], bool], goal: str) -> _Switch:
         """Run a command until the node is in the state; a failed `on` is run again."""
         site, timing = self._site, self._timing
         begin = missed = at = site.now()
         samples: list[tuple[float, float]] = []
         job, times = site.launch(command), 0
-        self._sample(f"switch_{what}", samples)
+        self._sample(f"switch_{goal}", samples)
         try:
             while times < _BELIEVED:
                 site.pause(timing.every_s)
-                self._sample(f"switch_{what}", samples)
-                if there():
+                self._sample(f"switch_{goal}", samples)
+                if is_there():
                     at, times = at if times else site.now(), times + 1
                     continue
                 times, missed = 0, site.now()
                 if missed - begin > timing.limit_s:
-                    raise SwitchingError(f"after {timing.limit_s:g} s of `{command}` the node is not {what}")
+                    raise SwitchingError(f"after {timing.limit_s:g} s of `{command}` the node is not {goal}")
                 answer = job.poll()
                 if answer is not None and answer.code:
-                    if what == "off":
+                    if goal == "off":
                         raise SwitchingError(f"`{command}` failed ({_tail(answer)})")
                     self._progress(f"{self._node}: `{command}` failed ({_tail(answer)}); trying again")
                     site.pause(_RETRY_S)
@@ -218,7 +218,7 @@ class _Bench:
         except BaseException:
             job.stop()
             raise
-        if what == "off":  # a late `off` would do harm; `on` may be what keeps the node up
+        if goal == "off":  # a late `off` would do harm; `on` may be what keeps the node up
             job.stop()
         # It may have arrived some time before the last sample.
         between = [sample for sample in samples if sample[0] <= missed]
@@ -241,10 +241,10 @@ class _Bench:
             self._site.pause(timing.every_s)
         return [watts for _, watts in samples]
 
-    def _sample(self, state: str, seen: list[tuple[float, float]]) -> None:
+    def _sample(self, state: str, samples: list[tuple[float, float]]) -> None:
         watts, now = self._watts(), self._site.now()
         if watts is not None:
-            seen.append((now, watts))
+            samples.append((now, watts))
             self._trace.append((now - self._begin, watts, state))
 
     def _watts(self) -> float | None:
@@ -269,12 +269,12 @@ def _combined(switches: list[_Switch]) -> SwitchMeasurement:
     return SwitchMeasurement(figure(seconds), figure(watts) if watts else None, max(one.step_s for one in switches))
 
 
-def _mean(seen: list[tuple[float, float]]) -> float | None:
+def _mean(samples: list[tuple[float, float]]) -> float | None:
     """Return the mean over time by the trapezoidal rule, None with fewer than two readings."""
-    if len(seen) < 2 or seen[-1][0] <= seen[0][0]:
+    if len(samples) < 2 or samples[-1][0] <= samples[0][0]:
         return None
-    energy = sum((then - now) * (a + b) / 2 for (now, a), (then, b) in pairwise(seen))
-    return energy / (seen[-1][0] - seen[0][0])
+    energy = sum((then - now) * (a + b) / 2 for (now, a), (then, b) in pairwise(samples))
+    return energy / (samples[-1][0] - samples[0][0])
 
 
 def _tail(answer: CommandResult) -> str:

@@ -86,10 +86,10 @@ def switching_rows(found: SwitchingResult) -> Iterator[ReportRow]:
         yield _watts(f"{key} watts", way.watts)
 
 
-def _watts(key: str, known: MeasuredNumber | None) -> ReportRow:
-    if known is None:
+def _watts(key: str, figure: MeasuredNumber | None) -> ReportRow:
+    if figure is None:
         return ReportRow(key, "unknown")
-    return ReportRow(key, f"{known.value:.4g} W", _spread(known), count(known.runs, "reading"))
+    return ReportRow(key, f"{figure.value:.4g} W", _spread(figure), count(figure.runs, "reading"))
 
 
 def model(contention: Contention, contending: ContendingThreads) -> str:

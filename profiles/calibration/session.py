@@ -220,7 +220,7 @@ def _watts(bench: _Bench) -> dict[int, list[float]]:
     return watts
 
 
-def _with_mixes(bench: _Bench, found: Calibration) -> Calibration:
+def _with_mixes(bench: _Bench, calibration: Calibration) -> Calibration:
     """Return the calibration with the best contention model of task mixes, and the waiting of sleeping jobs."""
     cpus = bench.node.sockets[0]
     if len(cpus) < 2:
@@ -235,8 +235,8 @@ def _with_mixes(bench: _Bench, found: Calibration) -> Calibration:
             )
         elif not fitted.trusted:
             bench.notes.append("no piecewise-linear model: the mixes do not determine its constants (see the JSON)")
-        found = replace(found, piecewise=fitted, choice=choose(mixes, fitted))
-    return replace(found, waiting=_waiting(bench)) if found.sharing is CpuSharing.PER_JOB else found
+        calibration = replace(calibration, piecewise=fitted, choice=choose(mixes, fitted))
+    return replace(calibration, waiting=_waiting(bench)) if calibration.sharing is CpuSharing.PER_JOB else calibration
 
 
 def _waiting(bench: _Bench) -> WaitFit | None:
@@ -253,8 +253,8 @@ def _waiting(bench: _Bench) -> WaitFit | None:
     return fitted
 
 
-def _note_limits(bench: _Bench, found: Calibration) -> None:
-    if not found.bandwidth.saturated:
+def _note_limits(bench: _Bench, calibration: Calibration) -> None:
+    if not calibration.bandwidth.saturated:
         bench.notes.append("all threads together do not saturate the memory: memory_bandwidth is a lower bound")
     if bench.node.hardware_threads > 1:
         bench.notes.append(f"{bench.node.hardware_threads} hardware threads of a core count as cores of their own")

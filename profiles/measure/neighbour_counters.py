@@ -58,7 +58,7 @@ class NeighbourCounters:
         self._budget, self._command_s = SamplingBudget(SHARE), COMMAND_S
         self._jobs: dict[str, _Job] = {}
         self._sampled_at = float("-inf")
-        self._seen: set[str] = set()
+        self._seen_keys: set[str] = set()
         if "resctrl" in self.names:
             remove_stale_groups(root / "sys/fs/resctrl", root)
 
@@ -74,12 +74,12 @@ class NeighbourCounters:
                 job.ended = self._clock()
                 job.counters.sample(job.ended - job.began, last=True)
                 job.counters.request_stop()
-        self._seen &= running.keys()
+        self._seen_keys &= running.keys()
         now = self._clock()
         if not self.names or now < self._budget.due:
             return
-        if (new := next((key for key in running if key not in self._seen), None)) is not None:
-            self._seen.add(new)
+        if (new := next((key for key in running if key not in self._seen_keys), None)) is not None:
+            self._seen_keys.add(new)
             with self._charged():
                 self._begin(new, running[new], now, alone)
         elif now - self._sampled_at >= SAMPLE_S:

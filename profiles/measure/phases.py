@@ -41,7 +41,7 @@ NOISE = 0.03
 #: Least utilisation of a phase: even a sleeping thread has work.
 LOWEST = 1e-3
 #: Rows of the table of parts: core time (s), isolated time (s), bytes moved by the whole job, and its core time (s).
-_ON, _FREE, _MOVED, _WHOLE = range(4)
+_ON, _FREE, _MOVED, _TOTAL = range(4)
 
 
 Span = tuple[float, float, Sequence[ThreadHistory]]
@@ -132,7 +132,9 @@ def phases(
     return _as_phases(pieces, utilisation) if pieces.shape[1] > 1 else ()
 
 
-def _table(spans: Sequence[Span], cells: int, traffic: ThreadHistory | None, whole: Sequence[ThreadHistory]) -> Array:
+def _table(
+    spans: Sequence[Span], cells: int, traffic: ThreadHistory | None, all_histories: Sequence[ThreadHistory]
+) -> Array:
     """Return the table of parts: the spans of all lanes are cut into equal parts, and these added."""
     table = np.zeros((4, cells))
     for begin, end, histories in spans:
@@ -142,7 +144,7 @@ def _table(spans: Sequence[Span], cells: int, traffic: ThreadHistory | None, who
         table[_FREE] += np.maximum((end - begin) / cells - waited, used)
         if traffic is not None:
             table[_MOVED] += np.diff(traffic.at(grid)[0])
-            table[_WHOLE] += np.diff(_sum(whole, grid)[0])
+            table[_TOTAL] += np.diff(_sum(all_histories, grid)[0])
     return table
 
 
@@ -156,7 +158,7 @@ def _levels(table: Array) -> Array:
 
 def _rates(table: Array) -> Array:
     """Return a thread's traffic on a core in each part, relative to the mean; 1 for parts with hardly any core time."""
-    moved, core_time = table[_MOVED], table[_WHOLE]
+    moved, core_time = table[_MOVED], table[_TOTAL]
     busy_parts = core_time > LITTLE * table[_FREE]
     mean = moved.sum() / max(core_time.sum(), 1e-12)
     return np.where(busy_parts & (mean > 0), moved / np.maximum(core_time, 1e-12) / max(mean, 1e-300), 1.0)
@@ -180,7 +182,7 @@ def _as_phases(pieces: Array, utilisation: float) -> tuple[Phase, ...]:
     levels = _with_mean(shares, _levels(pieces), utilisation)
     if np.ptp(levels) < ALIKE and np.ptp(rates) < ALIKE_RATE:
         return ()
-    mean = pieces[_MOVED].sum() / max(pieces[_WHOLE].sum(), 1e-12)
+    mean = pieces[_MOVED].sum() / max(pieces[_TOTAL].sum(), 1e-12)
     parts = zip(shares.tolist(), levels.tolist(), (rates * mean).tolist(), strict=True)
     return tuple(Phase(share, level, rate) for share, level, rate in parts)
 

@@ -221,7 +221,7 @@ def _utilisation(lanes: list[Lane]) -> float:
 
 
 def _group(
-    members: list[Lane], step_s: float, traffic: ThreadHistory | None, whole: list[ThreadHistory]
+    members: list[Lane], step_s: float, traffic: ThreadHistory | None, all_histories: list[ThreadHistory]
 ) -> ThreadGroup:
     """Return a thread group of similar lanes: mean demand, common utilisation, pooled deviation, phases."""
     from .phases import phases
@@ -232,7 +232,7 @@ def _group(
     variance = sum(spread.variance * spread.count for spread in steps) / count if count else 0.0
     utilisation = _utilisation(members)
     spans = [(lane.begin, lane.end, lane.histories) for lane in members]
-    group_phases = phases(spans, utilisation, step_s, traffic, whole)
+    group_phases = phases(spans, utilisation, step_s, traffic, all_histories)
     between = sum(phase.share * (phase.utilisation - utilisation) ** 2 for phase in group_phases)
     deviation = math.sqrt(max(0.0, variance - between))
     return ThreadGroup(len(members), max(demand, TINY), utilisation, deviation, phases=group_phases)

@@ -74,18 +74,18 @@ class Batches:
             self._cumulative = []
         return entry.jobs
 
-    def _insert(self, own: _Batch, value: float) -> None:
+    def _insert(self, entry: _Batch, value: float) -> None:
         self._cumulative = []
-        own.values.append(value)
-        own.weight = 1.0 / len(own.values)
+        entry.values.append(value)
+        entry.weight = 1.0 / len(entry.values)
         place = bisect(self._values, value)
         self._values.insert(place, value)
-        self._owners.insert(place, own)
+        self._owners.insert(place, entry)
 
-    def _remove(self, own: _Batch, place: int) -> None:
-        at = self._owners.index(own, bisect_left(self._values, own.values.pop(place)))
+    def _remove(self, entry: _Batch, place: int) -> None:
+        at = self._owners.index(entry, bisect_left(self._values, entry.values.pop(place)))
         del self._values[at], self._owners[at]
-        own.weight = 1.0 / max(1, len(own.values))
+        entry.weight = 1.0 / max(1, len(entry.values))
 
     def _resize(self, batch: Hashable, before: int, now: int) -> None:
         self._by_size[before].pop(batch, None)

@@ -37,7 +37,7 @@ class _Side:
     def __init__(self, share: float, draw: Random) -> None:
         self._share = share  # of the scores that may lie beyond it
         self._quantile = 1.0 - share
-        self._seen = self._excess = 0.0  # batches, and their misses beyond the promised share
+        self._batch_weight = self._excess = 0.0  # batches, and their misses beyond the promised share
         self._bound = math.inf  # that was last asked for; inf: the group supports none
         self.scores = Batches(draw)
 
@@ -47,11 +47,11 @@ class _Side:
         self._quantile = min(_MOST, max(_LEAST, self._quantile + _STEP * missed))
         if self._bound < math.inf:
             fading = _FADING ** (1.0 / jobs)
-            self._seen = fading * self._seen + 1.0 / jobs
+            self._batch_weight = fading * self._batch_weight + 1.0 / jobs
             self._excess = fading * self._excess + missed
 
     def bound(self) -> float:
-        level = min(_MOST, max(_LEAST, self._quantile + _GAIN * self._excess / (self._seen + _ASSUMED)))
+        level = min(_MOST, max(_LEAST, self._quantile + _GAIN * self._excess / (self._batch_weight + _ASSUMED)))
         self._bound = self.scores.quantile(level, 1.0 / len(self.scores))
         return self._bound
 
@@ -97,6 +97,6 @@ class AdaptiveBounds:
         return (_first(pairs, 0), _first(pairs, 1)) if pairs else None
 
 
-def _first(known: list[tuple[_Side, _Side]], side: int) -> float:
-    bounds = (sides[side].bound() for sides in known)
-    return next((bound for bound in bounds if bound < math.inf), known[-1][side].scores.largest)
+def _first(pairs: list[tuple[_Side, _Side]], side: int) -> float:
+    bounds = (sides[side].bound() for sides in pairs)
+    return next((bound for bound in bounds if bound < math.inf), pairs[-1][side].scores.largest)

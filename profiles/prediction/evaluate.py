@@ -84,27 +84,27 @@ def predict_all(trace: TracedJobs, predictor: Estimate) -> list[Prediction | Non
     return predictions
 
 
-def _groups(job: SubmittedJob, made: Prediction) -> tuple[Hashable, ...]:
+def _groups(job: SubmittedJob, prediction: Prediction) -> tuple[Hashable, ...]:
     user = job.traits[_USER]
-    return (*([] if user is None else [("user", user)]), ("kind", made.kind), "all")
+    return (*([] if user is None else [("user", user)]), ("kind", prediction.kind), "all")
 
 
-def _learn(bounds: AdaptiveBounds, job: SubmittedJob, made: Prediction | None, value: float) -> None:
-    if made is not None and made.low is not None and made.high is not None:
-        low, high, need = (math.log(max(number, _LEAST)) for number in (made.low, made.high, value))
-        bounds.learn(_groups(job, made), low - need, need - high, job.batch)
+def _learn(bounds: AdaptiveBounds, job: SubmittedJob, prediction: Prediction | None, value: float) -> None:
+    if prediction is not None and prediction.low is not None and prediction.high is not None:
+        low, high, need = (math.log(max(number, _LEAST)) for number in (prediction.low, prediction.high, value))
+        bounds.learn(_groups(job, prediction), low - need, need - high, job.batch)
 
 
-def _corrected(bounds: AdaptiveBounds, job: SubmittedJob, made: Prediction | None) -> Prediction | None:
+def _corrected(bounds: AdaptiveBounds, job: SubmittedJob, raw: Prediction | None) -> Prediction | None:
     """Return a prediction whose interval is widened or narrowed by the outcomes so far."""
-    if made is None or made.low is None or made.high is None or (by := bounds.of(_groups(job, made))) is None:
-        return made
-    low = max(made.low, _LEAST) * math.exp(-by[0])
-    high = max(made.high, _LEAST) * math.exp(by[1])
+    if raw is None or raw.low is None or raw.high is None or (by := bounds.of(_groups(job, raw))) is None:
+        return raw
+    low = max(raw.low, _LEAST) * math.exp(-by[0])
+    high = max(raw.high, _LEAST) * math.exp(by[1])
     if low > high:
         low = high = math.sqrt(low * high)
     high = at_most(high, job.limit)
-    return replace(made, low=min(low, high), high=high)
+    return replace(raw, low=min(low, high), high=high)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,9 +169,11 @@ def score(actual: Array, jobs: Sequence[SubmittedJob], made: Sequence[Prediction
     )
 
 
-def _intervals(actual: Sequence[float], jobs: Sequence[SubmittedJob], made: Sequence[Prediction]) -> Intervals | None:
+def _intervals(
+    actual: Sequence[float], jobs: Sequence[SubmittedJob], predictions: Sequence[Prediction]
+) -> Intervals | None:
     insides, widths, reach, users = list[bool](), list[float](), 0, defaultdict[Hashable, list[bool]](list)
-    for need, job, one in zip(actual, jobs, made, strict=True):
+    for need, job, one in zip(actual, jobs, predictions, strict=True):
         if one.low is None or one.high is None:
             continue
         insides.append(max(one.low, _LEAST) - 1e-9 <= max(need, _LEAST) <= max(one.high, _LEAST) + 1e-9)

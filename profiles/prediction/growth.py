@@ -32,7 +32,7 @@ _CONSTANT, _LINEAR, _SHRINKS = 0.25, 0.35, 0.05
 #: How common a base that does not depend on the amounts is, relative to none: every program takes time to start.
 _WITH_BASE = 1.0
 #: Scatter between runs of one command, as a standard deviation of the logarithm, and the runs that this stands for.
-_SCATTER, _SEEN = 0.05, 1.0
+_SCATTER, _PRIOR_RUNS = 0.05, 1.0
 LOW, MIDDLE, HIGH = 0.1, 0.5, 0.9
 #: Largest logarithm of a need: that of nearly the largest number.
 _FARTHEST = 690.0
@@ -83,10 +83,10 @@ def grown(amounts: Sequence[Mapping[str, float]], needs: Sequence[float], asked:
     return Growth(float(value), float(low), float(high), ranges)  # type: ignore[arg-type]
 
 
-def _ratios(amounts: Sequence[Mapping[str, float]], asked: Mapping[str, float]) -> tuple[list[str], Array]:
+def _ratios(amounts: Sequence[Mapping[str, float]], target: Mapping[str, float]) -> tuple[list[str], Array]:
     """Return the amounts that differ, and the logarithm of their ratio to what is asked, float [runs, amounts]."""
     names, columns = [], []
-    for name, amount in asked.items():
+    for name, amount in target.items():
         values = [one[name] for one in amounts if name in one]
         if len(values) < len(amounts) or all(value == amount for value in values):
             continue
@@ -148,8 +148,8 @@ def _fits(levels: Array, needed: Array, common: Array) -> tuple[Array, Array, Ar
         sums.append((errors**2).sum(axis=0))
         centres.append(np.log(start + rise))
         leverages.append(scale / (start + rise) ** 2)
-    squares = np.concatenate(sums) + _SEEN * _SCATTER**2
-    freedom = np.repeat([max(runs + _SEEN - fitted, 1.0) for fitted in (1, 2)], len(factor))
+    squares = np.concatenate(sums) + _PRIOR_RUNS * _SCATTER**2
+    freedom = np.repeat([max(runs + _PRIOR_RUNS - fitted, 1.0) for fitted in (1, 2)], len(factor))
     weights = np.log(np.concatenate([common, np.where(proper, _WITH_BASE, 0.0) * common]) + 1e-300)
     weights -= freedom / 2 * np.log(squares)
     shares = np.exp(weights - weights.max())
@@ -157,8 +157,8 @@ def _fits(levels: Array, needed: Array, common: Array) -> tuple[Array, Array, Ar
     return np.concatenate(centres), spreads, freedom, shares / shares.sum()
 
 
-def _quantiles(values: Array, weights: Array, wanted: Sequence[float]) -> Array:
+def _quantiles(values: Array, weights: Array, levels: Sequence[float]) -> Array:
     order = np.argsort(values, kind="stable")
     reached = np.cumsum(weights[order])
-    places = np.searchsorted(reached, np.array(wanted) * reached[-1])
+    places = np.searchsorted(reached, np.array(levels) * reached[-1])
     return np.asarray(values[order[np.minimum(places, len(order) - 1)]])

@@ -154,10 +154,10 @@ def of_same_words(job: Job, known: Profile | None, runs: Sequence[tuple[str, Mea
     return replace(profile, provenance=replace(profile.provenance, source="predicted", note=note))
 
 
-def _distance(given: Mapping[str, float], asked: Mapping[str, float]) -> float:
+def _distance(one: Mapping[str, float], other: Mapping[str, float]) -> float:
     """Return the distance of the amounts of two commands, as the sum of logarithms of ratios."""
-    both = given.keys() & asked.keys()
-    return sum(abs(math.log((1.0 + abs(given[name])) / (1.0 + abs(asked[name])))) for name in both)
+    both = one.keys() & other.keys()
+    return sum(abs(math.log((1.0 + abs(one[name])) / (1.0 + abs(other[name])))) for name in both)
 
 
 def _explained(runs: int, commands: int, exponents: Mapping[str, tuple[float, float]]) -> str:

@@ -69,7 +69,7 @@ class OtherLoad:
 
     def __init__(self, cpus: Iterable[int]) -> None:
         self._cpus = frozenset(cpus)
-        self._began, self._ours, self._all = time.monotonic(), time.process_time(), self._busy()
+        self._began, self._own_s, self._all = time.monotonic(), time.process_time(), self._busy()
 
     def share(self, jobs_s: float) -> float:
         """Return the share of these CPUs' time so far that others used, [0, 1]; 0 if it cannot be read.
@@ -78,7 +78,7 @@ class OtherLoad:
             jobs_s: CPU seconds of our jobs since then.
         """
         lasted = (time.monotonic() - self._began) * len(self._cpus)
-        others_s = self._busy() - self._all - jobs_s - (time.process_time() - self._ours)
+        others_s = self._busy() - self._all - jobs_s - (time.process_time() - self._own_s)
         return min(1.0, max(0.0, others_s / lasted)) if lasted > 0 else 0.0
 
     def _busy(self) -> float:

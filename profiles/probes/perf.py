@@ -45,7 +45,7 @@ class Perf(ExternalCounterProbe):
 
     def __init__(self, root: Path = ROOT) -> None:
         super().__init__(root)
-        self._seen: set[int] = set()
+        self._counted_tids: set[int] = set()
 
     def available(self) -> str | None:
         """Return why perf cannot count here, or None."""
@@ -72,8 +72,8 @@ class Perf(ExternalCounterProbe):
         """Step back if a new process of the job uses the counters. O(new processes)."""
         if self._command is None:
             return
-        new = self._tree.threads.keys() - self._seen
-        self._seen |= new
+        new = self._tree.threads.keys() - self._counted_tids
+        self._counted_tids |= new
         if user := counter_user(new, self._root):
             self.kill(f"stepped back: {user}")
 
@@ -156,10 +156,10 @@ def _line(line: str) -> tuple[str, str, PerfCount] | None:
     return None
 
 
-def _count(value: str, factor: float, event: str, rest: list[str]) -> tuple[str, str, PerfCount]:
-    if rest and (rest[0].endswith("%") or (rest[0] and not _NUMBER.fullmatch(rest[0]))):
-        rest = rest[1:]  # a variance or a control group
-    percent = rest[1] if len(rest) > 1 else ""
+def _count(value: str, factor: float, event: str, fields: list[str]) -> tuple[str, str, PerfCount]:
+    if fields and (fields[0].endswith("%") or (fields[0] and not _NUMBER.fullmatch(fields[0]))):
+        fields = fields[1:]  # a variance or a control group
+    percent = fields[1] if len(fields) > 1 else ""
     share = min(1.0, float(percent) / 100) if _NUMBER.fullmatch(percent) else None
     pmu, slash, inner = event.partition("/")
     name, _, modifiers = inner.partition("/") if slash else event.partition(":")

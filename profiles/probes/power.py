@@ -40,7 +40,7 @@ class Powercap(Probe):
     def __init__(self, root: Path = ROOT) -> None:
         self._folder = root / "sys/class/powercap"
         self._before: dict[EnergyCounter, float] = {}
-        self._taken: dict[str, float] = {}
+        self._joules: dict[str, float] = {}
 
     def available(self) -> str | None:
         """Return why energy cannot be read here, or None."""
@@ -54,18 +54,18 @@ class Powercap(Probe):
     def start(self, tree: ProcessTree, now: float) -> None:
         """Begin on the whole node, whatever the tree."""
         self._before = {zone: energy for zone in zones(self._folder) if (energy := read_energy(zone)) is not None}
-        self._taken = {zone.name: 0.0 for zone in self._before}
+        self._joules = {zone.name: 0.0 for zone in self._before}
 
     def sample(self, now: float, *, last: bool = False) -> None:
         """Read every counter once; must be called more often than they wrap. O(packages)."""
         for zone, before in self._before.items():
             if (energy := read_energy(zone)) is not None:
-                self._taken[zone.name] += step(before, energy, zone.range_j)
+                self._joules[zone.name] += step(before, energy, zone.range_j)
                 self._before[zone] = energy
 
     def stop(self) -> dict[str, float]:
         """Return zone -> joules; empty if none can be read."""
-        return dict(self._taken)
+        return dict(self._joules)
 
 
 def zones(folder: Path) -> list[EnergyCounter]:

@@ -63,9 +63,9 @@ class DailyCycle:
 _ENDS = np.linspace(0.0, DAY_S, SLOTS + 1)
 
 
-def _interpolated(times: Array, here: Array, there: Array) -> Array:
+def _interpolated(times: Array, positions: Array, values: Array) -> Array:
     days, rest = np.divmod(times, DAY_S)
-    return days * DAY_S + np.interp(rest, here, there)
+    return days * DAY_S + np.interp(rest, positions, values)
 
 
 def gamma_cdf(x: float, shape: float) -> float:

@@ -65,9 +65,9 @@ def runs_of(powers: Powers | MixedPowers, resources: int) -> tuple[tuple[int, Po
 TAURUS_POWERS = Powers(95.0, 190.74, 100.0, 203.12, 9.75, 125.17, 151.52, 101.0, 6.1)
 
 
-def _merged(each: Iterable[tuple[int, Powers | None]]) -> Powers | MixedPowers | None:
+def _merged(pairs: Iterable[tuple[int, Powers | None]]) -> Powers | MixedPowers | None:
     """Merge (number of resources, power) pairs in the order of the resources; None if some power is not known."""
-    runs = [(sum(size for size, _ in same), powers) for powers, same in groupby(each, key=itemgetter(1))]
+    runs = [(sum(size for size, _ in same), powers) for powers, same in groupby(pairs, key=itemgetter(1))]
     known_runs = tuple((size, powers) for size, powers in runs if powers is not None)
     if len(known_runs) < len(runs):
         return None

@@ -222,26 +222,26 @@ class Work:
         return seconds, float(seconds * lift[flops > 0].sum() + (slope * flops).sum() / self.speed)
 
 
-def _note(known: dict[int, tuple[float, float]], part: Part, found: tuple[float, float]) -> tuple[float, float]:
-    known[id(part)] = found
-    return found
+def _note(totals: dict[int, tuple[float, float]], part: Part, total: tuple[float, float]) -> tuple[float, float]:
+    totals[id(part)] = total
+    return total
 
 
 def _add_up(
-    known: dict[int, tuple[float, float]], steps: Steps, inner: list[tuple[float, float]]
+    totals: dict[int, tuple[float, float]], steps: Steps, inner: list[tuple[float, float]]
 ) -> tuple[float, float]:
     seconds, joules = sum(total[0] for total in inner), sum(total[1] for total in inner)
-    return _note(known, steps, (steps.repeat * seconds, steps.repeat * joules))
+    return _note(totals, steps, (steps.repeat * seconds, steps.repeat * joules))
 
 
 def _parts_at(
-    known: dict[int, tuple[float, float]], steps: Steps, rows: Array, times: Array, found: Array
+    totals: dict[int, tuple[float, float]], steps: Steps, rows: Array, times: Array, energies: Array
 ) -> list[tuple[Part, Array, Array]]:
-    """Return the part of a round that each time is in, and add the joules of those before it to `found`."""
-    ends = np.cumsum([known[id(part)] for part in steps.parts], axis=0)
+    """Return the part of a round that each time is in, and add the joules of those before it to `energies`."""
+    ends = np.cumsum([totals[id(part)] for part in steps.parts], axis=0)
     before = np.concatenate([np.zeros((1, 2)), ends])
     which = np.minimum(np.searchsorted(ends[:, 0], times, "right"), len(ends) - 1)
-    found[rows] += before[which, 1]
+    energies[rows] += before[which, 1]
     times = np.maximum(times - before[which, 0], 0.0)
     return [(steps.parts[k], rows[which == k], times[which == k]) for k in np.unique(which).tolist()]
 

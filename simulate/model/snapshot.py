@@ -96,7 +96,7 @@ class JobView:
 class JobViews(tuple[JobView, ...]):
     """The views of a snapshot, with look-ups that are made once, and kept for as long as no view changes."""
 
-    _taken: tuple[Cluster, Occupancy] | None = None
+    _occupancy: tuple[Cluster, Occupancy] | None = None
 
     @cached_property
     def by_key(self) -> Mapping[str, JobView]:
@@ -120,12 +120,12 @@ class JobViews(tuple[JobView, ...]):
 
     def occupancy(self, cluster: Cluster) -> Occupancy:
         """Return what the jobs use on each node of the cluster; O(nodes) once it was counted. It may be changed."""
-        if self._taken is None or self._taken[0] is not cluster:
+        if self._occupancy is None or self._occupancy[0] is not cluster:
             occupancy = Occupancy(cluster)
             for view in self.holding.values():
                 occupancy.place(view.job, view.nodes)
-            self._taken = cluster, occupancy
-        return self._taken[1].copy()
+            self._occupancy = cluster, occupancy
+        return self._occupancy[1].copy()
 
     def followed_by(self, views: Iterable[JobView], gone: Collection[JobView], new: Collection[JobView]) -> JobViews:
         """Return the views of the next snapshot; their counts are adjusted, not counted again. O(jobs), but fast.
@@ -144,13 +144,13 @@ class JobViews(tuple[JobView, ...]):
             del holding[view.key]
         holding |= {view.key: view for view in new}
         after.__dict__["holding"] = holding
-        if self._taken is not None:
-            cluster, occupancy = self._taken[0], self._taken[1].copy()
+        if self._occupancy is not None:
+            cluster, occupancy = self._occupancy[0], self._occupancy[1].copy()
             for view in gone:
                 occupancy.remove(view.job, view.nodes)
             for view in new:
                 occupancy.place(view.job, view.nodes)
-            after._taken = cluster, occupancy
+            after._occupancy = cluster, occupancy
         return after
 
 

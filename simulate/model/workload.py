@@ -237,14 +237,14 @@ def _programs(workloads: Sequence[Workload]) -> tuple[Programs, Array]:
     return programs, np.concatenate([np.where(column < 0, column, column + shift) for column, shift in numbers])
 
 
-def _filled_in(workload: Workload, known: set[str]) -> dict[str, Array]:
-    """Return the further columns of a workload, with name, profile, workload and `known` task columns filled in."""
+def _filled_in(workload: Workload, task_columns: set[str]) -> dict[str, Array]:
+    """Return the further columns of a workload, with name, profile, workload and `task_columns` filled in."""
     nothing = np.zeros(len(workload))
     tasks = {"volume": nothing, "memory": nothing, "asked": workload.walltime}
     names = workload.id.astype(str).astype(object)
     whose = np.full(len(workload), workload.name, object)
     columns = {"name": names, "profile": workload.more.get("name", names), "workload": whose}
-    return {**columns, **{name: tasks[name] for name in tasks if name in known}, **workload.more}
+    return {**columns, **{name: tasks[name] for name in tasks if name in task_columns}, **workload.more}
 
 
 TIMES = ("submit_time", "run_time", "walltime")

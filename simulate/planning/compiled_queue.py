@@ -109,7 +109,7 @@ def _all_fit(world: World, waiting: Array, cores: Array) -> bool:
     return True
 
 
-def _order(simulation: Simulation, request: Request, policy: Backfilling, waiting: Array, asked: Array) -> Array:
+def _order(simulation: Simulation, request: Request, policy: Backfilling, waiting: Array, limits: Array) -> Array:
     """Return the waiting jobs in the order of the policy."""
     jobs, world = simulation.workflow.jobs, simulation.world
     since = {name: -submission.waited for submission in request.submitted for name in submission.jobs}
@@ -117,7 +117,7 @@ def _order(simulation: Simulation, request: Request, policy: Backfilling, waitin
     first = np.argsort(submitted, kind="stable")
     waiting, submitted = waiting[first], submitted[first]
     size = (world.classes["threads"] * world.classes["nodes"])[world.jobs["cls"][waiting]].astype(np.int64)
-    of = {"number": waiting, "size": size, "walltime": asked[waiting], "submit_time": submitted}
+    of = {"number": waiting, "size": size, "walltime": limits[waiting], "submit_time": submitted}
     queue = list[NodeJob]()
     for row, job_size, walltime, since_s in zip(*(column.tolist() for column in of.values()), strict=True):
         queue.append(NodeJob(row, jobs[row].id, job_size, walltime, since_s, nodes=jobs[row].nodes))

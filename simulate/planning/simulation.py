@@ -154,9 +154,11 @@ class Simulation:
             state[job], progress[job] = int(layout.RUNNING), u.progress
         rows["state"], rows["progress"] = state, progress
 
-    def _position(self, job_id: str, what: str) -> int:
+    def _position(self, job_id: str, state: str) -> int:
         if (job := self.workflow.index.get(job_id)) is None:
-            raise InvalidJobError(f"{self._where}: job {job_id!r} is given as {what} but is not a job of this workflow")
+            raise InvalidJobError(
+                f"{self._where}: job {job_id!r} is given as {state} but is not a job of this workflow"
+            )
         return job
 
     @property

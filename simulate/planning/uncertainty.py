@@ -36,7 +36,7 @@ LEAST = 1e-3
 _WIDE = 2.0
 _TAILS = ((1 - LEVEL) / 2, (1 + LEVEL) / 2)
 
-_Known = tuple[float, float, Array]
+_Distribution = tuple[float, float, Array]
 
 
 def within(
@@ -102,22 +102,22 @@ def _between(values: Array, forecast: Array | float) -> tuple[Array, Array]:
 
 
 def _scales(
-    simulation: Simulation, known: dict[int, _Known], drawn: Array, shares: Sequence[float], seed: int
+    simulation: Simulation, distributions: dict[int, _Distribution], drawn: Array, shares: Sequence[float], seed: int
 ) -> Array:
     """Return the drawn work of each job relative to its forecast, f8 [draws, jobs]; 1 if unknown."""
     stream, normal = np.random.Generator(np.random.PCG64(seed)), _normal(shares)
-    rows = {key: row for row, key in enumerate(known)}
+    rows = {key: row for row, key in enumerate(distributions)}
     of_job = [rows[id(simulation.workflow.jobs[i].profile)] for i in drawn.tolist()]
-    low, high = (np.array([distribution[side] for distribution in known.values()])[:, None] for side in (0, 1))
+    low, high = (np.array([distribution[side] for distribution in distributions.values()])[:, None] for side in (0, 1))
     profile = np.where(normal < 0.0, np.maximum(low, LEAST), high) ** np.abs(normal / _WIDE)
-    run = np.array([distribution[2] for distribution in known.values()])
+    run = np.array([distribution[2] for distribution in distributions.values()])
     scales = np.ones((len(shares), len(simulation.workflow.jobs)))
     both = stream.permuted(profile, axis=1)[of_job] * stream.permuted(run[of_job], axis=1)
     scales[:, drawn] = np.maximum(both, LEAST).T
     return scales
 
 
-def _uncertain(profile: Profile, shares: Sequence[float]) -> _Known | None:
+def _uncertain(profile: Profile, shares: Sequence[float]) -> _Distribution | None:
     """Return a profile's interval and the relative run times at these quantiles; None if unknown."""
     about = profile.provenance
     if any(isinstance(group.service_demand, Distribution) for group in profile.groups):

@@ -126,7 +126,7 @@ class ProfileRows(NamedTuple):
 
 
 #: Profiles whose tables are kept for a cluster.
-_KEPT = 10_000
+_MOST_PROFILES = 10_000
 
 
 def template_of(cluster: Cluster) -> Template:
@@ -253,7 +253,7 @@ class Shapes:
         profile, template = job.profile, self._template
         if (rows := template.profiles.get(id(profile))) is None:
             rows = _profile_rows(profile, self.cluster)
-            if len(template.profiles) >= _KEPT:
+            if len(template.profiles) >= _MOST_PROFILES:
                 template.profiles.clear()
             template.profiles[id(profile)] = rows
         threads, start, count = rows.threads, self._groups, len(profile.groups)

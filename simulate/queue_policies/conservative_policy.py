@@ -39,14 +39,14 @@ class ConservativeBackfilling:
     ) -> None:  # fmt: skip
         self._queue, self._arranged, self._limit_on = queue, arranged, limit
         self._allocation, self._on_nodes = allocation, True
-        self._kept: dict[int, tuple[float, tuple[int, ...]]] = {}  # start and nodes of each waiting job
+        self._reservations: dict[int, tuple[float, tuple[int, ...]]] = {}  # start and nodes of each waiting job
         self._loose, self._due = False, math.inf
 
     def decide(self, now: QueueView) -> Iterator[Decision]:
         """Move reservations, reserve for new jobs, and start what is due."""
         if not (now.ended or now.submitted) and now.time < self._due:
             return  # an older wake-up
-        queue, reservations = self._queue.sorted(now), self._kept
+        queue, reservations = self._queue.sorted(now), self._reservations
         self._on_nodes, shows = self._allocation == "basic" or bool(now.machine.nodes), self._arranged
         yield from self._reserve(now, queue, self._free(now))
         self._due = math.inf
@@ -70,7 +70,7 @@ class ConservativeBackfilling:
 
     def _reserve(self, now: QueueView, queue: list[QueuedJob], free: FreeNodes) -> Iterator[Decision]:
         """Move reservations, and reserve for new jobs; reject those that fit nowhere."""
-        reservations = self._kept
+        reservations = self._reservations
         new = [*queue] if self._arranged else [*now.submitted]
         self._arranged, self._loose = (
             False,
@@ -126,17 +126,17 @@ class _Profile:
         self._times = sorted({now.time, *ends, *(time for time in (*times, *changes) if time > now.time)})
         self._cores = np.repeat(free.cores[None], len(self._times), axis=0)
         self._memory = np.repeat(free.memory[None], len(self._times), axis=0)
-        self._left: Array | None = None  # resources that jobs may still use, by the limit
+        self._headroom: Array | None = None  # resources that jobs may still use, by the limit
         if changes:
-            self._left = limit.allowed(np.array(self._times)) - sum(it.job.size for it in now.running)
+            self._headroom = limit.allowed(np.array(self._times)) - sum(it.job.size for it in now.running)
         for it, end in zip(now.running, ends, strict=True):
             self._add(bisect_left(self._times, end), len(self._times), it.job, free.held(it), 1)
 
     def _add(self, first: int, stop: int, job: QueuedJob, nodes: tuple[int, ...], sign: int) -> None:
         need, columns = self._need(job), _columns(nodes)
         self._cores[first:stop, columns] += sign * need.cores
-        if self._left is not None:
-            self._left[first:stop] += sign * job.size
+        if self._headroom is not None:
+            self._headroom[first:stop] += sign * job.size
         if need.memory:
             self._memory[first:stop, columns] += sign * need.memory
 
@@ -147,8 +147,8 @@ class _Profile:
             self._times.insert(row, time)
             self._cores = np.insert(self._cores, row, self._cores[row - 1], axis=0)
             self._memory = np.insert(self._memory, row, self._memory[row - 1], axis=0)
-            if self._left is not None:
-                self._left = np.insert(self._left, row, self._left[row - 1])
+            if self._headroom is not None:
+                self._headroom = np.insert(self._headroom, row, self._headroom[row - 1])
         return row
 
     def take(self, job: QueuedJob, start: float, nodes: tuple[int, ...]) -> bool:
@@ -165,20 +165,20 @@ class _Profile:
             return False
         if need.memory and (self._memory[first:stop, columns] < need.memory).any():
             return False
-        if self._left is not None and (self._left[first:stop] < job.size).any():
+        if self._headroom is not None and (self._headroom[first:stop] < job.size).any():
             return False
         self._add(first, stop, job, nodes, -1)
         return True
 
     def may_start(self, job: QueuedJob, start: float) -> bool:
         """Return whether the limit lets a job start now, and not at `start`, which is reserved on any nodes."""
-        if self._left is None:
+        if self._headroom is None:
             return True
         end, until = reserved_until(start, job), reserved_until(self._times[0], job)
         for time in (start, end, until):
             self._row(time)
         times = np.array(self._times)
-        headroom = self._left + job.size * ((times >= start) & (times < end))
+        headroom = self._headroom + job.size * ((times >= start) & (times < end))
         return bool((headroom[times < until] >= job.size).all())
 
     def moved(self, job: QueuedJob, start: float, nodes: tuple[int, ...]) -> tuple[float, tuple[int, ...]] | None:
@@ -206,7 +206,7 @@ class _Profile:
         fits = self._need(job).fits(self._cores[:rows], self._memory[:rows])
         node_count = self._wanted(job)
         enough: Array = fits[:, 0] if fits.shape[1] == node_count == 1 else fits.sum(axis=1) >= node_count
-        return enough if self._left is None else enough & (self._left[:rows] >= job.size)
+        return enough if self._headroom is None else enough & (self._headroom[:rows] >= job.size)
 
     def _search(self, job: QueuedJob, before: float) -> tuple[float, tuple[int, ...]] | None:
         """Return the earliest start of a job before a time, and its nodes; None: there is no such start."""
@@ -226,18 +226,18 @@ class _Profile:
             first = gap + 1
         return None
 
-    def _choose(self, fits: Array, wanted: int) -> tuple[int, ...] | None:
+    def _choose(self, fits: Array, node_count: int) -> tuple[int, ...] | None:
         """Return so many of the nodes that fit, as the allocation wants them; None if they do not."""
         if self._blocks:
             bounds = np.flatnonzero(np.diff(np.concatenate([[False], fits, [False]])))
             for first, stop in bounds.reshape(-1, 2).tolist():
-                if stop - first >= wanted:
-                    return tuple(range(first, first + wanted))
+                if stop - first >= node_count:
+                    return tuple(range(first, first + node_count))
         for first, last in self._groups:
-            nodes = np.flatnonzero(fits[first : last + 1])[:wanted]
-            if len(nodes) == wanted:
+            nodes = np.flatnonzero(fits[first : last + 1])[:node_count]
+            if len(nodes) == node_count:
                 return tuple((nodes + first).tolist())
-        return None if self._strict else self._pick(np.flatnonzero(fits), wanted)
+        return None if self._strict else self._pick(np.flatnonzero(fits), node_count)
 
 
 def _groups(now: QueueView, *, on_nodes: bool) -> list[Interval]:

@@ -137,9 +137,9 @@ class NodePolicyCalls(PolicyCalls):
             raise self.error(job, f"its nodes are {chosen!r:.60}", allowed)
         return chosen
 
-    def _nodes_of(self, job: QueuedJob, given: tuple[Interval, ...]) -> tuple[int, ...]:
+    def _nodes_of(self, job: QueuedJob, resources: tuple[Interval, ...]) -> tuple[int, ...]:
         """Return the nodes of these cores. Raises PolicyError if they are not spread evenly over the job's nodes."""
-        cores = {node: count_of(common(given, [self.nodes[node]])) for node in self.nodes_with(given)}
+        cores = {node: count_of(common(resources, [self.nodes[node]])) for node in self.nodes_with(resources)}
         cores_per_node = self.need(job).cores
         if len(cores) != job.nodes or set(cores.values()) != {cores_per_node}:
             spread = ", ".join(f"{count} on {self.snapshot.machine.names[node]}" for node, count in cores.items())

@@ -91,5 +91,5 @@ class OneAtATime:
         ranks = {"fastest": loads.speed, "high_gflops": loads.pace, "high_mem_bw": loads.unused}
         return loads.watts if rule == "low_power" else -ranks[rule]
 
-    def _digest(self, job: QueuedJob, what: str) -> bytes:
-        return blake2b(f"{self._seed} {what} {job.id}".encode(), digest_size=8).digest()
+    def _digest(self, job: QueuedJob, purpose: str) -> bytes:
+        return blake2b(f"{self._seed} {purpose} {job.id}".encode(), digest_size=8).digest()

@@ -156,11 +156,11 @@ def format_options(part: Any) -> str:
     )
 
 
-def _value(where: str, text: str, wanted: Field[Any]) -> Any:
-    value = wanted.metadata["read"](text)
+def _value(where: str, text: str, option: Field[Any]) -> Any:
+    value = option.metadata["read"](text)
     if value is None:
-        hint = did_you_mean(text, wanted.metadata.get("words", ()), str)
-        raise ConfigError("policy", where, f"{text!r}{hint}", wanted.metadata["allowed"])
+        hint = did_you_mean(text, option.metadata.get("words", ()), str)
+        raise ConfigError("policy", where, f"{text!r}{hint}", option.metadata["allowed"])
     return value
 
 

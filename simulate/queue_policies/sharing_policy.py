@@ -140,7 +140,7 @@ class SharedReserving(ConservativeBackfilling):
         """Move reservations, reserve for new jobs, and start the first job that may start."""
         if not (now.ended or now.submitted or self._again) and now.time < self._due:
             return  # an older wake-up
-        queue, reservations, self._again = self._queue.sorted(now), self._kept, False
+        queue, reservations, self._again = self._queue.sorted(now), self._reservations, False
         yield from self._reserve(now, queue, self._free(now))
         if now.ended:
             self._refused.clear()
@@ -174,7 +174,7 @@ class SharedReserving(ConservativeBackfilling):
 
     def _where(self, now: QueueView, job: QueuedJob) -> tuple[int, ...]:
         """Return the nodes on which a job may start now; () if it may not."""
-        start, nodes = self._kept[job.number]
+        start, nodes = self._reservations[job.number]
         if start <= now.time and _is_within(now, job, nodes, self._bound):
             return nodes
         if self._bound == 0.0 or job.number in self._refused:
@@ -184,7 +184,7 @@ class SharedReserving(ConservativeBackfilling):
             return ()
         free = now.free_nodes()
         fits = free.need(job).fits(free.cores, free.memory)
-        for number, (begin, reserved) in self._kept.items():
+        for number, (begin, reserved) in self._reservations.items():
             if number != job.number and begin < reserved_until(now.time, job):
                 fits[list(reserved)] = False
         return _first_within(now, job, free, fits, self._bound)

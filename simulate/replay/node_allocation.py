@@ -31,7 +31,7 @@ class NodeShapes:
     def __init__(self, cluster: Cluster) -> None:
         refuse_any_threads(cluster)
         self._rooms = [(min(node.type.cores, cluster.thread_limit(node)), node.type.memory) for node in cluster.nodes]
-        self._known: dict[tuple[int, float], tuple[int, int] | None] = {}
+        self._shapes: dict[tuple[int, float], tuple[int, int] | None] = {}
 
     def of(self, size: int, memory: float) -> tuple[int, int] | None:
         """Return the nodes of a job and its threads on each; None if it fits on no set of nodes.
@@ -42,9 +42,9 @@ class NodeShapes:
             size: its processors, >= 1.
             memory: bytes that it needs for each of them.
         """
-        if (size, memory) not in self._known:
-            self._known[size, memory] = spread(size, [_room(*room, memory) for room in self._rooms])
-        return self._known[size, memory]
+        if (size, memory) not in self._shapes:
+            self._shapes[size, memory] = spread(size, [_room(*room, memory) for room in self._rooms])
+        return self._shapes[size, memory]
 
 
 def spread(size: int, rooms: list[int]) -> tuple[int, int] | None:
@@ -61,9 +61,9 @@ def spread(size: int, rooms: list[int]) -> tuple[int, int] | None:
     return None
 
 
-def _room(threads: float, memory: float, each: float) -> int:
-    """Return how many threads of a job a node takes, by its cores and its bytes, if each thread needs `each` bytes."""
-    return int(threads if each <= 0.0 else min(threads, memory // each))
+def _room(threads: float, memory: float, bytes_per_thread: float) -> int:
+    """Return how many threads of a job a node takes, by its cores and by its bytes, some of which each thread needs."""
+    return int(threads if bytes_per_thread <= 0.0 else min(threads, memory // bytes_per_thread))
 
 
 def refuse_unknown_times(workload: Workload, *, walltimes: bool, networked: bool = False) -> None:
@@ -100,7 +100,7 @@ class Places:
     def __init__(self, limits: list[int]) -> None:
         self._first = np.cumsum([0, *limits]).tolist()
         self._free = [FreeResources(limit) for limit in limits]
-        self._taken: dict[int, list[tuple[int, tuple[Interval, ...]]]] = {}
+        self._places: dict[int, list[tuple[int, tuple[Interval, ...]]]] = {}
 
     @property
     def count(self) -> int:
@@ -116,7 +116,7 @@ class Places:
             threads: places on each of them.
             size: processors of the job; places beyond stay idle, the last ones.
         """
-        places = self._taken[row] = [(node, self._free[node].allocate(threads)) for node in sorted(nodes)]
+        places = self._places[row] = [(node, self._free[node].allocate(threads)) for node in sorted(nodes)]
         resources, remainder = list[Interval](), size
         for node, intervals in places:
             for first, last in intervals:
@@ -127,5 +127,5 @@ class Places:
 
     def release(self, row: int) -> None:
         """Free the places of a job that still has them."""
-        for node, intervals in self._taken.pop(row, ()):
+        for node, intervals in self._places.pop(row, ()):
             self._free[node].release(intervals)

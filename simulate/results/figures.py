@@ -63,8 +63,8 @@ def _joules(run: RecordedRun, window: tuple[float, float] | None) -> float | Non
     return float(np.diff(joules_at(run.energy, np.array([begin, end])))[0]) if end > begin else None
 
 
-def _of(what: Any, values: Array) -> float | None:
-    return float(what(values)) if len(values) else None
+def _of(statistic: Any, values: Array) -> float | None:
+    return float(statistic(values)) if len(values) else None
 
 
 def distribution(values: Array, points: int = 512) -> tuple[Array, Array]:

@@ -158,20 +158,20 @@ class KeepByLoad(MachineKeeper):
 
     def __init__(self, options: Inertial, machines: int, began: float) -> None:
         super().__init__(options, machines, began)
-        self._seen, self._horizon, self._summed, self._mean = began, 0.0, 0.0, 0.0
+        self._last_time, self._horizon, self._summed, self._mean = began, 0.0, 0.0, 0.0
         self._free, self._ends, self._load = 0, list[tuple[float, int]](), 0.0
 
     def resume(self, elapsed_s: float, kept: Array, rounding_s: float) -> None:
         """Go on with a clock that was set back; see `SavingBackfilling.resume`."""
         super().resume(elapsed_s, kept, rounding_s)
-        self._seen -= elapsed_s
+        self._last_time -= elapsed_s
         self._ends = [(end - elapsed_s, size) for end, size in self._ends]
 
     def arrive(self, now: float) -> None:
         """Add the horizon since the last call, by the trapezoidal rule."""
-        if now > self._seen:
-            self._summed += (self._horizon + self._horizon_at(now)) * 0.5 * (now - self._seen)
-        self._seen = now
+        if now > self._last_time:
+            self._summed += (self._horizon + self._horizon_at(now)) * 0.5 * (now - self._last_time)
+        self._last_time = now
 
     def leave(self, now: float, free: int, ends: list[tuple[float, int]], load: float) -> None:
         """Note what the decisions of a call leave behind, see `MachineKeeper`."""

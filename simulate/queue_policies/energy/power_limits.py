@@ -185,7 +185,7 @@ class Budget(NoLimit):
         self.balance, self.credited, self._used = 0.0, self.begin, 0
         self._stage, self._consumed_before = 0, 0.0
         self._reserved, self._plan_begin = math.inf, None  # type: float, float | None
-        self._known: tuple[list[Use], Array] = [], np.zeros((0, 3))  # the running jobs of a pass, as an array
+        self._running_uses: tuple[list[Use], Array] = [], np.zeros((0, 3))  # the running jobs of a pass, as an array
         #: Of a pass, as long as no job starts: the running jobs, their number, the head, and when the balance is least.
         self._least: tuple[list[Use], int, Use | None, float, float] | None = None
 
@@ -324,10 +324,10 @@ class Budget(NoLimit):
         self, now: float, running: list[Use], more: list[Use], less: float, until: float
     ) -> tuple[Array, Array]:
         """Return the times at which the slope of the balance changes, and the balance then; see `_affords`."""
-        if self._known[0] is not running or len(self._known[1]) != len(running):
-            self._known = running, np.array([(use.size, use.begin, use.end) for use in running]).reshape(-1, 3)
+        if self._running_uses[0] is not running or len(self._running_uses[1]) != len(running):
+            self._running_uses = running, np.array([(use.size, use.begin, use.end) for use in running]).reshape(-1, 3)
         others = np.array([(use.size, use.begin, use.end) for use in more]).reshape(-1, 3)
-        sizes, begins, ends = np.concatenate([self._known[1], others]).T
+        sizes, begins, ends = np.concatenate([self._running_uses[1], others]).T
         end = min(self.end, float(ends.max(initial=now)))
         times = np.unique(np.concatenate([[now, end, until], begins, ends]))
         times = times[(times >= now) & (times <= end)]

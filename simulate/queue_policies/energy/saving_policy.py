@@ -50,9 +50,9 @@ class SavingBackfilling:
         self._policy, self._queue, self._window = policy, queue, window
         assert isinstance(policy.base, Easy | Strict), "others have a form of their own"
         self._fills = policy.base.backfills
-        self._shutdown, self._given, self._limit = Shutdown(policy.shutdown), limit, limit or NoLimit()
+        self._shutdown, self._plan_limit, self._limit = Shutdown(policy.shutdown), limit, limit or NoLimit()
         self._keeper: MachineKeeper | None = None
-        self._seen = self._first_end = -math.inf
+        self._last_call = self._first_end = -math.inf
         self._waits: list[QueuedJob] = []
         self._head: Use | None = None
         self._later: Room | None = None  # None: no reservation is known
@@ -69,10 +69,14 @@ class SavingBackfilling:
 
     def decide(self, now: QueueView) -> Iterator[Decision]:
         """Start jobs if something has happened, then switch machines."""
-        if self._seen == -math.inf:
+        if self._last_call == -math.inf:
             self._set_up(now)
-        keeper, last_time, switched = self._keeper, self._seen, now.states.switched if now.states is not None else []
-        again, at_once, self._again = self._again, self._again and self._seen == now.time, False
+        keeper, last_time, switched = (
+            self._keeper,
+            self._last_call,
+            now.states.switched if now.states is not None else [],
+        )
+        again, at_once, self._again = self._again, self._again and self._last_call == now.time, False
         changed = self._limit.update(now.time, now.states)
         changed |= bool(now.ended or switched) or (self._first_end <= now.time and not at_once)
         changed |= keeper is not None and keeper.passes_at(now.time)
@@ -80,7 +84,7 @@ class SavingBackfilling:
         happened = changed or again or bool(now.submitted)
         decides = keeper is not None and keeper.next_time() <= now.time
         if happened or decides or self._shutdown.is_due(now, last_time):
-            self._seen = now.time
+            self._last_call = now.time
             if keeper is not None:
                 keeper.arrive(now.time)
             yield from self._instant(now, happened=happened)
@@ -88,7 +92,7 @@ class SavingBackfilling:
     def _set_up(self, now: QueueView) -> None:
         policy = self._policy
         self._kept = np.zeros(Machines.count(now), bool)
-        if self._given is None:
+        if self._plan_limit is None:
             self._limit = limit_on(now.machine, policy.limit, self._window)
         if policy.keeper is not None:
             of = KeepByLoad if isinstance(policy.keeper, Inertial) else KeepShare
@@ -108,10 +112,10 @@ class SavingBackfilling:
             rounding_s: by how much the time of a decision may be missed, seconds.
             limit: the limit as it is when the plan begins; None: it has none.
         """
-        self._given = self._limit = limit or NoLimit()
-        if self._seen == -math.inf:
+        self._plan_limit = self._limit = limit or NoLimit()
+        if self._last_call == -math.inf:
             self._set_up(now)
-        self._seen, self._first_end, self._kept = now.time, -math.inf, kept
+        self._last_call, self._first_end, self._kept = now.time, -math.inf, kept
         self._shutdown.rounding_s = rounding_s
         if self._keeper is not None:
             self._keeper.resume(elapsed_s, kept, rounding_s)
@@ -236,28 +240,28 @@ class SavingBackfilling:
         ends.sort(key=itemgetter(0))
         return ends
 
-    def _give(self, machines: Machines, room: Room, what: Any) -> None:
+    def _give(self, machines: Machines, room: Room, holder: Any) -> None:
         """Free what ends: a running job, one that is being started, a switch of machines, or the power cap."""
-        if what is None:
+        if holder is None:
             room.blocked = 0
-        elif isinstance(what, Switching):
-            machines.give(room, what.resources)
-        elif isinstance(what, tuple):
-            room.nodes.give(*what)
+        elif isinstance(holder, Switching):
+            machines.give(room, holder.resources)
+        elif isinstance(holder, tuple):
+            room.nodes.give(*holder)
         else:
-            room.nodes.release(what)
+            room.nodes.release(holder)
 
     def _is_kept(self, machines: Machines, switching: Switching) -> bool:
         return not switching.on and bool(self._kept[machines.numbers(switching.resources)[0]])
 
     # --- machines ---
-    def _spare(self, machines: Machines, wanted: Array, until: float) -> Array:
+    def _spare(self, machines: Machines, candidates: Array, until: float) -> Array:
         """Return the first of some machines that can be off until a time without delaying the head of the queue."""
         if not self._waits:
-            return wanted
+            return candidates
         if self._later is None or self._head is None:
-            return wanted[:0]
-        return wanted if until <= self._head.begin else machines.spared(wanted, self._later)
+            return candidates[:0]
+        return candidates if until <= self._head.begin else machines.spared(candidates, self._later)
 
     def _note(
         self, now: QueueView, machines: Machines, started: list[Started], switches: list[tuple[float, Switch]]
