@@ -62,7 +62,7 @@ def spread(size: int, rooms: list[int]) -> tuple[int, int] | None:
 
 
 def _room(threads: float, memory: float, bytes_per_thread: float) -> int:
-    """Return how many threads of a job a node takes, by its cores and by its bytes, some of which each thread needs."""
+    """Return how many threads of a job a node takes, by its cores and by its bytes, if each thread needs so many."""
     return int(threads if bytes_per_thread <= 0.0 else min(threads, memory // bytes_per_thread))
 
 
