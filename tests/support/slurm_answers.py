@@ -20,7 +20,9 @@ AccountingStorageEnforce = associations,limits,qos
 AccountingStorageType   = accounting_storage/slurmdbd
 AccountingStoreFlags    = job_comment
 AuthType                = auth/munge
+DefMemPerCPU            = 1024
 JobAcctGatherParams     = (null)
+JobDefaults             = (null)
 JobSubmitPlugins        = (null)
 MinJobAge               = 300 sec
 PreemptType             = preempt/none
@@ -52,14 +54,15 @@ ConstrainRAMSpace       = yes
 PARTITION = (
     "PartitionName={name} AllowGroups=ALL AllowAccounts=ALL AllowQos=ALL AllocNodes=ALL Default=YES QoS=N/A "
     "ExclusiveUser=NO MaxNodes=UNLIMITED MaxTime=1-00:00:00 Nodes=n[1-2] RootOnly=NO ReqResv=NO OverSubscribe=NO "
-    "State=UP TotalCPUs=8 TotalNodes=2 TRES=cpu=8,mem=8G,node=2,billing=8"
+    "State=UP TotalCPUs=8 TotalNodes=2 SelectTypeParameters=NONE JobDefaults=(null) DefMemPerNode=UNLIMITED "
+    "MaxMemPerNode=UNLIMITED TRES=cpu=8,mem=8G,node=2,billing=8"
 )
 NOW = 1_795_245_609.0
 SDIAG = f"***\nsdiag output at Sat Nov 21 07:20:09 2026 ({NOW:.0f})\n***\n"
 OPERATOR = "backup|Operator|research\n"
 USERS = "Current Association Manager state\n\nUser Records\n\nUserName=backup({uid}) DefAccount=research\n"
 GOOD = ServiceState("live")
-NODES = [SlurmNode(name, NodeState.UP, 4, 4 * 2.0**30) for name in ("n1", "n2")]
+NODES = [SlurmNode(name, NodeState.UP, 4, 4 * 2.0**30, partitions=frozenset({"main"})) for name in ("n1", "n2")]
 
 
 class Recorded:

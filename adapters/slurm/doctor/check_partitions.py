@@ -1,8 +1,9 @@
-"""Check Slurm's scheduling: the cost of a hold, what jobs of each partition share, and what keeps jobs out.
+"""Check Slurm's scheduling: the cost of a hold, what jobs of each partition share or block, and what keeps jobs out.
 
 Rule: pure; numbers are computed from the site's settings; equal partitions share a finding.
-Source: slurm.conf(5): SchedulerParameters, PriorityFlags, PriorityWeightAge, PriorityMaxAge, PARTITION CONFIGURATION of
-22.05 (further keys of newer releases are ignored); sched_conf of 22.05.
+Source: slurm.conf(5): SchedulerParameters, PriorityFlags, PriorityWeightAge, PriorityMaxAge, SelectTypeParameters,
+DefMemPerCPU, JobDefaults, PARTITION CONFIGURATION of 22.05 (further keys of newer releases are ignored); sched_conf of
+22.05.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ def findings(answers: Answers, selection: SlurmSelection) -> Iterator[Finding]:
         for kind, names in _by(relevant, sharing).items():
             level = NOTE if "whole" in kind or "one user" in kind else OK
             yield Finding(level, "sharing", f"{_partitions(names)}: {kind}")
+        yield from _default_memory(answers)
     for state, names in _by(relevant, lambda words: words.get("State", "UP")).items():
         if state != "UP":
             make = tuple(f"scontrol update PartitionName={name} State=UP" for name in names)
@@ -45,6 +47,30 @@ def findings(answers: Answers, selection: SlurmSelection) -> Iterator[Finding]:
         names = [words["PartitionName"] for words in relevant if words.get(key, usual) not in (usual, "(null)", "N/A")]
         if names:
             yield Finding(NOTE, "partition", f"{_partitions(names)}: {meaning} ({key})")
+
+
+def _default_memory(answers: Answers) -> Iterator[Finding]:
+    """Yield the partitions, handed over or not, in which a job without --mem gets all memory of its nodes."""
+    counted = answers.config["SelectTypeParameters"]
+    names = set[str]()
+    for words in () if _has_default_memory(answers.config) else answers.partitions:
+        chosen = words.get("SelectTypeParameters", "NONE")
+        counts_memory = "MEMORY" in (counted if chosen == "NONE" else chosen).upper()
+        if counts_memory and not _has_default_memory(words) and "whole nodes" not in sharing(words):
+            names.add(words["PartitionName"])
+    if names:
+        nodes = [node for node in answers.nodes if not names.isdisjoint(node.partitions)]
+        shares = [int(node.memory / 2**20 / node.cpus) for node in nodes if node.cpus]
+        effect = "a job without --mem gets all memory of its nodes, so no other job fits next to it"
+        message = f"{_partitions(sorted(names))}: {effect} (no DefMemPerCPU, DefMemPerNode or DefMemPerGPU)"
+        remedy = f"DefMemPerCPU={min(filter(None, shares), default='...')}   # MiB, in slurm.conf"
+        yield Finding(WARNING, "memory", message, (remedy,))
+
+
+def _has_default_memory(settings: Mapping[str, str]) -> bool:
+    """Return whether a configuration or a partition sets the memory of a job that asks for none."""
+    defaults = {settings.get(key, "UNLIMITED") for key in ("DefMemPerCPU", "DefMemPerNode")}
+    return bool(defaults - {"UNLIMITED", "0"}) or "DefMemPerGPU=" in settings.get("JobDefaults", "")
 
 
 def _scheduling(answers: Answers) -> Iterator[Finding]:
