@@ -111,9 +111,9 @@ def calibrate(work: Path) -> DemoCpus:
 
 def choose_cpus() -> tuple[int, ...]:
     """Return two CPUs that we may use, on different cores if possible; one if there is only one."""
-    ours = usable_cpus()
-    other = [cpu for cpu in ours[1:] if _core(cpu) != _core(ours[0])] or ours[1:]
-    return (ours[0], *other[:1])
+    cpus = usable_cpus()
+    other = [cpu for cpu in cpus[1:] if _core(cpu) != _core(cpus[0])] or cpus[1:]
+    return (cpus[0], *other[:1])
 
 
 def _core(cpu: int) -> tuple[str, str]:

@@ -185,10 +185,10 @@ def _group(runs: Sequence[ThreadGroup]) -> ThreadGroup:
 def _phases(runs: Sequence[tuple[Phase, ...]]) -> tuple[Phase, ...]:
     """Return medians over the runs with the usual number of phases, the latest number on a tie."""
     usual = Counter(len(phases) for phases in reversed(runs)).most_common(1)[0][0]
-    alike = [phases for phases in runs if len(phases) == usual]
-    shares = [median(phase.share for phase in same) for same in zip(*alike, strict=True)]
-    levels = [median(phase.utilisation for phase in same) for same in zip(*alike, strict=True)]
-    rates = [relative_rates(phases) for phases in alike if any(phase.bandwidth for phase in phases)]
+    usual_runs = [phases for phases in runs if len(phases) == usual]
+    shares = [median(phase.share for phase in same) for same in zip(*usual_runs, strict=True)]
+    levels = [median(phase.utilisation for phase in same) for same in zip(*usual_runs, strict=True)]
+    rates = [relative_rates(phases) for phases in usual_runs if any(phase.bandwidth for phase in phases)]
     moved = [median(same) for same in zip(*rates, strict=True)] or [0.0] * len(shares)
     parts = zip(shares, levels, moved, strict=True)
     return tuple(Phase(share / sum(shares), level, rate) for share, level, rate in parts)

@@ -259,11 +259,11 @@ class ProfileStore:
             return profile
         ran = any(other == name for other, _ in runs)
         if unclear or untold:  # runs of this name whose words differ in a variable, or in what never was a file
-            alike = ("", words_checksum(job))
+            checksums = ("", words_checksum(job))
             runs = [
                 (other, run)
                 for other, run in runs
-                if other != name or run.words in alike or (run.inputs and not untold)
+                if other != name or run.words in checksums or (run.inputs and not untold)
             ]
         if same_runs := [run for other, run in runs if other == name and have_same_inputs(run.inputs, inputs)]:
             return estimate(name, same_runs, prior)

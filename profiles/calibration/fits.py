@@ -299,7 +299,7 @@ def choose(mixes: Sequence[Mix], fitted: PiecewiseFit | None = None) -> Choice |
     """
     if len(mixes) < _FOLDS:
         return None
-    models = [(kind, who) for kind in (Contention.EQUAL_SHARE, Contention.MAX_MIN) for who in ContendingThreads]
+    models = [(kind, threads) for kind in (Contention.EQUAL_SHARE, Contention.MAX_MIN) for threads in ContendingThreads]
     fits: list[Callable[[Sequence[Mix]], Fitted]] = [
         partial(fit_sharing, contention=contention, contending=contending)
         for contention, contending in ((Contention.NONE, ContendingThreads.RUNNING), *models)

@@ -105,13 +105,13 @@ def end_leftovers(tree: ProcessTree) -> list[int]:
         signalled: set[int] = set()
         while True:
             tree.refresh()
-            ours = tree.orphans()
-            alive = [pid for pid in ours if not _has_ended(pid)]
+            orphans = tree.orphans()
+            alive = [pid for pid in orphans if not _has_ended(pid)]
             if not alive:
                 # Children of a process that just ended may be reparented to us only now: check once more.
-                if ours == previous:
-                    return ours
-                previous = ours
+                if orphans == previous:
+                    return orphans
+                previous = orphans
                 time.sleep(0.005)
                 continue
             for pid in set(alive) - signalled:

@@ -83,10 +83,10 @@ def grown_profile(
         return None
     names = {id(run): other for other, run in runs}
     # the only run of a size is worth more than one that nothing disturbed
-    alike = defaultdict[Hashable, list[Measurement]](list)
+    by_amounts = defaultdict[Hashable, list[Measurement]](list)
     for run in used:
-        alike[tuple(amounts(names[id(run)], run.inputs).items())].append(run)
-    counts = {id(run) for same in alike.values() for run in undisturbed(same)}
+        by_amounts[tuple(amounts(names[id(run)], run.inputs).items())].append(run)
+    counts = {id(run) for same in by_amounts.values() for run in undisturbed(same)}
     used = [run for run in used if id(run) in counts]
     run_amounts = [amounts(names[id(run)], run.inputs) for run in used]
     job_amounts = amounts(name, inputs)
@@ -165,11 +165,13 @@ def _explained(runs: int, commands: int, exponents: Mapping[str, tuple[float, fl
     of = "of this command" if commands == 1 and not exponents else "with other numbers or input sizes"
     words = f"from {count(runs, 'run')} {of}"
     for name, (low, high) in exponents.items():
-        which = f"number {name.split()[1]}" if name.startswith("number") else f"the size of word {name.split()[1]}"
+        amount_name = (
+            f"number {name.split()[1]}" if name.startswith("number") else f"the size of word {name.split()[1]}"
+        )
         if high - low > _UNKNOWN:
-            words += f"; how it grows with {which} is not known yet"
+            words += f"; how it grows with {amount_name} is not known yet"
         elif abs(low + high) / 2 >= _FLAT:
-            words += f"; grows with {which} to the power of {(low + high) / 2:.2g}"
+            words += f"; grows with {amount_name} to the power of {(low + high) / 2:.2g}"
     return words
 
 

@@ -73,6 +73,6 @@ def parse_membership(text: str) -> dict[str, str]:
 
 def own_groups(pid: int, root: Path = ROOT) -> dict[str, str]:
     """Return controller -> path of a process's groups that we are not in; version 2's under ""."""
-    ours = parse_membership(read_text(root / "proc/self/cgroup") or "")
+    own_paths = parse_membership(read_text(root / "proc/self/cgroup") or "")
     theirs = parse_membership(read_text(root / f"proc/{pid}/cgroup") or "")
-    return {controller: path for controller, path in theirs.items() if ours.get(controller) != path}
+    return {controller: path for controller, path in theirs.items() if own_paths.get(controller) != path}

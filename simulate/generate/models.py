@@ -266,9 +266,9 @@ def lublin(
 
 def _first(jobs: int, clocks: list[Array]) -> list[int]:
     """Return how many of each kind are among the first `jobs`."""
-    whose = np.repeat(np.arange(len(clocks)), jobs)
+    kind_indices = np.repeat(np.arange(len(clocks)), jobs)
     order = np.argsort(np.floor(np.concatenate(clocks)), kind="stable")[:jobs]
-    return [int(count) for count in np.bincount(whose[order], minlength=len(clocks))]
+    return [int(count) for count in np.bincount(kind_indices[order], minlength=len(clocks))]
 
 
 def _pace(kinds: tuple[JobKind, ...], rushes: list[Array], span: float) -> float:
@@ -288,13 +288,13 @@ def _sizes(draw: Generator, kind: JobKind, count: int, machine: int) -> Array:
     high = max(most - kind.high, min(most, 1.0))
     low = min(kind.low, high)
     middle = min(max(most - kind.middle, low), high)
-    which, stage, place = draw.random((3, count))
+    branch, stage, place = draw.random((3, count))
     lower = stage <= kind.lower
     begin, end = np.where(lower, low, middle), np.where(lower, middle, high)
     power = place * (end - begin) + begin
     exponent = np.minimum(np.floor(power + 0.5), machine.bit_length() - 1)
-    size = np.floor(np.exp2(np.where(which <= kind.serial + kind.power, exponent, power)) + 0.5)
-    return np.where(which <= kind.serial, 1, np.minimum(size, machine)).astype(np.int64)
+    size = np.floor(np.exp2(np.where(branch <= kind.serial + kind.power, exponent, power)) + 0.5)
+    return np.where(branch <= kind.serial, 1, np.minimum(size, machine)).astype(np.int64)
 
 
 def _run_times(draw: Generator, kind: JobKind, size: Array) -> Array:

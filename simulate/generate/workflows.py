@@ -94,8 +94,8 @@ def stream(jobs: int, *, shape: str = "layered", seed: int = 0) -> Workflow:
     """
     draw, profiles = random.Random(seed), stream_profiles()
     if shape in published_workflows.SHAPES:
-        tasks, alike = published_workflows.SHAPES[shape](jobs), dict[str, Profile]()
-        chosen = [alike.setdefault(category, draw.choice(profiles)) for category, _ in tasks]
+        tasks, by_category = published_workflows.SHAPES[shape](jobs), dict[str, Profile]()
+        chosen = [by_category.setdefault(category, draw.choice(profiles)) for category, _ in tasks]
         names, parents = [f"{category}_{i}" for i, (category, _) in enumerate(tasks)], [before for _, before in tasks]
     else:
         names, parents = [f"j{i}" for i in range(jobs)], SHAPES[shape](jobs, draw)

@@ -240,10 +240,10 @@ def _parts_at(
     """Return the part of a round that each time is in, and add the joules of those before it to `energies`."""
     ends = np.cumsum([totals[id(part)] for part in steps.parts], axis=0)
     before = np.concatenate([np.zeros((1, 2)), ends])
-    which = np.minimum(np.searchsorted(ends[:, 0], times, "right"), len(ends) - 1)
-    energies[rows] += before[which, 1]
-    times = np.maximum(times - before[which, 0], 0.0)
-    return [(steps.parts[k], rows[which == k], times[which == k]) for k in np.unique(which).tolist()]
+    places = np.minimum(np.searchsorted(ends[:, 0], times, "right"), len(ends) - 1)
+    energies[rows] += before[places, 1]
+    times = np.maximum(times - before[places, 0], 0.0)
+    return [(steps.parts[k], rows[places == k], times[places == k]) for k in np.unique(places).tolist()]
 
 
 def is_steady(part: Part, size: int) -> bool:

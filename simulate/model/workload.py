@@ -242,8 +242,8 @@ def _filled_in(workload: Workload, task_columns: set[str]) -> dict[str, Array]:
     nothing = np.zeros(len(workload))
     tasks = {"volume": nothing, "memory": nothing, "asked": workload.walltime}
     names = workload.id.astype(str).astype(object)
-    whose = np.full(len(workload), workload.name, object)
-    columns = {"name": names, "profile": workload.more.get("name", names), "workload": whose}
+    workload_names = np.full(len(workload), workload.name, object)
+    columns = {"name": names, "profile": workload.more.get("name", names), "workload": workload_names}
     return {**columns, **{name: tasks[name] for name in tasks if name in task_columns}, **workload.more}
 
 

@@ -105,12 +105,12 @@ def choosing(choose: Choose) -> MappingPolicy:
         simulation.reset()
         simulation.settle()
         world, workflow = simulation.world, simulation.workflow
-        jobs, who = world.jobs, getattr(choose, "__name__", "mapping policy")
+        jobs, policy_name = world.jobs, getattr(choose, "__name__", "mapping policy")
         while True:
             for i in np.flatnonzero((jobs["blockers"] == 0) & (jobs["state"] < layout.RUNNING)).tolist():
                 job = workflow.jobs[i]
                 if (nodes := choose(simulation, job)) is not None:
-                    _check_nodes(simulation, i, nodes, who)
+                    _check_nodes(simulation, i, nodes, policy_name)
                     simulation.start(job.id, nodes)
             if math.isinf(simulation.next_event):
                 break
@@ -118,7 +118,9 @@ def choosing(choose: Choose) -> MappingPolicy:
         waiting = np.flatnonzero(jobs["state"] != layout.DONE).tolist()
         if waiting:
             where = f"job {workflow.jobs[waiting[0]].id!r}"
-            raise PolicyError(who, where, "it was never started, and no job is running", "nodes for every ready job")
+            raise PolicyError(
+                policy_name, where, "it was never started, and no job is running", "nodes for every ready job"
+            )
         energy = float(np.cumsum(world.nodes["energy"])[-1]) if world.count["powered"] else math.nan
         return Mapped(float(jobs["finish"].max(initial=0.0)), energy, Candidate.of(simulation))
 

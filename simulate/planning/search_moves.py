@@ -155,8 +155,8 @@ class Moves:
         one, two = trial.places[a].copy(), trial.places[b].copy()
         if len(one) != len(two):
             return
-        mine, theirs = self._fits[self._class[job]], self._fits[self._class[other]]
-        if mine[two].all() and theirs[one].all():
+        fits, other_fits = self._fits[self._class[job]], self._fits[self._class[other]]
+        if fits[two].all() and other_fits[one].all():
             trial.places[a], trial.places[b] = two, one
             if self.random.random() < 0.5:
                 trial.keys[job], trial.keys[other] = trial.keys[other], trial.keys[job]

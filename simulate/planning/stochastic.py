@@ -53,18 +53,18 @@ def sample(workflow: Workflow, seed: int) -> Workflow:
     Generator(PCG64(seed)). Normal and uniform draws below LEAST times the mean are raised to it. Jobs with known
     demands keep their profile; equal draws of one profile are one object.
     """
-    stream, drawn = np.random.Generator(np.random.PCG64(seed)), dict[tuple[object, ...], Profile]()
+    stream, drawn_profiles = np.random.Generator(np.random.PCG64(seed)), dict[tuple[object, ...], Profile]()
     jobs = []
     for job in workflow.jobs:
         profile = job.profile
         demands = tuple(_draw(group, stream) for group in profile.groups)
         if any(isinstance(group.service_demand, Distribution) for group in profile.groups):
             key = (id(profile), *demands)
-            if key not in drawn:
+            if key not in drawn_profiles:
                 pairs = zip(profile.groups, demands, strict=True)
                 groups = tuple(dataclasses.replace(group, service_demand=demand) for group, demand in pairs)
-                drawn[key] = dataclasses.replace(profile, groups=groups)
-            job = dataclasses.replace(job, profile=drawn[key])
+                drawn_profiles[key] = dataclasses.replace(profile, groups=groups)
+            job = dataclasses.replace(job, profile=drawn_profiles[key])
         jobs.append(job)
     return dataclasses.replace(workflow, jobs=tuple(jobs))
 

@@ -59,7 +59,7 @@ class CountedBackfill:
     def _find_reservation(self) -> None:
         assert self._head is not None, "a reservation is sought"
         now, time, spare = self._now.time, self._now.time, self._free - self._head.size
-        ends = [(latest_end(it, now), it.job.size) for it in self._now.running]
+        ends = [(latest_end(run, now), run.job.size) for run in self._now.running]
         ends += [(now + job.walltime, job.size) for job in self._chosen]
         for end, size in sorted(ends) if spare < 0 else ():
             if spare >= 0 and end > time:

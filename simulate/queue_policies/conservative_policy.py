@@ -74,7 +74,7 @@ class ConservativeBackfilling:
         new = [*queue] if self._arranged else [*now.submitted]
         self._arranged, self._loose = (
             False,
-            self._loose or any(max(it.until, reserved_until(it.start_time, it.job)) > now.time for it in now.ended),
+            self._loose or any(max(run.until, reserved_until(run.start_time, run.job)) > now.time for run in now.ended),
         )
         reserved_jobs, lost = [job for job in queue if job.number in reservations], list[QueuedJob]()
         starts = [reservations[job.number][0] for job in reserved_jobs]
@@ -121,16 +121,16 @@ class _Profile:
         self._groups = _groups(now, on_nodes=on_nodes) if allocation.endswith("local") else []
         self._single, self._need, self._pick = not on_nodes, free.need, free.pick
         soon = math.nextafter(now.time, math.inf)  # the first end of a job that starts now
-        ends = [max(latest_end(it, now.time), soon) for it in now.running]
+        ends = [max(latest_end(run, now.time), soon) for run in now.running]
         changes = limit.changes()
         self._times = sorted({now.time, *ends, *(time for time in (*times, *changes) if time > now.time)})
         self._cores = np.repeat(free.cores[None], len(self._times), axis=0)
         self._memory = np.repeat(free.memory[None], len(self._times), axis=0)
         self._headroom: Array | None = None  # resources that jobs may still use, by the limit
         if changes:
-            self._headroom = limit.allowed(np.array(self._times)) - sum(it.job.size for it in now.running)
-        for it, end in zip(now.running, ends, strict=True):
-            self._add(bisect_left(self._times, end), len(self._times), it.job, free.held(it), 1)
+            self._headroom = limit.allowed(np.array(self._times)) - sum(run.job.size for run in now.running)
+        for run, end in zip(now.running, ends, strict=True):
+            self._add(bisect_left(self._times, end), len(self._times), run.job, free.held(run), 1)
 
     def _add(self, first: int, stop: int, job: QueuedJob, nodes: tuple[int, ...], sign: int) -> None:
         need, columns = self._need(job), _columns(nodes)

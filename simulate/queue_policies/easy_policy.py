@@ -76,7 +76,7 @@ def reservation(
         started: jobs that are being started.
         where: looks for nodes in `later`.
     """
-    ends: list[tuple[float, int, Any]] = [(latest_end(it, now.time), 0, it) for it in now.running]
+    ends: list[tuple[float, int, Any]] = [(latest_end(run, now.time), 0, run) for run in now.running]
     ends += [(until, 1, (job, nodes)) for until, job, nodes in started]
     ends.sort(key=lambda end: end[:2])
     reserved, fits = math.inf, False

@@ -48,7 +48,7 @@ class OneAtATime:
             return
         free = now.free_nodes()
         job = self._next(now, waiting, free)
-        if sum(it.job.size for it in now.running) + job.size > limit.allowed(np.array([now.time]))[0]:
+        if sum(run.job.size for run in now.running) + job.size > limit.allowed(np.array([now.time]))[0]:
             return
         place = np.argsort(np.argsort(self._rank(now, job, free), kind="stable"))  # ties go to the first node
         nodes = free.where(job, rank=place)

@@ -40,14 +40,14 @@ def check_reservations(
     room, running, ended = now.free_nodes(), now.running, 0
     late_s, ends = started - called_at, list[tuple[float, int]]()
     if late_s > 0.0:
-        ends = sorted((it.until - late_s * (it.start_time >= started), i) for i, it in enumerate(running))
+        ends = sorted((run.until - late_s * (run.start_time >= started), i) for i, run in enumerate(running))
     held: list[tuple[float, int, QueuedJob, tuple[int, ...]]] = []  # ends of reserved jobs
     for reservation in sorted(reservations, key=lambda it: it.time):
         while ended < len(running):
-            until, which = ends[ended] if ends else (running[ended].until, ended)
+            until, place = ends[ended] if ends else (running[ended].until, ended)
             if until > reservation.time:
                 break
-            room.release(running[which])
+            room.release(running[place])
             ended += 1
         while held and held[0][0] <= reservation.time:
             room.give(*heappop(held)[2:])

@@ -159,10 +159,10 @@ class SharedReserving(ConservativeBackfilling):
         """Return which nodes have no job, as one core each that a job takes whole."""
         room, empty = now.free_nodes(), _cores_of(now)
         alone, memory = np.ones(len(empty), np.int64), room.memory.copy()
-        for it in now.running:
-            nodes = list(room.held(it))
+        for run in now.running:
+            nodes = list(room.held(run))
             alone[nodes] -= 1  # below 0 until the last of several jobs ends
-            memory[nodes] += room.need(it.job).memory
+            memory[nodes] += room.need(run.job).memory
         need = room.need
         return FreeNodes(
             alone,

@@ -82,8 +82,8 @@ def _varying_until(replayed: Replayed, powers: Powers | MixedPowers, times: Arra
     energies, log = np.zeros(len(times)), replayed.power_log
     for row, joules in _works(replayed, powers):
         first, after = np.searchsorted(times, (start[row], finish[row]))
-        grown = joules(np.append(times[first:after], finish[row]) - start[row])
-        energies[first : after + 1] += np.diff(grown, prepend=0.0)
+        job_energies = joules(np.append(times[first:after], finish[row]) - start[row])
+        energies[first : after + 1] += np.diff(job_energies, prepend=0.0)
     energies = np.cumsum(energies)
     if replayed.above_idle is None:
         return energies
@@ -101,8 +101,8 @@ def _counts(replayed: Replayed, powers: Powers | MixedPowers) -> tuple[list[Powe
         return [powers], np.array([replayed.machine]), replayed.sizes[:, None]
     kinds = list(dict.fromkeys(kind for _, kind in powers.runs))
     upto = np.zeros((replayed.machine + 1, len(kinds)), np.int64)  # resources of each kind before each resource
-    which = np.repeat([kinds.index(kind) for _, kind in powers.runs], [number for number, _ in powers.runs])
-    np.cumsum(which[:, None] == np.arange(len(kinds)), axis=0, out=upto[1:])
+    kind_indices = np.repeat([kinds.index(kind) for _, kind in powers.runs], [number for number, _ in powers.runs])
+    np.cumsum(kind_indices[:, None] == np.arange(len(kinds)), axis=0, out=upto[1:])
     counts = np.zeros((len(replayed.workload), len(kinds)), np.int64)
     owner, job_pieces = pieces_by_job(replayed.pieces, replayed.piece0, replayed.piece_count)
     np.add.at(counts, owner, upto[job_pieces["last"].astype(np.int64) + 1] - upto[job_pieces["first"]])

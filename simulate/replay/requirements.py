@@ -39,9 +39,9 @@ def check_walltimes(workload: Workload, policy: object) -> None:
     """Check that all jobs have finite walltimes if the policy needs them, for reservations. Raises ConfigError."""
     kind, endless = kind_needing_walltimes(policy), np.flatnonzero(np.isinf(workload.walltime))
     if kind and len(endless):
-        which = workload.more.get("name", workload.id)[endless[0]]
+        job_name = workload.more.get("name", workload.id)[endless[0]]
         problem = f"it has no walltime ({len(endless):,} of {count(len(workload), 'job')}), and {kind} needs walltimes"
-        raise ConfigError(workload.name, f"job {which}", problem, "walltimes, or another policy")
+        raise ConfigError(workload.name, f"job {job_name}", problem, "walltimes, or another policy")
 
 
 def check_decision_count(workload: Workload, policy: Saving) -> None:

@@ -36,8 +36,8 @@ class Select:
         if self.users:
             if "user" not in workload.more:
                 raise ConfigError(workload.name, "user", "this workload has no users")
-            mine = np.isin(workload.more["user"], list(self.users))
-            workload = workload.take(mine, "jobs of other users")
+            is_selected = np.isin(workload.more["user"], list(self.users))
+            workload = workload.take(is_selected, "jobs of other users")
         if self.least is not None:
             workload = workload.take(workload.size >= self.least, "smaller jobs")
         if self.most is not None:

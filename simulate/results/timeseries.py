@@ -94,8 +94,8 @@ def watts_over(energy: Energy, edges: Array) -> Array:
     if not len(energy.time):
         return np.full(len(edges) - 1, np.nan)
     inside = np.clip(edges, energy.time[0], energy.time[-1])
-    long, grown = np.diff(inside), np.diff(np.interp(inside, energy.time, energy.joules))
-    return np.asarray(np.divide(grown, long, out=np.full(len(long), np.nan), where=long > 0))
+    durations, joules = np.diff(inside), np.diff(np.interp(inside, energy.time, energy.joules))
+    return np.asarray(np.divide(joules, durations, out=np.full(len(durations), np.nan), where=durations > 0))
 
 
 def shares(left: Array, right: Array, low: Array, high: Array, columns: int, rows: int) -> Array:

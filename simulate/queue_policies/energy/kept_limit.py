@@ -65,8 +65,8 @@ class KeptLimit(Kept):
         """Return begin, end and consumption of a budget, and until when it is known, seconds and joules."""
         if not isinstance(self._limit, Budget):
             return dict(self._before)
-        it = self._limit
-        return {"begin": it.begin, "end": it.end, "until": it.credited, "joules": it.consumed}
+        limit = self._limit
+        return {"begin": limit.begin, "end": limit.end, "until": limit.credited, "joules": limit.consumed}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on with what was consumed, if it was counted for the same time as the options give."""
@@ -74,11 +74,13 @@ class KeptLimit(Kept):
 
     def limit(self) -> LimitNow | None:
         """Return the limit at the last snapshot."""
-        it = self._limit
-        if isinstance(it, Budget):
-            return LimitNow(it.begin, it.end, it.begin <= self._now < it.end, it.watts, it.balance, it.consumed)
-        if isinstance(it, Cap):
-            return LimitNow(it.begin, it.end, it.begin <= self._now < it.end, it.watts)
+        limit = self._limit
+        if isinstance(limit, Budget):
+            return LimitNow(
+                limit.begin, limit.end, limit.begin <= self._now < limit.end, limit.watts, limit.balance, limit.consumed
+            )
+        if isinstance(limit, Cap):
+            return LimitNow(limit.begin, limit.end, limit.begin <= self._now < limit.end, limit.watts)
         return None
 
     def _begun(self, now: float, cluster: Cluster) -> NoLimit:

@@ -132,7 +132,7 @@ class Cap(NoLimit):
         """
         if not (self.blocked and now.machine.nodes):
             return self.blocked
-        elsewhere = sum(it.job.size - count_of(it.resources) for it in now.running)
+        elsewhere = sum(run.job.size - count_of(run.resources) for run in now.running)
         blocked: int = max(0, self.blocked + now.machine.processors + elsewhere - self._resources)
         return blocked
 

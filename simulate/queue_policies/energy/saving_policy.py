@@ -231,10 +231,12 @@ class SavingBackfilling:
         self, now: QueueView, machines: Machines, started: list[Started], *, wide: bool
     ) -> list[tuple[float, Any]]:
         """Return when resources become free, and what frees them; for a wide job also what is kept off."""
-        ends: list[tuple[float, Any]] = [(latest_end(it, now.time), it) for it in now.running]
+        ends: list[tuple[float, Any]] = [(latest_end(run, now.time), run) for run in now.running]
         ends += [(until, (job, places)) for until, job, places in started]
         if now.states is not None:
-            ends += [(it.until, it) for it in now.states.switching if wide or not self._is_kept(machines, it)]
+            ends += [
+                (switch.until, switch) for switch in now.states.switching if wide or not self._is_kept(machines, switch)
+            ]
         if self._blocked:
             ends.append((self._limit.end, None))
         ends.sort(key=itemgetter(0))
@@ -273,7 +275,11 @@ class SavingBackfilling:
         if self._keeper is None or now.states is None:
             return
         ends = [(use.end, use.size) for use in running]
-        ends += [(it.until, count_of(it.resources)) for it in now.states.switching if not self._is_kept(machines, it)]
+        ends += [
+            (switching.until, count_of(switching.resources))
+            for switching in now.states.switching
+            if not self._is_kept(machines, switching)
+        ]
         ends += [(until, count_of(switch.resources)) for until, switch in switches]
         load = sum(job.size * job.walltime for job in self._waits)
         self._keeper.leave(now.time, machines.room.total, sorted(ends), load)
@@ -281,4 +287,4 @@ class SavingBackfilling:
 
 def _uses(now: QueueView) -> list[Use]:
     """Return the use of resources by the running jobs, from now on."""
-    return [Use(it.job.size, now.time, latest_end(it, now.time)) for it in now.running]
+    return [Use(run.job.size, now.time, latest_end(run, now.time)) for run in now.running]

@@ -305,6 +305,6 @@ def pairs(numbers: Array) -> list[Interval]:
 def _empty_memory(now: QueueView) -> Array:
     """Return the memory of each node without its jobs, bytes [nodes]."""
     empty = now.free_nodes()
-    for it in now.running:
-        empty.release(it)
+    for run in now.running:
+        empty.release(run)
     return empty.memory
