@@ -211,10 +211,10 @@ def lines_of(function: Any) -> int:
 
 
 class _CompiledFunctions(event.Listener):
-    """Gives `each` the lines of each function of this package that is compiled for the first time."""
+    """Reports the lines of each function of this package that is compiled for the first time."""
 
-    def __init__(self, each: Callable[[int], object]) -> None:
-        self._each, self._compiled = each, set[Any]()
+    def __init__(self, report: Callable[[int], object]) -> None:
+        self._report, self._compiled = report, set[Any]()
 
     def on_start(self, event: Any) -> None:
         pass
@@ -223,7 +223,7 @@ class _CompiledFunctions(event.Listener):
         function = event.data["dispatcher"].py_func
         if function not in self._compiled and function.__module__.startswith(f"{__package__}."):
             self._compiled.add(function)
-            self._each(lines_of(function))
+            self._report(lines_of(function))
 
 
 def _c_function(kernel: str, signature: tuple[Any, ...], module: Any) -> str:

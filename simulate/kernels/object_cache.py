@@ -71,7 +71,7 @@ PLACES = (
 NO_HOME = "this user has no home directory"
 ADVICE = "PILOTFISH_CACHE names another directory"
 _loaded: dict[str, Call] = {}
-_said: set[str] = set()
+_topics: set[str] = set()
 
 
 class KernelWarning(RuntimeWarning):
@@ -258,9 +258,9 @@ def _numba_directory(path: Path | None) -> str | None:
     return directory if os.access(directory, os.W_OK) else None
 
 
-def _say_once(say: Callable[[str], None], what: str, text: str) -> None:
-    if what not in _said:
-        _said.add(what)
+def _say_once(say: Callable[[str], None], topic: str, text: str) -> None:
+    if topic not in _topics:
+        _topics.add(topic)
         say(text)
 
 

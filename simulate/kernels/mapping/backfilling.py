@@ -90,10 +90,10 @@ def _note_ends(world: World) -> bool:
 
 # --- where a job can start ---
 @inner
-def _sort_last(nodes: Array, count: int, wanted: int) -> None:
-    """Move the last `wanted` of `count` nodes to the front, ascending. O(wanted) if they are so already."""
-    for i in range(wanted):
-        n, at = nodes[count - wanted + i], i
+def _sort_last(nodes: Array, count: int, last_count: int) -> None:
+    """Move the last `last_count` of `count` nodes to the front, ascending. O(last_count) if they are so already."""
+    for i in range(last_count):
+        n, at = nodes[count - last_count + i], i
         while at > 0 and nodes[at - 1] > n:
             nodes[at] = nodes[at - 1]
             at -= 1

@@ -76,8 +76,8 @@ def _start(world: Block, job: int, now: float) -> None:
 
 
 @inner
-def _start_chosen(world: Block, many: int, now: float) -> None:
-    for i in range(many):
+def _start_chosen(world: Block, chosen_count: int, now: float) -> None:
+    for i in range(chosen_count):
         take(world, world.jobs[world.chosen[i]].size, world.chosen[i])
         _start(world, world.chosen[i], now)
 
@@ -183,10 +183,10 @@ def _kill(world: Block, killed: int, now: float) -> None:
 
 
 @inner
-def _choose(world: Block, many: int, old: int, new: int) -> int:
-    """Change the state of the first `many` chosen jobs that are in the old one. Return their number of resources."""
+def _choose(world: Block, chosen_count: int, old: int, new: int) -> int:
+    """Change the state of the first `chosen_count` chosen jobs that are in the old one; return their resources."""
     size = 0
-    for i in range(many):
+    for i in range(chosen_count):
         job = world.chosen[i]
         if 0 <= job < world.count.total and world.jobs[job].state == old:
             world.jobs[job].state = new
@@ -195,14 +195,14 @@ def _choose(world: Block, many: int, old: int, new: int) -> int:
 
 
 @inner
-def _reserve(world: Block, head: int, many: int, free: int, now: float) -> None:
+def _reserve(world: Block, head: int, chosen_count: int, free: int, now: float) -> None:
     """Set when the head can start at the latest if the chosen jobs start now, and what it leaves free then."""
     jobs, count = world.jobs, world.count
     count.spare, world.clock.reservation = free - jobs[head].size, now
     if count.spare >= 0:
         return
     before = count.free
-    for i in range(many):
+    for i in range(chosen_count):
         if jobs[world.chosen[i]].state == CHOSEN:
             jobs[world.chosen[i]].start = now
             add_latest_end(world, world.chosen[i], now + jobs[world.chosen[i]].wall)
@@ -210,20 +210,20 @@ def _reserve(world: Block, head: int, many: int, free: int, now: float) -> None:
     count.free = free
     world.clock.reservation, later = earliest(world, jobs[head].size)
     count.spare, count.free = later - jobs[head].size, before
-    for i in range(many):
+    for i in range(chosen_count):
         if jobs[world.chosen[i]].state == CHOSEN:
             remove_latest_end(world, world.chosen[i])
             count.running -= 1
 
 
 @inner
-def _backfill(world: Block, head: int, many: int, free: int, now: float) -> int:
+def _backfill(world: Block, head: int, chosen_count: int, free: int, now: float) -> int:
     """Choose all other jobs, in their order, that fit now and do not delay the reservation; return how many there are.
 
     Args:
         world: the state.
         head: the job with the reservation; -1: no job has one.
-        many: how many are chosen already.
+        chosen_count: how many are chosen already.
         free: resources that these leave.
         now: seconds.
     """
@@ -239,44 +239,44 @@ def _backfill(world: Block, head: int, many: int, free: int, now: float) -> int:
         free -= jobs[job].size
         if now + jobs[job].wall > world.clock.reservation:
             count.spare -= jobs[job].size
-        world.chosen[many] = job
-        many += 1
-    return many
+        world.chosen[chosen_count] = job
+        chosen_count += 1
+    return chosen_count
 
 
 @inner
-def _what_if(world: Block, question: int, head: int, many: int, now: float) -> int:
+def _what_if(world: Block, question: int, head: int, chosen_count: int, now: float) -> int:
     if head >= world.count.total or (head >= 0 and world.jobs[head].state != WAITS):
-        return many  # it does not wait
-    free, job_count = world.count.free - _choose(world, many, WAITS, CHOSEN), many
+        return chosen_count  # it does not wait
+    free, job_count = world.count.free - _choose(world, chosen_count, WAITS, CHOSEN), chosen_count
     if math.isnan(world.clock.reservation):
-        _reserve(world, head, many, free, now)
+        _reserve(world, head, chosen_count, free, now)
     if question == BACKFILL:
-        job_count = _backfill(world, head, many, free, now)
-    _choose(world, many, CHOSEN, WAITS)
+        job_count = _backfill(world, head, chosen_count, free, now)
+    _choose(world, chosen_count, CHOSEN, WAITS)
     return job_count
 
 
 @inner
-def _carry_out(world: Block, question: int, job: int, many: int, now: float) -> int:
+def _carry_out(world: Block, question: int, job: int, number: int, now: float) -> int:
     """Carry out a request; return what its answer is, see `tables`."""
     times = world.times
     if question == ADVANCE:
-        _start_chosen(world, many, now)
+        _start_chosen(world, number, now)
         return _advance(world, times[UNTIL])
     if question == START:
-        _start_chosen(world, many, now)
+        _start_chosen(world, number, now)
     elif question == START_ON:
-        _start_on(world, job, many, now)
+        _start_on(world, job, number, now)
     elif question == REJECT:
         _reject(world, job)
     elif question == KILL:
         _kill(world, job, now)
     else:
         world.count.spare, world.clock.reservation = world.asked[SPARE], times[RESERVATION]
-        many = _what_if(world, question, job, many, now)
+        number = _what_if(world, question, job, number, now)
         world.asked[SPARE], times[RESERVATION] = world.count.spare, world.clock.reservation
-    return many
+    return number
 
 
 @inner

@@ -145,7 +145,7 @@ def test_a_cache_that_cannot_be_written_costs_time_only(tmp_path: Path) -> None:
 
 
 def test_a_library_user_gets_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(object_cache, "_said", set())
+    monkeypatch.setattr(object_cache, "_topics", set())
     with pytest.warns(object_cache.KernelWarning, match="kernels cannot be kept and are compiled each time"):
         object_cache._keep(None, b"", object_cache._warn)
 

@@ -137,14 +137,14 @@ def _links_alone(world: Block) -> float:
 
 
 @inner
-def _port_alone(world: Block, host: int, sent: float, received: float, own: float) -> float:
-    """Return the time of a host's port; `own`: bytes to itself that pass through it. A shared port is links."""
+def _port_alone(world: Block, host: int, sent: float, received: float, local_bytes: float) -> float:
+    """Return the time of a host's port, which `local_bytes` to the host itself also pass. A shared port is links."""
     if len(world.ports) == 0:
         port = world.places[world.place_of[host]]
-        return max((max(sent, received) + own) / port.way, (sent + received + own) / port.both)
-    _load(world, world.ports[host, 0], sent + own)
-    _load(world, world.ports[host, 1], received + own)
-    _load(world, world.ports[host, 2], sent + received + own)
+        return max((max(sent, received) + local_bytes) / port.way, (sent + received + local_bytes) / port.both)
+    _load(world, world.ports[host, 0], sent + local_bytes)
+    _load(world, world.ports[host, 1], received + local_bytes)
+    _load(world, world.ports[host, 2], sent + received + local_bytes)
     return 0.0
 
 

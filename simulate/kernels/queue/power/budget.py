@@ -408,6 +408,6 @@ def _lacks(world: Powered, time: float, row: int, watts: float, ends: float) -> 
 
 
 @inner
-def _exceeds(world: Powered, size: int, area: float, time: float, left: float) -> bool:
+def _exceeds(world: Powered, size: int, area: float, time: float, energy: float) -> bool:
     """Return whether all jobs of at least that size and area consume more by then than is left."""
-    return world.clock.extra * min(area, size * (time - world.clock.now)) > left
+    return world.clock.extra * min(area, size * (time - world.clock.now)) > energy
