@@ -104,18 +104,18 @@ def assemble(
         metrics, tracker.queue, clock, lambda: adapter.capabilities.launch_s,
         read_delays(delays_file) if delays_file else None, delays_file,
     )  # fmt: skip
-    kept = KeptPolicy(journal, unsaved, tracker.queue, metrics)
-    kept.use(options.policy)
+    kept_policy = KeptPolicy(journal, unsaved, tracker.queue, metrics)
+    kept_policy.use(options.policy)
     idle_s = power.idle_seconds if power.save else math.inf
     switcher = NodeSwitcher(applier, trigger, lambda: guarded.switches, idle_s, power.spare_nodes)
     for policy in (options.policy, guard.fallback):
         metrics.expect_policy(policy)
     guarded = GuardedPlanner(
-        forecasts, options, trigger, metrics, tracker.isolation, clock, latency, kept, switcher, planner, stopping,
-        breathe,
+        forecasts, options, trigger, metrics, tracker.isolation, clock, latency, kept_policy, switcher, planner,
+        stopping, breathe,
     )  # fmt: skip
     watching = (
-        kept,
+        kept_policy,
         latency,
         HoldAdvice(adapter),
         ComponentEvents(),

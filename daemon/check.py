@@ -21,18 +21,18 @@ def check(actions: Iterable[Action], snapshot: Snapshot) -> list[Rejection]:
         actions: in order; an accepted start uses capacity for those after it.
         snapshot: read after the decision.
     """
-    taken, views = snapshot.jobs.occupancy(snapshot.cluster), snapshot.jobs.by_key
+    occupancy, views = snapshot.jobs.occupancy(snapshot.cluster), snapshot.jobs.by_key
     rejections = []
     for action in actions:
         reason = ""
         if isinstance(action, Cancel):
             reason = _cancel_obstacle(action, views)
         elif isinstance(action, Start):
-            reason = _start_obstacle(action, views, snapshot, taken)
+            reason = _start_obstacle(action, views, snapshot, occupancy)
         if reason:
             rejections.append(Rejection(action, reason))
         elif isinstance(action, Start):
-            taken.place(action.job, action.nodes)
+            occupancy.place(action.job, action.nodes)
     return rejections
 
 
@@ -49,9 +49,9 @@ def _start_obstacle(action: Start, views: Mapping[str, JobView], snapshot: Snaps
         return f"the job is {view.state} already"
     if view is not None and view.offered and view.waits:
         return f"it has to wait: {view.waits}"
-    if (given := len(set(action.nodes))) != action.job.nodes:
+    if (number := len(set(action.nodes))) != action.job.nodes:
         return (
-            f"{', '.join(action.nodes) or 'no nodes'} are {count(given, 'node')}, the job asks for {action.job.nodes}"
+            f"{', '.join(action.nodes) or 'no nodes'} are {count(number, 'node')}, the job asks for {action.job.nodes}"
         )
     index, states = snapshot.cluster.index, snapshot.node_states
     for name in action.nodes:

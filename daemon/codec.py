@@ -60,11 +60,11 @@ def _plain(part: Any, shared: dict[int, Any]) -> Any:
     """
     kind: Any = type(part)
     if kind is tuple:
-        return [each if type(each) is str else _plain(each, shared) for each in part]
+        return [item if type(item) is str else _plain(item, shared) for item in part]
     if not hasattr(kind, "__dataclass_fields__"):
         return part
-    if (known := shared.get(id(part))) is not None:
-        return known
+    if (copy := shared.get(id(part))) is not None:
+        return copy
     names, defaults, values = _fields(kind)
     changed = {
         name: value if type(value) in _ATOMS else _plain(value, shared)
@@ -84,9 +84,9 @@ _REQUIRED = dataclasses.MISSING
 def _fields(kind: Any) -> tuple[tuple[str, ...], tuple[Any, ...], Callable[[Any], tuple[Any, ...]]]:
     """Return the names of a dataclass's fields, their defaults, and what reads them from a value."""
     every = dataclasses.fields(kind)
-    names = tuple(each.name for each in every)
+    names = tuple(member.name for member in every)
     read = attrgetter(*names) if len(names) > 1 else lambda value: (getattr(value, names[0]),)
-    return names, tuple(each.default for each in every), read
+    return names, tuple(member.default for member in every), read
 
 
 def decode(text: str | bytes, directory: str | None = None) -> Workflow:

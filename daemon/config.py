@@ -315,10 +315,10 @@ def load_service_config(path: str | Path, *, cluster: bool = True) -> DaemonConf
         ConfigError: as `load_config`; or a file that is used is not trusted (see `trust`).
     """
     _refuse_untrusted(path)
-    found = load_config(path)
+    config = load_config(path)
     if cluster:
-        _refuse_untrusted(found.cluster)
-    return found
+        _refuse_untrusted(config.cluster)
+    return config
 
 
 def load_reaper_config(path: str | Path) -> tuple[DaemonConfig, str]:
@@ -341,12 +341,12 @@ def load_reaper_config(path: str | Path) -> tuple[DaemonConfig, str]:
     except ConfigError:
         named = re.findall(r"^[ \t]*[\"']?dry_run[\"']?[ \t]*:[ \t]*([^ \t\n#]*)", text, re.MULTILINE)
         document = {"dry_run": any(value != "false" for value in named)}
-    kept: dict[str, Any] = {"cluster": "-", "dry_run": document.get("dry_run", False) is not False}
+    values: dict[str, Any] = {"cluster": "-", "dry_run": document.get("dry_run", False) is not False}
     for key in ("adapter", "state_dir"):
         with suppress(ValidationError, KeyError):
-            DaemonConfig.model_validate({**kept, key: document[key]}, context=context)
-            kept[key] = document[key]
-    return DaemonConfig.model_validate(kept, context=context), problem
+            DaemonConfig.model_validate({**values, key: document[key]}, context=context)
+            values[key] = document[key]
+    return DaemonConfig.model_validate(values, context=context), problem
 
 
 def _refuse_untrusted(path: str | Path) -> None:

@@ -187,12 +187,12 @@ def preview_queue(
         if adapter.capabilities.offers:
             journal.keep_handed_over(adapter.name, time.time())
         recording, learned = Recording(lambda line: None), LearnedProfiles(profiles)
-        given: dict[str, Any] = {"clock": time.monotonic, "profiles": learned, **decided, "options": options}
-        cycle = assemble(adapter, recording, journal, Metrics(), **given, most_taken_in=math.inf)
+        parts: dict[str, Any] = {"clock": time.monotonic, "profiles": learned, **decided, "options": options}
+        cycle = assemble(adapter, recording, journal, Metrics(), **parts, most_taken_in=math.inf)
         adapter.settle(SETTLE_S)
         began = time.perf_counter()
         report = cycle.run()
-        took = time.perf_counter() - began
+        duration_s = time.perf_counter() - began
         tracker = cycle.tracker
         waiting = {entry.key: entry for entry in tracker.queue.active() if entry.state is JobState.PENDING}
         planned = {job.id for job in report.plan.jobs} if report.plan else set()
@@ -203,7 +203,7 @@ def preview_queue(
         plan = report.plan and replace(
             report.plan,
             jobs=tuple(job for job in report.plan.jobs if job.id in waiting and job.id not in waits),
-            simulated_in=took,
+            simulated_in=duration_s,
         )
         return QueuePreview(
             plan,

@@ -25,12 +25,12 @@ def state_dir() -> Path:
 
     Raises ConfigError if none is set, and the user has no home directory.
     """
-    if found := os.environ.get("PILOTFISH_STATE"):
-        return Path(found).expanduser()
-    if found := os.environ.get("STATE_DIRECTORY"):
-        return Path(found.split(":")[0])
-    if (found := os.environ.get("XDG_STATE_HOME")) and os.path.isabs(found):
-        return Path(found) / "pilotfish"
+    if folder := os.environ.get("PILOTFISH_STATE"):
+        return Path(folder).expanduser()
+    if folder := os.environ.get("STATE_DIRECTORY"):
+        return Path(folder.split(":")[0])
+    if (folder := os.environ.get("XDG_STATE_HOME")) and os.path.isabs(folder):
+        return Path(folder) / "pilotfish"
     try:
         return Path.home() / ".local/state/pilotfish"
     except RuntimeError:
@@ -57,8 +57,8 @@ def client_files() -> list[Path]:
 
     PILOTFISH_CLIENT replaces both the site's and the user's file.
     """
-    if found := os.environ.get("PILOTFISH_CLIENT"):
-        return [Path(found).expanduser()]
+    if file := os.environ.get("PILOTFISH_CLIENT"):
+        return [Path(file).expanduser()]
     user = _user_config_dir()
     return [SITE_CLIENT, *([user / "client.yaml"] if user else [])]
 
@@ -93,9 +93,9 @@ def client_socket() -> str:
     It is PILOTFISH_SOCKET, else that of the user's own daemon, else that of the system's. If no daemon listens at
     either, it is where the user's own would listen. Raises ConfigError as `runtime_socket`.
     """
-    own = runtime_socket()
-    if os.environ.get("PILOTFISH_SOCKET") or _has_listener(own) or not os.path.exists(SYSTEM_SOCKET):
-        return own
+    own_socket = runtime_socket()
+    if os.environ.get("PILOTFISH_SOCKET") or _has_listener(own_socket) or not os.path.exists(SYSTEM_SOCKET):
+        return own_socket
     return str(SYSTEM_SOCKET)
 
 

@@ -140,7 +140,7 @@ class Service:
                 self._cycle.mode,
                 self._server.path,
                 f"metrics at {self._exporter.url}" if self._exporter else "no metrics",
-                count(sum(not each.offered for each in self._tracker.queue.submissions.values()), "workflow"),
+                count(sum(not flow.offered for flow in self._tracker.queue.submissions.values()), "workflow"),
             )
             self._loop()
 
@@ -239,8 +239,8 @@ class Service:
     def _learners(self, stack: ExitStack, profiles: LearnedProfiles, tracker: JobTracker) -> list[Observer]:
         """Return the observers that learn profiles, in the order in which they must see events."""
         stack.callback(profiles.write)
-        found = configured_counters(self.config.counters, here=self._adapter.capabilities.here)
-        counters = NodeCounters(found, profiles, tracker.queue)
+        counter_config = configured_counters(self.config.counters, here=self._adapter.capabilities.here)
+        counters = NodeCounters(counter_config, profiles, tracker.queue)
         stack.callback(counters.close)
         renewal = DriftRenewal(self._drift, profiles, self._metrics, tracker.queue, tracker.renew_profile)
         return [counters, *self._usage_reader(profiles, tracker), renewal]
@@ -363,10 +363,10 @@ class Service:
     def _report_fault(self, error: Exception) -> None:
         """Log an error that should not occur, once until a cycle is completed again."""
         *_, place = traceback.extract_tb(error.__traceback__)
-        what = f"{type(error).__name__} in {Path(place.filename).name}:{place.lineno}"
-        if what not in self._faults:
-            self._faults.add(what)
-            log.error("a cycle failed, please report this fault of pilotfish: %s: %r", what, str(error)[:200])
+        fault = f"{type(error).__name__} in {Path(place.filename).name}:{place.lineno}"
+        if fault not in self._faults:
+            self._faults.add(fault)
+            log.error("a cycle failed, please report this fault of pilotfish: %s: %r", fault, str(error)[:200])
 
     def _pause(self) -> None:
         """Answer clients until the next cycle is due, a question needs one, something happened, or a signal came."""
@@ -379,9 +379,9 @@ class Service:
             if self._reopen:
                 self._cadence.hear(time.monotonic())  # look soon whether all is given back
             changed = news or (self._cycle.trigger.changed and not self._tracker.blocked)
-            if (left := self._next_look.left_s(changed=changed)) <= 0:
+            if (pause_s := self._next_look.left_s(changed=changed)) <= 0:
                 return
-            news = self._sleep(left) or news
+            news = self._sleep(pause_s) or news
 
     def _sleep(self, left: float) -> bool:
         """Wait for a client, a signal, an event or the resource manager; return whether there is news for certain."""
@@ -391,7 +391,7 @@ class Service:
             virtual = self._adapter.capabilities.virtual_time
             return self._adapter.wait(self.config.cycle_seconds if virtual else min(left, TICK_S)) or virtual
         left = left if descriptor is None else min(left, self._adapter.timer_s())
-        self._server.wait(left, self._wakeup, *(each for each in (descriptor, events) if each is not None))
+        self._server.wait(left, self._wakeup, *(file for file in (descriptor, events) if file is not None))
         with suppress(BlockingIOError):
             while os.read(self._wakeup, 4096):
                 pass

@@ -106,13 +106,13 @@ class TraceJobs:
         if (shape := self._shapes.of(size, memory)) is None:
             return None
         nodes, threads = shape
-        told = self._truth[row] = self._profile(row, threads, float(self.workload.run_time[row]), Provenance())
+        profile = self._truth[row] = self._profile(row, threads, float(self.workload.run_time[row]), Provenance())
         if self.runtimes in _KNOWN:
             seconds = self._predictor.expected(row) if self._predictor else None
             seconds = walltime if seconds is None else min(seconds, walltime)
-            told = self._profile(row, threads, seconds, _KNOWN[self.runtimes])
+            profile = self._profile(row, threads, seconds, _KNOWN[self.runtimes])
         limit = None if math.isinf(walltime) else walltime
-        return Job(self.names[row], told, nodes=nodes, memory=memory * threads, walltime=limit)
+        return Job(self.names[row], profile, nodes=nodes, memory=memory * threads, walltime=limit)
 
     def truth(self, job: Job) -> Profile:
         """Return what a job really needs, for the adapter that runs it."""
@@ -157,13 +157,13 @@ class DaemonReplay:
 
     def counts(self) -> dict[str, Any]:
         """Return all but the schedule, by name."""
-        return {each.name: getattr(self, each.name) for each in fields(self) if each.name != "replayed"}
+        return {member.name: getattr(self, member.name) for member in fields(self) if member.name != "replayed"}
 
     def lines(self) -> list[str]:
         """Return what the daemon did, in words."""
         plans = ", ".join(f"{number:,} by {policy}" for policy, number in self.plans.items()) or "none"
         lines = [f"{count(self.cycles, 'cycle')}, plans: {plans}"]
-        lines += [f"{what}: {count(number, 'time')}" for what, number in self.failures.items()]
+        lines += [f"{failure}: {count(number, 'time')}" for failure, number in self.failures.items()]
         if self.measured_starts:
             lines.append(f"delays drawn from those of the site, measured on {count(self.measured_starts, 'start')}")
         if self.rejections:
@@ -188,19 +188,19 @@ class DrawnDelays:
     """Draws from the delays of a site, which must be `complete`; the same each time for a seed."""
 
     def __init__(self, delays: Delays, seed: int) -> None:
-        self._of = {phase: np.array(found) for phase, found in delays.samples.items()}
+        self._of = {phase: np.array(delays_s) for phase, delays_s in delays.samples.items()}
         self._draw = np.random.default_rng(seed)
         self._looks = list[tuple[float, float]]()  # the first end that a look shows, and the look
         self.starts = len(delays.samples["started"])  #: on which they were measured
 
     def seen(self, submit_time: Array) -> Array:
         """Return when submissions are seen, seconds, in their order; a look shows all that came before it."""
-        found, look = np.empty(len(submit_time)), -math.inf
+        seen_at, look = np.empty(len(submit_time)), -math.inf
         for row, at in enumerate(submit_time.tolist()):
             if at > look:
                 look = at + max(0.0, self._one("submitted"))
-            found[row] = look
-        return found
+            seen_at[row] = look
+        return seen_at
 
     def of_run(self, now: float, run_s: float) -> tuple[float, float]:
         """Return a time from a decision to the start, and one from the end until it is seen, seconds, 0 or more.
@@ -213,7 +213,7 @@ class DrawnDelays:
         """
         start_s = max(0.0, sum(self._one(phase) for phase in ("decided", "sent", "started")))
         end = now + start_s + run_s
-        self._looks = [each for each in self._looks if each[1] >= now]
+        self._looks = [old_look for old_look in self._looks if old_look[1] >= now]
         look = next((look for first, look in self._looks if first <= end <= look), None)
         if look is None:
             look = end + max(0.0, self._one("seen"))
@@ -371,8 +371,8 @@ class TraceRun:
         self._running.add(row)
         size = int(self._workload.size[row])
         nodes = [self._jobs.cluster.index[name] for name in action.nodes]
-        taken = self._places.allocate(row, nodes, job.profile.threads, size)
-        self._pieces += [(row, first, last) for first, last in taken]
+        places = self._places.allocate(row, nodes, job.profile.threads, size)
+        self._pieces += [(row, first, last) for first, last in places]
 
     def _note_end(self, entry: Entry) -> None:
         row, self._last_event = self._jobs.row(entry.job), self._now
@@ -411,12 +411,12 @@ class TraceRun:
         for entry in self._cycle.tracker.queue.active():
             why = self._cycle.tracker.stuck.get(entry.key) or "the daemon did not start it, although nothing ran"
             self._reasons[self._jobs.row(entry.job)] = why
-        left = stranded(np.array(self._dependencies.unmet, np.int64), size)
+        unfinished = stranded(np.array(self._dependencies.unmet, np.int64), size)
         owner, first, last = np.array(self._pieces, np.int64).reshape(-1, 3).T
         pieces = merge_pieces(owner, first, last, size)
         replayed = Replayed(
-            self._workload, self._places.count, self._submitted, self._start, self._finish, np.isnan(self._start), left,
-            self._overran, *pieces, simulation_time=seconds, instants=counts.instants,
+            self._workload, self._places.count, self._submitted, self._start, self._finish, np.isnan(self._start),
+            unfinished, self._overran, *pieces, simulation_time=seconds, instants=counts.instants,
             **(without_switches(self._start) | self._switches()),
         )  # fmt: skip
         not_started = dict(Counter(self._reasons.values()))

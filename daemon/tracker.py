@@ -84,7 +84,7 @@ def due_ahead(queue: Queue, now: float, within_s: float) -> list[SubmitAhead]:
         now: epoch seconds.
         within_s: soon is within so many seconds.
     """
-    found = list[tuple[float, SubmitAhead]]()
+    due = list[tuple[float, SubmitAhead]]()
     for entry in queue.active() if within_s else ():
         if entry.outlook is None or entry.offered or entry.ahead or not entry.waiting:
             continue
@@ -92,8 +92,8 @@ def due_ahead(queue: Queue, now: float, within_s: float) -> list[SubmitAhead]:
         later = entry.outlook.planned.start_time > NOW_S and at <= now + within_s and entry.not_before <= now
         if later and all(busy(other) or other.ahead for other in before):
             after = tuple((other.key, other.job) for other in before)
-            found.append((at, SubmitAhead(entry.key, entry.job, after, entry.followed)))
-    return [each for _, each in sorted(found, key=itemgetter(0))[:MOST_AHEAD]]
+            due.append((at, SubmitAhead(entry.key, entry.job, after, entry.followed)))
+    return [submission for _, submission in sorted(due, key=itemgetter(0))[:MOST_AHEAD]]
 
 
 class JobTracker:
@@ -241,12 +241,12 @@ class JobTracker:
             if event.entry.state is JobState.COMPLETED:
                 submission = self.queue.submissions[event.entry.workflow]
                 view = snapshot.jobs.by_key.get(event.entry.key)
-                taken = None
+                taken_share = None
                 if view is not None:
-                    taken = taken_by_others(view, snapshot.jobs)
-                    self._others.learn(view, taken)
-                self.log.add_taken(event.entry, taken)
-                self.forecasts.measure(event.entry, submission, snapshot.cluster, taken)
+                    taken_share = taken_by_others(view, snapshot.jobs)
+                    self._others.learn(view, taken_share)
+                self.log.add_taken(event.entry, taken_share)
+                self.forecasts.measure(event.entry, submission, snapshot.cluster, taken_share)
         self._just_ended |= just_ended(self.queue, events)
         for key in list(self._just_ended)[:-MOST_ENDED]:
             del self._just_ended[key]
@@ -394,6 +394,6 @@ class JobTracker:
         try:
             self._progress.follow(snapshot.cluster, running, ended, snapshot.time)
         except Exception as error:  # a simulation that fails must not take the daemon down
-            what = f"{type(error).__name__}: {error}"
-            log.error("cycle %d: running jobs cannot be followed: %s", self.log.cycle, what)
+            reason = f"{type(error).__name__}: {error}"
+            log.error("cycle %d: running jobs cannot be followed: %s", self.log.cycle, reason)
             self._progress, self._others = Progress(self._breathe), LoadOfOthers()

@@ -40,15 +40,15 @@ def taken_by_others(view: JobView, views: Iterable[JobView]) -> float | None:
         return None
     cpus, begin, end = _cpus(view), view.start_time or 0.0, view.finish_time or 0.0
     ours = usage["cpu_seconds"]
-    for each in views:
-        if each.key != view.key and (used := _used(each, begin, end)) and not cpus.isdisjoint(_cpus(each)):
+    for other in views:
+        if other.key != view.key and (used := _used(other, begin, end)) and not cpus.isdisjoint(_cpus(other)):
             ours += used
     threads = run.threads * max(1, len(view.nodes))
     return min(run.waiting, max(0.0, usage["busy_seconds"] - ours) / (threads * run.wall_s), 1.0)
 
 
 def _cpus(view: JobView) -> set[int]:
-    return {cpu for own in view.cores for cpu in own}
+    return {cpu for cpus in view.cores for cpu in cpus}
 
 
 def _used(view: JobView, begin: float, end: float) -> float:
@@ -59,8 +59,8 @@ def _used(view: JobView, begin: float, end: float) -> float:
     if shared <= 0.0:
         return 0.0
     if view.finish_time is None:
-        known = view.job.profile.provenance.source in ("measured", "predicted")
-        return shared * (min(view.job.profile.threads, len(_cpus(view))) if known else len(_cpus(view)))
+        measured = view.job.profile.provenance.source in ("measured", "predicted")
+        return shared * (min(view.job.profile.threads, len(_cpus(view))) if measured else len(_cpus(view)))
     lasted = max(view.finish_time - view.start_time, shared)
     return dict(view.usage).get("cpu_seconds", lasted * len(_cpus(view))) * shared / lasted
 
@@ -91,10 +91,10 @@ class LoadOfOthers:
         """Return the share of CPU time that others leave, [LEAST, 1], to 5 % of itself; `now` in epoch seconds."""
         recent = [(had_s, lost_s) for end, had_s, lost_s in self._seen if now - end < RECENT_S]
         had_s, lost_s = sum(had for had, _ in recent), sum(lost for _, lost in recent)
-        left = had_s / (had_s + lost_s) if lost_s else 1.0  # of the time for which threads wanted a core
-        if left > 1.0 - MUCH:
+        share = had_s / (had_s + lost_s) if lost_s else 1.0  # of the time for which threads wanted a core
+        if share > 1.0 - MUCH:
             return 1.0
-        return max(LEAST, round(math.exp(round(math.log(max(left, LEAST)) / _STEP) * _STEP), 4))
+        return max(LEAST, round(math.exp(round(math.log(max(share, LEAST)) / _STEP) * _STEP), 4))
 
     def leave(self, cluster: Cluster, now: float) -> Cluster:
         """Return the cluster with what others leave; the same object while neither changes.

@@ -34,8 +34,8 @@ def groups_of(profile: str | None, source: str | None, user: int | None) -> Grou
     """
     if profile is None or profile == DEFAULT_PROFILE.name:
         return ()
-    own = program(profile)
-    command = [("command", own, source)] if own else []
+    own_program = program(profile)
+    command = [("command", own_program, source)] if own_program else []
     owner = [("user", user, source)] if user is not None else []
     return (("profile", profile), *command, *owner, ("source", source))
 
@@ -73,16 +73,16 @@ class IntervalCorrection:
             groups: from `groups_of`.
             walltime: seconds after which it is ended, so that no interval reaches further; None = never.
         """
-        own = self._bounds.of(groups[:1])
-        bounds, within = own or self._bounds.of(groups[1:]), planned.within
+        own_bounds = self._bounds.of(groups[:1])
+        bounds, within = own_bounds or self._bounds.of(groups[1:]), planned.within
         if bounds is None or (within is None and planned.start_time > NOW_S):
             return planned  # where the plan has no interval, it is not known when a job that waits begins
-        took = planned.finish_time - planned.start_time
+        run_time = planned.finish_time - planned.start_time
         below, above = (max(_NARROWEST, bound) for bound in bounds)
-        shortest, longest = took * math.exp(-below), took * math.exp(above)
-        if own is None and within is not None:  # what is known of its needs may be less than of others
+        shortest, longest = run_time * math.exp(-below), run_time * math.exp(above)
+        if own_bounds is None and within is not None:  # what is known of its needs may be less than of others
             shortest, longest = min(shortest, within.shortest), max(longest, within.longest)
-        longest = max(took, longest if walltime is None else min(longest, walltime))
+        longest = max(run_time, longest if walltime is None else min(longest, walltime))
         first = last = planned.start_time
         if within is not None:  # a job that waits for others may begin earlier or later
             first = min(first, within.earliest - within.shortest)

@@ -137,18 +137,18 @@ def with_learned_profiles(workflow: Workflow, known: Callable[[Job], Profile | N
     before = [job.id for job in workflow.jobs if has_default_profile(job)]
     if not before:
         return workflow
-    asked = set(before)
+    job_ids = set(before)
     jobs = tuple(
         dataclasses.replace(job, profile=known(job) or job.profile) if has_default_profile(job) else job
         for job in workflow.jobs
     )
     after = [job.id for job in jobs if has_default_profile(job)]
-    predicted = [job.id for job in jobs if job.id in asked and job.profile.provenance.source == "predicted"]
+    predicted = [job.id for job in jobs if job.id in job_ids and job.profile.provenance.source == "predicted"]
     others = tuple(text for text in workflow.warnings if text not in default_warning(before))
     if predicted:
-        some = ", ".join(predicted[:5]) + (", ..." if len(predicted) > 5 else "")
-        what = "of the jobs are predicted from other runs of their programs"
-        others = (*others, f"{len(predicted)} {what}: {some}")
+        examples = ", ".join(predicted[:5]) + (", ..." if len(predicted) > 5 else "")
+        origin = "of the jobs are predicted from other runs of their programs"
+        others = (*others, f"{len(predicted)} {origin}: {examples}")
     new = default_warning(after) if after else ()
     return dataclasses.replace(workflow, jobs=jobs, warnings=(*others, *new))
 
@@ -163,8 +163,8 @@ def job_measurements(
         cpu_model: of the machine.
         counted: hardware counts of some, by key.
     """
-    found = ((view.job, measurement_of(view, cpu_model, counted)) for view in views if view.state is JobState.COMPLETED)
-    return [(job, run) for job, run in found if run is not None and job.command]
+    runs = ((view.job, measurement_of(view, cpu_model, counted)) for view in views if view.state is JobState.COMPLETED)
+    return [(job, run) for job, run in runs if run is not None and job.command]
 
 
 def measurement_of(
@@ -194,7 +194,7 @@ def measurement_of(
     # threads that end between two samples hide what they waited; the control group knows when the whole job did
     waited_s = min(max(usage.get("waiting_seconds", 0.0) / threads, usage.get(_STALLED, 0.0)), wall_s)
     isolated_s = max(wall_s - waited_s, busy_s)
-    found = Measurement(
+    measurement = Measurement(
         groups=(ThreadGroup(threads, busy_s, min(1.0, busy_s / isolated_s)),),
         wall_s=wall_s,
         isolated_s=isolated_s,
@@ -212,7 +212,7 @@ def measurement_of(
         inputs=inputs or dict(view.job.inputs),
         words=words_checksum(view.job),
     )
-    return counted[view.key].apply_to(found) if view.key in counted else found
+    return counted[view.key].apply_to(measurement) if view.key in counted else measurement
 
 
 def _threads(usage: dict[str, float], wall_s: float) -> int:
@@ -221,11 +221,11 @@ def _threads(usage: dict[str, float], wall_s: float) -> int:
     The bound is needed because programs that run one after another (a shell and its commands, the stages of a script)
     may all be counted between the same two samples.
     """
-    seen = max(1, round(usage.get("threads", 1.0)))
+    thread_count = max(1, round(usage.get("threads", 1.0)))
     if "waiting_seconds" not in usage:
-        return seen
-    wanted = (usage["cpu_seconds"] + usage["waiting_seconds"]) / wall_s
-    return min(seen, max(1, math.ceil(wanted - _SLACK)))
+        return thread_count
+    busy_cores = (usage["cpu_seconds"] + usage["waiting_seconds"]) / wall_s
+    return min(thread_count, max(1, math.ceil(busy_cores - _SLACK)))
 
 
 JobClass = Mapping[str, str | None]
@@ -242,17 +242,17 @@ def classes_of(plan: Plan, jobs: Iterable[Job], cluster: Cluster) -> dict[str, J
         cluster: of the nodes.
     """
     profiles = {job.id: job.profile for job in jobs}
-    known: dict[tuple[int, NodeType | None], JobClass] = {}
-    found: dict[str, JobClass] = {}
+    classes: dict[tuple[int, NodeType | None], JobClass] = {}
+    class_by_job: dict[str, JobClass] = {}
     for job in plan.jobs:
         profile = profiles.get(job.id)
         if profile is not None:
             where = next((cluster.nodes[cluster.index[name]].type for name in job.nodes if name in cluster.index), None)
             key = id(profile), where
-            if key not in known:
-                known[key] = class_fields(classify_on(profile, cluster, job.nodes))
-            found[job.id] = known[key]
-    return found
+            if key not in classes:
+                classes[key] = class_fields(classify_on(profile, cluster, job.nodes))
+            class_by_job[job.id] = classes[key]
+    return class_by_job
 
 
 def with_classes(document: dict[str, Any], classes: Mapping[str, JobClass]) -> dict[str, Any]:

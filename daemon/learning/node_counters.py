@@ -80,13 +80,13 @@ class NodeCounters(Observer):
 
     def _follow(self, snapshot: Snapshot) -> None:
         self._learn_counted()
-        here = [view for view in snapshot.jobs if view.pid is not None]
+        local_views = [view for view in snapshot.jobs if view.pid is not None]
         running = {
             view.key: view.pid
-            for view in here
+            for view in local_views
             if view.pid is not None and len(view.nodes) == 1 and self._profiles.learns_from(view.job)
         }
-        self._counters.update(running, alone=len(here) == 1)
+        self._counters.update(running, alone=len(local_views) == 1)
 
     def _give_up(self) -> None:
         held, self._held = list(self._held.values()), {}

@@ -40,7 +40,7 @@ class _Seen:
     def add(self, value: float) -> None:
         self.values.append(value)
         self.middle = median(self.values)
-        spread = MAD_TO_SIGMA * median(abs(each - self.middle) for each in self.values)
+        spread = MAD_TO_SIGMA * median(abs(entry - self.middle) for entry in self.values)
         self.doubt = 2.0 * _OF_MEDIAN * spread / math.sqrt(len(self.values))
 
 
@@ -93,18 +93,18 @@ class NodeSpeeds:
         """Return the speeds of the nodes that differ from the others of their type, by name."""
         types: dict[str, dict[str, _Seen]] = {}
         for node in cluster.nodes if self._seen else ():
-            if (seen := self._seen.get(node.name)) and len(seen.values) >= LEAST_JOBS:
-                types.setdefault(node.type.variant_of or node.type.name, {})[node.name] = seen
-        found = {}
+            if (node_speeds := self._seen.get(node.name)) and len(node_speeds.values) >= LEAST_JOBS:
+                types.setdefault(node.type.variant_of or node.type.name, {})[node.name] = node_speeds
+        speeds = {}
         for alike in types.values():
-            middles = [seen.middle for seen in alike.values()]
+            middles = [node_speeds.middle for node_speeds in alike.values()]
             usual = min(max(0.0, median_low(middles)), median_high(middles))  # of two in the middle, the one as given
-            for name, seen in alike.items():
-                away = seen.middle - usual
+            for name, node_speeds in alike.items():
+                away = node_speeds.middle - usual
                 speed = round(min(FASTEST, max(SLOWEST, math.exp(away))), 2)
-                if abs(away) > seen.doubt and speed != 1.0:
-                    found[name] = speed
-        return found
+                if abs(away) > node_speeds.doubt and speed != 1.0:
+                    speeds[name] = speed
+        return speeds
 
     def _tell(self) -> None:
         """Log which nodes turned out faster or slower than was logged before."""

@@ -64,8 +64,8 @@ class ProfileDrift:
 
     def take_drifted(self) -> dict[str, Drifted]:
         """Return the drifted profiles by name, and forget them."""
-        found, self.drifted = self.drifted, {}
-        return found
+        drifted, self.drifted = self.drifted, {}
+        return drifted
 
 
 def with_renewed_profile(job: Job, profile: Profile, nodes: EmptyNodes) -> Job | None:

@@ -103,8 +103,8 @@ class LearnedProfiles(GivenProfiles):
             try:
                 next(steps)
             except StopIteration as end:
-                found: Workflow = end.value
-                return found
+                profiled: Workflow = end.value
+                return profiled
 
     def profile_steps(self, workflow: Workflow) -> Generator[None, None, Workflow]:
         """Do the same in steps of LOOK_UP_S."""
@@ -206,13 +206,13 @@ class LearnedProfiles(GivenProfiles):
         version, last = self._store.version, self._scored
         if last is not None and last[1] is cluster and last[0] == version:
             return last[2]
-        found = self._store.scored(cluster)
-        if last is not None and last[1] is cluster and last[2].types == found.types:
-            found = last[2]
-        elif pairs := added(cluster, found):
+        scored = self._store.scored(cluster)
+        if last is not None and last[1] is cluster and last[2].types == scored.types:
+            scored = last[2]
+        elif pairs := added(cluster, scored):
             log.info("%s of programs slow each other by their relative scores", count(pairs, "pair"))
-        self._scored = version, cluster, found
-        return found
+        self._scored = version, cluster, scored
+        return scored
 
     def stored_as(self, job: Job) -> str:
         """Return the name under which a run of a job is stored, "" if it is not."""
@@ -226,8 +226,8 @@ class LearnedProfiles(GivenProfiles):
 
     def store_runs(self, runs: Sequence[tuple[str, Measurement]]) -> bool:
         """Store runs, each under a name from `stored_as`. Return False if none could be stored now."""
-        own = [(name, run) for name, run in runs if name.startswith((COMMAND, KIND))]
-        if own and not self._try(lambda: self._record_all(own), False):
+        own_runs = [(name, run) for name, run in runs if name.startswith((COMMAND, KIND))]
+        if own_runs and not self._try(lambda: self._record_all(own_runs), False):
             return False
         for name, run in runs:
             if not name.startswith((COMMAND, KIND)):
@@ -245,18 +245,18 @@ class LearnedProfiles(GivenProfiles):
             drifted: by name.
             latest: number of runs to learn from.
         """
-        found = {}
-        for name, what in drifted.items():
-            size = times(1 + what.median)
+        profiles = {}
+        for name, drift in drifted.items():
+            size = times(1 + drift.median)
             error = f"profile {name} was off by {size} in the median of its last {count(latest, 'job')}"
-            if not learnable(what.job):
+            if not learnable(drift.job):
                 log.warning("%s; it was not measured, so it stays; `pilotfish profile run` measures one", error)
-            elif profile := self._try(partial(self._relearn, name, what.job, latest), None):
+            elif profile := self._try(partial(self._relearn, name, drift.job, latest), None):
                 log.warning("%s: learned again from %s", error, count(profile.provenance.runs, "run"))
-                found[name] = profile
+                profiles[name] = profile
             else:
                 log.warning("%s; it stays, because none of them was measured", error)
-        return found
+        return profiles
 
     def _relearn(self, name: str, job: Job, latest: int) -> Profile | None:
         today = time.strftime("%Y-%m-%d", time.gmtime())
@@ -315,11 +315,11 @@ class DriftRenewal(Observer):
         drifted = self.drift.take_drifted()
         if not drifted:
             return
-        found, nodes = self.profiles.relearn(drifted, self.drift.window), EmptyNodes(snapshot.cluster)
-        self.metrics.errors.relearned.inc(len(found))
-        for entry in self.queue.active() if found else ():
+        relearned, nodes = self.profiles.relearn(drifted, self.drift.window), EmptyNodes(snapshot.cluster)
+        self.metrics.errors.relearned.inc(len(relearned))
+        for entry in self.queue.active() if relearned else ():
             learned_as = self.profiles.learned_as(entry.job)
-            profile = found.get(learned_as) if entry.waiting and learnable(entry.job) else None
+            profile = relearned.get(learned_as) if entry.waiting and learnable(entry.job) else None
             if profile and (job := with_renewed_profile(entry.job, profile, nodes)):
                 entry.change(job)
                 self.renewed(entry)

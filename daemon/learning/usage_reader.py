@@ -83,8 +83,8 @@ class UsageReader(Observer):
             if name and entry.finish_time is not None:
                 since, due = self._queue.submissions[entry.workflow].submit_time, entry.finish_time + self._delay_s
                 traits = traits_of(shown.get(entry.key, entry.job), entry.since or since)
-                kept = json.dumps(traits) if traits else ""
-                self._unsaved.pending.append(PendingUsage(entry.key, name, since, entry.finish_time, due, traits=kept))
+                text = json.dumps(traits) if traits else ""
+                self._unsaved.pending.append(PendingUsage(entry.key, name, since, entry.finish_time, due, traits=text))
 
     def on_cycle(self, report: CycleReport, snapshot: Snapshot) -> None:
         """Ask for the usage of the jobs that are due, if the last request is long enough ago."""
@@ -100,7 +100,7 @@ class UsageReader(Observer):
 
     def _ask(self, due: Sequence[PendingUsage], now: float, cluster: Cluster) -> None:
         try:
-            found = self._adapter.usage({pending.key: pending.since for pending in due})
+            records = self._adapter.usage({pending.key: pending.since for pending in due})
         except AdapterError as error:
             self._note_failure(error, due, now)
             return
@@ -110,8 +110,8 @@ class UsageReader(Observer):
         later: list[PendingUsage] = []
         runs: list[tuple[PendingUsage, Measurement]] = []
         for pending in due:
-            record = None if found is None else found.get(pending.key)
-            if found is None:
+            record = None if records is None else records.get(pending.key)
+            if records is None:
                 self._count("not kept")
             elif record is not None:
                 if pending.key not in self._learned and (run := self._measurement(record, cluster)):
@@ -133,7 +133,7 @@ class UsageReader(Observer):
 
         kinds = {cluster.nodes[i].type for name in record.placed if (i := cluster.index.get(name)) is not None}
         kind = kinds.pop() if len(kinds) == 1 else None
-        whole = kind is not None and record.cores >= kind.cores
+        whole_node = kind is not None and record.cores >= kind.cores
         if record.obstacle == TOO_MUCH_CPU_TIME:
             self._count("impossible")
             return None
@@ -141,7 +141,7 @@ class UsageReader(Observer):
             self._count("not measured")
             self._warn_unmeasured(record)
             return None
-        run = accounted_run(record, f"{self._adapter.name} accounting", whole=whole)
+        run = accounted_run(record, f"{self._adapter.name} accounting", whole=whole_node)
         fits = kind is None or run.memory_bytes is None or run.memory_bytes <= kind.memory
         return replace(run, node_type=kind.name if kind else None, memory_bytes=run.memory_bytes if fits else None)
 
@@ -163,8 +163,8 @@ class UsageReader(Observer):
                 self._save(due, [replace(self._again(due[0], now), due=now + LATER_S)])
             self._most = max(1, len(due) // 2)
         if self._answered:
-            what = f"{count(len(due), 'job')} or more {'waits' if len(due) == 1 else 'wait'} for it"
-            log.warning("what ended jobs used cannot be read from the accounting: %s; %s", error, what)
+            jobs_text = f"{count(len(due), 'job')} or more {'waits' if len(due) == 1 else 'wait'} for it"
+            log.warning("what ended jobs used cannot be read from the accounting: %s; %s", error, jobs_text)
         self._answered = False
 
     def _again(self, pending: PendingUsage, now: float) -> PendingUsage:

@@ -134,8 +134,8 @@ class GuardedPlanner:
         if self._hopeless:
             return "no policy can make a plan; the log has the reason"
         if aside := len(self.isolation.reasons):
-            what = count(aside, "workflow")
-            return f"{what} set aside, because planning fails with {'it' if aside == 1 else 'them'}; see the log"
+            workflows = count(aside, "workflow")
+            return f"{workflows} set aside, because planning fails with {'it' if aside == 1 else 'them'}; see the log"
         return ""
 
     def decide(self, problem: Problem, snapshot: Snapshot, report: CycleReport, retry_s: float) -> Plan | None:
@@ -172,10 +172,10 @@ class GuardedPlanner:
         if not (problem.startable or self.switches):
             self.trigger.recheck(now, retry_s)
             return None, False
-        wanted = self._trusted_policy(problem.workflow.jobs)
-        limited = limit_of(wanted) is not None
-        for policy in dict.fromkeys((wanted,) if limited else (wanted, guard.fallback)):
-            objective = self.options.objective if policy == wanted else "turnaround"
+        choice = self._trusted_policy(problem.workflow.jobs)
+        limited = limit_of(choice) is not None
+        for policy in dict.fromkeys((choice,) if limited else (choice, guard.fallback)):
+            objective = self.options.objective if policy == choice else "turnaround"
             began = self.clock()
             limit = self._limit(began)
             options = dataclasses.replace(
@@ -192,7 +192,7 @@ class GuardedPlanner:
                 continue
             finally:
                 self.metrics.longest_step.set(self._steps.end(policy))
-            if policy == wanted:
+            if policy == choice:
                 self._failures.clear()
             if plan is None:
                 return None, False
@@ -227,10 +227,10 @@ class GuardedPlanner:
 
     def _trusted_policy(self, jobs: Iterable[Job]) -> str:
         """Return the configured policy, or the fallback if it would decide for these jobs by forecasts that miss."""
-        wanted = self.options.policy
-        if is_queue_policy(wanted):  # it decides by walltimes
-            return wanted
-        return self.forecasts.guard.policy(wanted, {source_of(job) for job in jobs})
+        policy = self.options.policy
+        if is_queue_policy(policy):  # it decides by walltimes
+            return policy
+        return self.forecasts.guard.policy(policy, {source_of(job) for job in jobs})
 
     @property
     def switches(self) -> bool:
@@ -264,11 +264,11 @@ class GuardedPlanner:
 
     def _note_failure(self, policy: str, error: Exception, report: CycleReport) -> None:
         self.trigger.cache.drop()
-        what = f"policy {policy} failed: {_text(error)}"
-        report.failures.append(what)
-        if what not in self._failures:  # the same failure repeats in each cycle
-            self._failures.add(what)
-            log.error("cycle %d: %s", report.number, what, exc_info=not isinstance(error, PilotfishError))
+        text = f"policy {policy} failed: {_text(error)}"
+        report.failures.append(text)
+        if text not in self._failures:  # the same failure repeats in each cycle
+            self._failures.add(text)
+            log.error("cycle %d: %s", report.number, text, exc_info=not isinstance(error, PilotfishError))
         self.metrics.plans.labels(policy, "failed").inc()
 
     def _limit(self, began: float) -> Callable[[], bool]:

@@ -67,8 +67,8 @@ class Isolation:
             return ""
         while high - low > 1:
             middle = (low + high) // 2
-            if found := why_not(first(middle)):
-                high, why = middle, found
+            if reason := why_not(first(middle)):
+                high, why = middle, reason
             else:
                 low = middle
         self.reasons[units[high - 1]] = f"planning fails with it: {why}"
@@ -95,16 +95,16 @@ class Isolation:
 def _without(problem: Problem, keys: Collection[str]) -> Problem:
     """Return the problem without these jobs and the jobs that wait for them; running ones get the default profile."""
     running = {job.id for job in problem.running}
-    gone = {key for key in keys if key not in running}
-    while more := {job.id for job in problem.workflow.jobs if job.id not in gone and not gone.isdisjoint(job.after)}:
-        gone |= more
-    jobs = tuple(_plainly(job) if job.id in keys else job for job in problem.workflow.jobs if job.id not in gone)
-    startable = {key: entry for key, entry in problem.startable.items() if key not in gone}
+    cut = {key for key in keys if key not in running}
+    while more := {job.id for job in problem.workflow.jobs if job.id not in cut and not cut.isdisjoint(job.after)}:
+        cut |= more
+    jobs = tuple(_plainly(job) if job.id in keys else job for job in problem.workflow.jobs if job.id not in cut)
+    startable = {key: entry for key, entry in problem.startable.items() if key not in cut}
     return dataclasses.replace(problem, workflow=Workflow(problem.workflow.name, jobs), startable=startable)
 
 
 def _plainly(job: Job) -> Job:
     """Return a running job with the default profile, on as many threads and with as much memory as it has."""
     (group,) = DEFAULT_PROFILE.groups
-    known = Profile((dataclasses.replace(group, count=job.profile.threads),), memory=job.profile.memory)
-    return dataclasses.replace(job, profile=dataclasses.replace(known, provenance=DEFAULT_PROFILE.provenance))
+    plain = Profile((dataclasses.replace(group, count=job.profile.threads),), memory=job.profile.memory)
+    return dataclasses.replace(job, profile=dataclasses.replace(plain, provenance=DEFAULT_PROFILE.provenance))

@@ -57,18 +57,18 @@ def shortlist(
     nodes = tuple(compress(cluster.nodes, needed.tolist()))
     small = dataclasses.replace(cluster, nodes=nodes, groups={})
     breathe()
-    known = small.index.__contains__
-    here = ((job, tuple(filter(known, job.nodes))) for job in problem.running)
-    kept = {job.id: dataclasses.replace(job, nodes=nodes) for job, nodes in here if nodes}
+    listed = small.index.__contains__
+    placements = ((job, tuple(filter(listed, job.nodes))) for job in problem.running)
+    runs = {job.id: dataclasses.replace(job, nodes=nodes) for job, nodes in placements if nodes}
     breathe()
     jobs = tuple(
-        dataclasses.replace(job, nodes=len(kept[job.id].nodes)) if job.id in kept else job
+        dataclasses.replace(job, nodes=len(runs[job.id].nodes)) if job.id in runs else job
         for job in problem.workflow.jobs
-        if job.id in kept or job.id not in running
+        if job.id in runs or job.id not in running
     )
     workflow = Workflow(problem.workflow.name, jobs)
-    available = tuple(filter(known, problem.available))
-    return dataclasses.replace(problem, workflow=workflow, running=tuple(kept.values()), available=available), small
+    available = tuple(filter(listed, problem.available))
+    return dataclasses.replace(problem, workflow=workflow, running=tuple(runs.values()), available=available), small
 
 
 def _suitable(
@@ -76,7 +76,7 @@ def _suitable(
 ) -> Array:
     """Return which nodes suit the waiting jobs, bool [nodes]."""
     shapes = {shape_of(job): job for job in waiting}
-    wanted = sum(job.nodes for job in waiting)
+    node_count = sum(job.nodes for job in waiting)
     of_nodes = template_of(cluster).nodes
     last, threads, used = _loads(problem, running, cluster, breathe)
     usable = np.zeros(len(of_nodes), bool)
@@ -85,7 +85,7 @@ def _suitable(
     order = order[usable[order]]
     limit, memory, threads, used = of_nodes["limit"][order], of_nodes["memory"][order], threads[order], used[order]
     distinct = {job.allowed for job in waiting if job.allowed is not None}
-    lists = {some: np.array([cluster.nodes[i].name in some for i in order.tolist()], bool) for some in distinct}
+    lists = {names: np.array([cluster.nodes[i].name in names for i in order.tolist()], bool) for names in distinct}
     chosen = np.zeros(len(of_nodes), bool)
     for job in shapes.values():
         if chosen.sum() == len(order):
@@ -94,9 +94,9 @@ def _suitable(
         if job.allowed is not None:
             allowed &= lists[job.allowed]
         free = (limit - threads >= job.profile.threads) & (memory * (1 + SLACK) - used >= memory_need(job))
-        best = order[allowed & free][:wanted]
+        best = order[allowed & free][:node_count]
         chosen[best] = True
-        chosen[order[allowed & ~free][: wanted - len(best)]] = True
+        chosen[order[allowed & ~free][: node_count - len(best)]] = True
     return chosen
 
 
@@ -118,8 +118,8 @@ def _loads(
             held.append((len(run.nodes), threads, memory_need(job), (1.0 - run.progress) * time))
     breathe()
     nodes = len(cluster.nodes)
-    sizes, threads_of, bytes_of, left = np.array(held, np.float64).reshape(-1, 4).T
-    each = np.repeat(np.arange(len(sizes)), sizes.astype(np.int64))
+    sizes, threads_of, bytes_of, left_s = np.array(held, np.float64).reshape(-1, 4).T
+    job_rows = np.repeat(np.arange(len(sizes)), sizes.astype(np.int64))
     at, last = np.array(rows, np.int64), np.zeros(nodes)
-    np.maximum.at(last, at, left[each])
-    return last, np.bincount(at, threads_of[each], nodes), np.bincount(at, bytes_of[each], nodes)
+    np.maximum.at(last, at, left_s[job_rows])
+    return last, np.bincount(at, threads_of[job_rows], nodes), np.bincount(at, bytes_of[job_rows], nodes)

@@ -54,13 +54,13 @@ def placement_gain(plan: Plan, problem: Problem, latency_s: float) -> PlacementG
         return PlacementGain(0.0, 0.0, {})
     ends = {planned.id: planned.finish_time for planned in plan.jobs}
     unknown = {job.id for job in problem.workflow.jobs if has_default_profile(job)}
-    grouped = {name for each in problem.submitted for name in each.jobs}
+    grouped = {name for submitted in problem.submitted for name in submitted.jobs}
     gain = 0.0
     alone = (Submitted((name,)) for name in ends.keys() - grouped)
-    for each in (*problem.submitted, *alone):
-        if here := [name for name in each.jobs if name in ends and name in plain]:
-            saved = each.weight * (max(plain[name] for name in here) - max(ends[name] for name in here))
-            gain += saved if unknown.isdisjoint(here) else min(saved, 0.0)
+    for submitted in (*problem.submitted, *alone):
+        if ended := [name for name in submitted.jobs if name in ends and name in plain]:
+            saved = submitted.weight * (max(plain[name] for name in ended) - max(ends[name] for name in ended))
+            gain += saved if unknown.isdisjoint(ended) else min(saved, 0.0)
     offered = {planned.id: planned for planned in plan.jobs if _is_offered(planned.id, problem)}
     waiting = [name for name, planned in offered.items() if planned.start_time > NOW_S]
     cost = latency_s * sum(_ranks([offered[name] for name in waiting]))
@@ -70,8 +70,8 @@ def placement_gain(plan: Plan, problem: Problem, latency_s: float) -> PlacementG
     gains, costs = seconds(max(gain, 0.0), 1), seconds(cost, 1)
     jobs = count(len(waiting), "waiting job")
     why = f"placing {jobs} would save {gains} of turnaround and cost {costs}, both summed over all of them"
-    own = {name for name in offered if not problem.startable[name].held}
-    return PlacementGain(gain, cost, dict.fromkeys((*waiting, *own), why), of_holding)
+    ready = {name for name in offered if not problem.startable[name].held}
+    return PlacementGain(gain, cost, dict.fromkeys((*waiting, *ready), why), of_holding)
 
 
 def _ranks(jobs: Iterable[PlannedJob]) -> Iterator[int]:

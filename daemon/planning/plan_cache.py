@@ -54,22 +54,22 @@ def released_by(plan: Plan, workflow: Workflow) -> dict[str, tuple[PlannedJob, .
             continue
         mine = planned[job.id]
         ready = max((planned[name].finish_time for name in job.after if name in planned), default=0.0)
-        if mine.start_time > ready + slack(mine.start_time) and (found := _ending_at(mine, leavers)):
-            released[job.id] = found
+        if mine.start_time > ready + slack(mine.start_time) and (releasing := _ending_at(mine, leavers)):
+            released[job.id] = releasing
     return released
 
 
 def _ending_at(job: PlannedJob, leavers: dict[str, list[PlannedJob]]) -> tuple[PlannedJob, ...]:
     low, high = job.start_time - slack(job.start_time), job.start_time + slack(job.start_time)
-    found: dict[str, PlannedJob] = {}
+    ending: dict[str, PlannedJob] = {}
     for name in job.nodes:
         ended = leavers[name]
         for i in range(bisect_left(ended, low, key=lambda other: other.finish_time), len(ended)):
             if ended[i].finish_time > high:
                 break
             if ended[i].start_time < job.start_time:
-                found[ended[i].id] = ended[i]
-    return tuple(found.values())
+                ending[ended[i].id] = ended[i]
+    return tuple(ending.values())
 
 
 class FixedPlan:
@@ -107,17 +107,17 @@ class FixedPlan:
         return {job.id.removeprefix(self._prefix): job.id for job in jobs if job.id.startswith(self._prefix)}
 
     def _starting(self, problem: Problem, cluster: Cluster, keys: dict[str, str], running: set[str]) -> set[str]:
-        taken, where = Occupancy(cluster), {job.id: job.nodes for job in problem.running}
+        occupancy, where = Occupancy(cluster), {job.id: job.nodes for job in problem.running}
         for job in problem.workflow.jobs:
-            taken.place(job, where.get(job.id, ()))
+            occupancy.place(job, where.get(job.id, ()))
         front: dict[str, float] = {}
         starting: set[str] = set()
         for planned in self._order:
             if planned.id not in keys or planned.id in running:
                 continue
             first = min(front.get(name, math.inf) for name in planned.nodes)
-            if planned.start_time <= first + slack(first) and self._may_start(planned, problem, keys, taken):
-                taken.place(problem.startable[keys[planned.id]].job, planned.nodes)
+            if planned.start_time <= first + slack(first) and self._may_start(planned, problem, keys, occupancy):
+                occupancy.place(problem.startable[keys[planned.id]].job, planned.nodes)
                 starting.add(planned.id)
                 continue
             for name in planned.nodes:
@@ -136,8 +136,8 @@ def _moved(
 ) -> PlannedJob:
     run_time = job.finish_time - job.start_time
     if job.id in running:
-        gone = elapsed - job.late_s
-        finish, within = max(0.0, job.finish_time - gone), _later(job, -gone)
+        elapsed_s = elapsed - job.late_s
+        finish, within = max(0.0, job.finish_time - elapsed_s), _later(job, -elapsed_s)
         return dataclasses.replace(job, id=key, start_time=0.0, finish_time=finish, within=within, late_s=0.0)
     start = 0.0 if job.id in starting else max(job.start_time - elapsed, 2 * NOW_S)
     late_s = min(
@@ -204,8 +204,8 @@ class PlanCache:
 
     def has_news(self) -> bool:
         """Return whether to end the running search for news; that happens once after each start from the cache."""
-        told = self._adapter.capabilities.events and self._adapter.fileno() is not None
-        if self._served and not self.interrupted and told:
+        notified = self._adapter.capabilities.events and self._adapter.fileno() is not None
+        if self._served and not self.interrupted and notified:
             self.interrupted = self._adapter.wait(0.0)
             self._served = not self.interrupted
         return self.interrupted

@@ -41,10 +41,10 @@ def check_power(config: DaemonConfig, file: Path, adapter: Adapter) -> None:
     if save and switches:
         raise ConfigError(str(file), "power.save", f"found true, and {config.policy} switches nodes, too", "false")
     if (save or switches) and not adapter.capabilities.power:
-        key, found, allowed = "policy", config.policy, "a policy without opportunistic, proportional and inertial"
+        key, value, allowed = "policy", config.policy, "a policy without opportunistic, proportional and inertial"
         if save:
-            key, found, allowed = "power.save", "true", "false"
-        problem = f"found {found}, but the adapter {adapter.name!r} cannot switch nodes off and on here"
+            key, value, allowed = "power.save", "true", "false"
+        problem = f"found {value}, but the adapter {adapter.name!r} cannot switch nodes off and on here"
         raise ConfigError(str(file), key, problem, allowed)
 
 
@@ -119,13 +119,13 @@ class NodeSwitcher(Observer):
     def on_cycle(self, report: CycleReport, snapshot: Snapshot) -> None:
         """Carry out what the plan switches, and power down what has been idle for long."""
         plan = report.plan
-        taken = {name for job in plan.jobs for name in job.nodes} if plan else set()
+        used_nodes = {name for job in plan.jobs for name in job.nodes} if plan else set()
         actions = list[PowerSwitch]()
         if plan and plan.switches:
-            known = {job.id for job in plan.jobs}
+            job_ids = {job.id for job in plan.jobs}
             now = {name for job in plan.jobs if job.start_time <= NOW_S for name in job.nodes}
-            actions += self._allowed(plan.switches, snapshot, known, now)
-        if (idle := self.choose(snapshot, taken)) is not None:
+            actions += self._allowed(plan.switches, snapshot, job_ids, now)
+        if (idle := self.choose(snapshot, used_nodes)) is not None:
             actions.append(idle)
         for action in actions if snapshot.time >= self._not_before else ():
             self._apply(action, snapshot)
@@ -164,7 +164,7 @@ class NodeSwitcher(Observer):
             return None
         idle = [name for name in self._since if name not in planned and name not in self._sent]
         due = {name: self._since[name] + self._idle_s - snapshot.time for name in idle}
-        if (later := min((left for left in due.values() if left > 0.0), default=math.inf)) < math.inf:
+        if (later := min((wait_s for wait_s in due.values() if wait_s > 0.0), default=math.inf)) < math.inf:
             self._trigger.wake(snapshot.time, later)
         if _waits(snapshot, ()) or snapshot.time < self._not_before:
             return None

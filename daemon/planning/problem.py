@@ -108,13 +108,13 @@ Planner = Callable[[Problem, Cluster, Options], Plan]
 
 def starts(plan: Plan, problem: Problem) -> list[tuple[Start, PlannedJob]]:
     """Return the jobs that the plan starts now, in the plan's order, each with its forecast."""
-    found = []
+    decisions = []
     for planned in plan.jobs:
         entry = problem.startable.get(planned.id)
         if entry is not None and planned.start_time <= NOW_S:
-            what = planned.id, entry.job, planned.nodes
-            found.append((Place(*what) if entry.offered else Submit(*what, entry.followed), planned))
-    return found
+            start = planned.id, entry.job, planned.nodes
+            decisions.append((Place(*start) if entry.offered else Submit(*start, entry.followed), planned))
+    return decisions
 
 
 def next_due(plan: Plan, problem: Problem) -> float:
@@ -152,15 +152,15 @@ class Obstacles:
             usable = tuple(dict.fromkeys((*usable, *returning)))
         if self._nodes is None or self._nodes[0] is not snapshot.cluster or self._nodes[1] != usable:
             self._nodes, self._found = (snapshot.cluster, usable), {}
-        before, found, empty = self._found, dict[Shape, str | None](), None
+        before, reasons, empty = self._found, dict[Shape, str | None](), None
         for entry in entries:
             if entry.shape in before:
-                found[entry.shape] = before[entry.shape]
-            elif entry.shape not in found:
+                reasons[entry.shape] = before[entry.shape]
+            elif entry.shape not in reasons:
                 empty = empty or EmptyNodes(snapshot.cluster, frozenset(usable))
-                found[entry.shape] = empty.never_fits(entry.job)
-        self._found = found
-        return found
+                reasons[entry.shape] = empty.never_fits(entry.job)
+        self._found = reasons
+        return reasons
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,14 +190,14 @@ class Neighbours:
         for view in views:
             if not holds_nodes(view):
                 continue
-            found = before.get(view.key)
-            if found is None or found.view is not view:
+            neighbour = before.get(view.key)
+            if neighbour is None or neighbour.view is not view:
                 nodes = tuple(name for name in view.nodes if name in cluster.index)
                 job = dataclasses.replace(view.job, id=view.key, after=(), nodes=max(1, len(nodes)))
-                found = Neighbour(view, job, nodes)
-            self._known[view.key] = found
-            if found.nodes:
-                yield found
+                neighbour = Neighbour(view, job, nodes)
+            self._known[view.key] = neighbour
+            if neighbour.nodes:
+                yield neighbour
 
 
 def running_view(key: str, job: Job, nodes: tuple[str, ...], start_time: float) -> JobView:
@@ -271,8 +271,8 @@ def build_problem(
             if nodes := _known(entry.nodes, snapshot.cluster):
                 begun, expected = entry.start_time, entry.expected
                 span = expected - begun if expected is not None and begun is not None else None
-                done = _progress(entry.job, begun, span, view, snapshot.time, progress(entry.key))
-                placed[entry.key] = RunningJob(entry.key, nodes, done, _elapsed(begun, snapshot.time))
+                share_done = _progress(entry.job, begun, span, view, snapshot.time, progress(entry.key))
+                placed[entry.key] = RunningJob(entry.key, nodes, share_done, _elapsed(begun, snapshot.time))
             continue
         if entry.key in stuck or (entry.waits and not queue.unmet(entry)):
             continue
@@ -296,8 +296,8 @@ def build_problem(
     for other in neighbours.of(views.values(), snapshot.cluster):
         jobs.append(other.job)
         view, simulated = other.view, progress(other.job.id)
-        done = _progress(view.job, view.start_time, None, view, snapshot.time, simulated)
-        running.append(RunningJob(other.job.id, other.nodes, done, _elapsed(view.start_time, snapshot.time)))
+        share_done = _progress(view.job, view.start_time, None, view, snapshot.time, simulated)
+        running.append(RunningJob(other.job.id, other.nodes, share_done, _elapsed(view.start_time, snapshot.time)))
     available = _available(snapshot, [entry.job for entry in startable.values()])
     names = {job.id for job in jobs}
     weights = _weights({key: priority for key, priority in priorities.items() if key in names})
@@ -339,18 +339,18 @@ def _available(snapshot: Snapshot, jobs: list[Job]) -> tuple[str, ...]:
     up = _names_in(snapshot, NodeState.UP)
     if NodeState.ASLEEP not in snapshot.node_states:
         return up
-    taken = snapshot.jobs.occupancy(snapshot.cluster)
+    occupancy = snapshot.jobs.occupancy(snapshot.cluster)
     for job in jobs:
-        free = [name for name in up if taken.obstacle(job, name) is None]
+        free = [name for name in up if occupancy.obstacle(job, name) is None]
         if len(free) < job.nodes:
             return _names_in(snapshot, NodeState.UP, NodeState.ASLEEP)
-        taken.place(job, tuple(free[: job.nodes]))
+        occupancy.place(job, tuple(free[: job.nodes]))
     return up
 
 
 def _known(nodes: tuple[str, ...], cluster: Cluster) -> tuple[str, ...]:
-    known = cluster.index.__contains__
-    return nodes if all(map(known, nodes)) else tuple(filter(known, nodes))
+    is_node = cluster.index.__contains__
+    return nodes if all(map(is_node, nodes)) else tuple(filter(is_node, nodes))
 
 
 def _elapsed(begun: float | None, now: float) -> float:
@@ -385,15 +385,15 @@ def _shortlisted(
     position = {entry.key: i for i, entry in enumerate(waiting)}
     blockers = [sum(other.key not in placed for other in queue.unmet(entry)) for entry in waiting]
     ready = [i for i, count in enumerate(blockers) if count == 0]
-    heap, taken, shared, beyond = ready.copy(), set[int](), 0, False
-    while heap and (most is None or len(taken) < most):
+    heap, chosen, shared, beyond = ready.copy(), set[int](), 0, False
+    while heap and (most is None or len(chosen) < most):
         i = heappop(heap)
         nodes = _shared_nodes(waiting[i], cores)
         if most is not None and shared and nodes and shared + nodes > SHARED:
             beyond = True
             continue
         shared += nodes
-        taken.add(i)
+        chosen.add(i)
         workflow = waiting[i].workflow
         for name in queue.submissions[workflow].successors.get(waiting[i].job.id, ()):
             k = position.get(f"{workflow}/{name}", -1)
@@ -403,11 +403,11 @@ def _shortlisted(
                     heappush(heap, k)
     if heap and most is not None:
         for i in _in_turns([i for i in ready if queue.ready(waiting[i])], waiting, most):
-            nodes = 0 if i in taken else _shared_nodes(waiting[i], cores)
+            nodes = 0 if i in chosen else _shared_nodes(waiting[i], cores)
             if not (nodes and shared and shared + nodes > SHARED):
                 shared += nodes
-                taken.add(i)
-    return [waiting[i] for i in sorted(taken)], beyond or bool(heap)
+                chosen.add(i)
+    return [waiting[i] for i in sorted(chosen)], beyond or bool(heap)
 
 
 def _shared_nodes(entry: Entry, cores: int) -> int:

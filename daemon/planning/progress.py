@@ -48,8 +48,8 @@ class Progress:
             oldest = min((_start_time(view) for view in running.values()), default=now)
             self._cluster, self._engine, self._followed, self._gone = cluster, None, {}, False
             self._epoch = self._now = min(oldest, now)
-        found = {key: view for key, view in {**ended, **running}.items() if key not in self._followed}
-        new = [view for view in found.values() if _is_placed(view, cluster)]  # of others it is estimated from time
+        appeared = {key: view for key, view in {**ended, **running}.items() if key not in self._followed}
+        new = [view for view in appeared.values() if _is_placed(view, cluster)]  # of others it is estimated from time
         new.sort(key=lambda view: min(_start_time(view), now))
         if new:
             self._rebuild(cluster, new)
@@ -62,8 +62,8 @@ class Progress:
         if self._gone:
             self._rebuild(cluster, ())
         self._advance(now)
-        gone = [key for key, view in self._followed.items() if running.get(key) != view]
-        for key in gone:  # an event wakes the daemon, so an end is about as old as the snapshot that shows it
+        ended_keys = [key for key, view in self._followed.items() if running.get(key) != view]
+        for key in ended_keys:  # an event wakes the daemon, so an end is about as old as the snapshot that shows it
             del self._followed[key]
             self._gone = self._gone or (self._engine is not None and self._engine.runs(key))
 

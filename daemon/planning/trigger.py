@@ -89,6 +89,6 @@ class Trigger:
             more: the plan left out jobs that can be planned once its starts have happened.
             dry: nothing was really done.
         """
-        self.changed = self.changed or (more and not dry and any(not each.error for each in applied))
-        if any(not each.sent for each in applied):
+        self.changed = self.changed or (more and not dry and any(not outcome.error for outcome in applied))
+        if any(not outcome.sent for outcome in applied):
             self.renew()

@@ -113,8 +113,8 @@ class RunOutcome:
     @cached_property
     def worst(self) -> JobOutcome | None:
         """The completed job whose run time is off by the largest factor, longer or shorter."""
-        known = [job for job in self.jobs if job.error is not None]
-        return max(known, key=lambda job: factor(job.error or 1.0), default=None)
+        completed = [job for job in self.jobs if job.error is not None]
+        return max(completed, key=lambda job: factor(job.error or 1.0), default=None)
 
 
 def outcome_of(submission: Submission, plan: Plan) -> RunOutcome:
@@ -243,8 +243,8 @@ def model_of(nodes: Iterable[str], cluster: Cluster) -> str:
         nodes: their names.
         cluster: that has them.
     """
-    found = (cluster.nodes[cluster.index[name]] for name in nodes if name in cluster.index)
-    return "+".join(sorted({str(node.type.contention) for node in found}))
+    nodes_here = (cluster.nodes[cluster.index[name]] for name in nodes if name in cluster.index)
+    return "+".join(sorted({str(node.type.contention) for node in nodes_here}))
 
 
 def accuracy(name: str, jobs: Sequence[ForecastOutcome]) -> Accuracy:
@@ -291,8 +291,8 @@ def by(kind: str, jobs: Sequence[ForecastOutcome]) -> list[Accuracy]:
         name = getattr(job, _ATTRIBUTES.get(kind, kind))
         if name is not None or kind != "command":  # a profile that has a name of its own is not of one command
             groups.setdefault(name, []).append(job)
-    found = [accuracy(_named(name), members) for name, members in groups.items()]
-    return sorted(found, key=lambda group: (-group.jobs, group.name))
+    accuracies = [accuracy(_named(name), members) for name, members in groups.items()]
+    return sorted(accuracies, key=lambda group: (-group.jobs, group.name))
 
 
 def _named(group: str | int | None) -> str:
@@ -316,13 +316,13 @@ class CoverageCount:
 
 def calibration(jobs: Sequence[ForecastOutcome]) -> list[CoverageCount]:
     """Return how well the intervals hold in each kind of group that has one of enough jobs."""
-    found = []
+    counts = []
     for kind in CALIBRATED_KINDS:
-        shares = [each.inside for each in by(kind, jobs) if each.inside is not None and each.intervals >= ENOUGH_JOBS]
+        shares = [row.inside for row in by(kind, jobs) if row.inside is not None and row.intervals >= ENOUGH_JOBS]
         below, above = sum(share < CALIBRATED[0] for share in shares), sum(share > CALIBRATED[1] for share in shares)
         if shares:
-            found.append(CoverageCount(kind, len(shares), len(shares) - below - above, below, above))
-    return found
+            counts.append(CoverageCount(kind, len(shares), len(shares) - below - above, below, above))
+    return counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -376,13 +376,13 @@ def _cell(value: str | float | bool | None) -> str | float:
 
 def to_dict(jobs: Sequence[ForecastOutcome]) -> dict[str, Any]:
     """Return all groups and jobs as a mapping for JSON (schema pilotfish/accuracy/v1)."""
-    whole = known(jobs)
+    recorded = known(jobs)
     return {
         "schema": "pilotfish/accuracy/v1",
-        "all": asdict(accuracy("all", whole)) if whole else None,
+        "all": asdict(accuracy("all", recorded)) if recorded else None,
         **{kind: [asdict(group) for group in by(kind, jobs)] for kind in KINDS},
         "level": LEVEL,
-        "calibration": [asdict(each) for each in calibration(jobs)],
+        "calibration": [asdict(count) for count in calibration(jobs)],
         "turnaround": asdict(gain) if (gain := turnaround_gain(jobs)) else None,
         "jobs": [asdict(job) | {"ratio": job.error, "inside": job.inside} for job in jobs],
     }

@@ -66,8 +66,8 @@ class LoadMetrics:
             "Unreadable rows in the newest answers of the resource manager, by what they describe.",
             labels=("adapter", "what"),
         )
-        for what, number in sorted(load.unreadable.items()):
-            unreadable.add_metric((self._adapter, what), number)
+        for kind, number in sorted(load.unreadable.items()):
+            unreadable.add_metric((self._adapter, kind), number)
         delays = SummaryMetricFamily(
             "pilotfish_adapter_delay_seconds",
             "Time that the resource manager takes for a job: launch, from its decision to the process; release, from "

@@ -75,16 +75,16 @@ class Calibrations:
         except (OSError, ConfigError) as error:
             self._refuse(str(self._folder), str(getattr(error, "strerror", None) or error))
             return
-        kept, found = dict[Path, CalibrationRecord](), dict[str, NodeCalibration]()
+        records_by_path, calibrations = dict[Path, CalibrationRecord](), dict[str, NodeCalibration]()
         for name, paths in by_node.items():
             node = self._node(name)
             if node is None:
                 continue
             records = newest(paths, 2, lambda error: self._refuse(error.source, str(error)), self._record)
-            kept |= {path: self._records[path] for path in paths if path in self._records}
+            records_by_path |= {path: self._records[path] for path in paths if path in self._records}
             if records:
-                found[node] = self._compare(records)
-        self._records, self._found = kept, found
+                calibrations[node] = self._compare(records)
+        self._records, self._found = records_by_path, calibrations
 
     def collect(self) -> Iterator[Any]:
         """Yield the families from memory."""
@@ -127,7 +127,7 @@ class Calibrations:
 
     def _node(self, name: str) -> str | None:
         """Return the node of the cluster calibrated under a name: its own, or its host's with the domain."""
-        return next((each for each in (name, name.partition(".")[0]) if each in self._nodes), None)
+        return next((candidate for candidate in (name, name.partition(".")[0]) if candidate in self._nodes), None)
 
     def _record(self, path: Path) -> CalibrationRecord:
         if path not in self._records:
@@ -139,8 +139,8 @@ class Calibrations:
         if len(records) < 2:
             return NodeCalibration(last.time, {})
         before, after = (calibrated_values(record.found, record.name) for record in reversed(records))
-        found = [change for change in changes(before, after, self._bound) if change.sure and change.old is not None]
-        return NodeCalibration(last.time, {change.key: change.ratio or 0.0 for change in found})
+        changed = [change for change in changes(before, after, self._bound) if change.sure and change.old is not None]
+        return NodeCalibration(last.time, {change.key: change.ratio or 0.0 for change in changed})
 
     def _refuse(self, source: str, why: str) -> None:
         self._refused.add(source)

@@ -125,5 +125,5 @@ def sentence(report: CycleReport, states: Counter[JobState], seconds: float) -> 
         return ""
     if report.plan is not None:
         parts.append(f"planned {count(len(report.plan.jobs), 'job')} by {report.policy}")
-    left = f"{states[JobState.RUNNING]} running, {states[JobState.PENDING]} waiting"
-    return f"{'; '.join(parts)}; {left} ({seconds * 1e3:.0f} ms)"
+    remainder = f"{states[JobState.RUNNING]} running, {states[JobState.PENDING]} waiting"
+    return f"{'; '.join(parts)}; {remainder} ({seconds * 1e3:.0f} ms)"

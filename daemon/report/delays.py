@@ -51,7 +51,7 @@ class Delays:
 
     def write(self, path: Path) -> None:
         """Write the file. Raises OSError."""
-        rounded = {phase: [round(each, 4) for each in found] for phase, found in self.samples.items()}
+        rounded = {phase: [round(delay, 4) for delay in delays] for phase, delays in self.samples.items()}
         write_whole(path, json.dumps({"schema": SCHEMA, "seconds": rounded}) + "\n")
 
 
@@ -59,10 +59,10 @@ def read_delays(path: Path) -> Delays:
     """Return the delays of a file; none if it does not exist, cannot be read or is damaged."""
     try:
         with os.fdopen(open_file(path), "rb") as file:
-            found: Any = json.loads(file.read(LARGEST))
-        samples = {phase: [float(each) for each in found["seconds"].get(phase, ())] for phase in PHASES}
+            document: Any = json.loads(file.read(LARGEST))
+        samples = {phase: [float(delay) for delay in document["seconds"].get(phase, ())] for phase in PHASES}
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return Delays()
-    if not all(math.isfinite(each) for values in samples.values() for each in values):
+    if not all(math.isfinite(delay) for values in samples.values() for delay in values):
         return Delays()
     return Delays(samples)

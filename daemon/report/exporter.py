@@ -222,8 +222,8 @@ class _Text:
 
         encode, kind = choose_encoder(accept)
         with self._lock:
-            made, text = self._made.get(kind, (-math.inf, b""))
-            if time.monotonic() - made >= MADE_EVERY_S:
+            made_at, text = self._made.get(kind, (-math.inf, b""))
+            if time.monotonic() - made_at >= MADE_EVERY_S:
                 text = encode(self._metrics.registry)
                 self._made[kind] = time.monotonic(), text
         return 200, kind, text

@@ -203,10 +203,10 @@ def _account(owner: int) -> str:
 
 def _preempted(nodes: Collection[str], snapshot: Snapshot) -> dict[str, float]:
     """Return the preemptible jobs that a start on these nodes may end, and the core-seconds that each would lose."""
-    found = (view for view in snapshot.jobs.yielding if not set(nodes).isdisjoint(view.yields))
+    preempted = (view for view in snapshot.jobs.yielding if not set(nodes).isdisjoint(view.yields))
     return {
         view.key: len(view.yields) * view.job.profile.threads * (snapshot.time - (view.start_time or snapshot.time))
-        for view in found
+        for view in preempted
     }
 
 

@@ -312,8 +312,8 @@ class Metrics:
 
     def set_mode(self, mode: str) -> None:
         """Show the daemon in `mode`, one of MODES."""
-        for each in MODES:
-            self.mode.labels(each).set(each == mode)
+        for name in MODES:
+            self.mode.labels(name).set(name == mode)
 
     def expect_policy(self, policy: str) -> None:
         """Begin to count the plans of a policy at 0."""
@@ -372,8 +372,8 @@ class Metrics:
             if watts is not None:
                 self.node_power.labels(nodes[i].name).set(watts)
         self._threads = threads
-        known = [watts for watts in self._node_watts if watts is not None]
-        return sum(known) if len(known) == len(nodes) else None
+        known_watts = [watts for watts in self._node_watts if watts is not None]
+        return sum(known_watts) if len(known_watts) == len(nodes) else None
 
 
 def node_watts(node: Node, threads: int) -> float | None:

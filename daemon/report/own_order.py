@@ -66,7 +66,9 @@ def with_own_order(
         now: epoch seconds.
     """
     handed = [job for job in jobs if job.turnaround_s is not None]
-    own: Mapping[str, float] = {}
+    spans_s: Mapping[str, float] = {}
     if handed:
-        own = own_turnarounds(records, sum(node.type.cores for node in cluster.nodes), now)
-    return [replace(job, plain_turnaround_s=own.get(job.key)) if job.turnaround_s is not None else job for job in jobs]
+        spans_s = own_turnarounds(records, sum(node.type.cores for node in cluster.nodes), now)
+    return [
+        replace(job, plain_turnaround_s=spans_s.get(job.key)) if job.turnaround_s is not None else job for job in jobs
+    ]

@@ -73,8 +73,8 @@ class PlacementLatency(Observer):
 
         Where times are stated in whole seconds, an end is seen too late by as much as a start is stated too early.
         """
-        own = statistics.median(self._starts) if len(self._starts) >= FEWEST else self._launch_s()
-        return max(0.0, self.cost_s + own)
+        launch_s = statistics.median(self._starts) if len(self._starts) >= FEWEST else self._launch_s()
+        return max(0.0, self.cost_s + launch_s)
 
     @property
     def of_all(self) -> bool:
@@ -116,18 +116,18 @@ class PlacementLatency(Observer):
             action = applied.action
             if not isinstance(action, Place | Submit) or applied.error or report.dry:
                 continue
-            if (own := isinstance(action, Submit)) and not self.of_all:
+            if (is_ours := isinstance(action, Submit)) and not self.of_all:
                 continue
             decided, sent = applied.began - self._read_at, applied.ended - applied.began
             self._observe("decided", decided)
             self._observe("sent", sent)
             self._sent[action.key] = snapshot.time + applied.ended - self._read_at
             freed = max((self._ended[name] for name in action.nodes if name in self._ended), default=0.0)
-            ended = self._just_ended if own else freed  # one of ours may have waited for a job on other nodes
-            seen = max(0.0, snapshot.time - ended)
-            if seen < FOLLOWS_S:
-                self._observe("seen", seen)
-                self._costs.append(seen + decided + sent)
+            ended = self._just_ended if is_ours else freed  # one of ours may have waited for a job on other nodes
+            seen_s = max(0.0, snapshot.time - ended)
+            if seen_s < FOLLOWS_S:
+                self._observe("seen", seen_s)
+                self._costs.append(seen_s + decided + sent)
             for name in action.nodes:
                 self._ended.pop(name, None)
         self._write()

@@ -118,8 +118,8 @@ class QueueForecasts(Observer):
     def update(self, observed: ObservedQueue) -> None:
         """Learn from a queue, and forecast it. O(jobs log jobs)."""
         present, now, forecasts = self._take_in(observed), observed.time, dict[str, QueueForecast]()
-        found = forecast_queue(present, self._expected, tuple(self._gaps), breathe=self._answer)
-        for number, (key, forecast) in enumerate(found.items()):
+        forecast_of = forecast_queue(present, self._expected, tuple(self._gaps), breathe=self._answer)
+        for number, (key, forecast) in enumerate(forecast_of.items()):
             if number % STEP == 0:
                 self._answer()
             forecasts[key] = self._corrected(forecast, self._records[key], now)
@@ -181,8 +181,8 @@ class QueueForecasts(Observer):
         """Note how far off the first forecast of a start was."""
         if record.start_time is None or record.said_start is None or record.said_time is None:
             return
-        waited, said = (max(0.0, at - record.said_time) + SPARE_S for at in (record.start_time, record.said_start))
-        error = math.log(waited / said)
+        waited, forecast = (max(0.0, at - record.said_time) + SPARE_S for at in (record.start_time, record.said_start))
+        error = math.log(waited / forecast)
         self._bounds.learn(_groups(record), -error, abs(error) if record.said_guessed else error)
 
     def _corrected(self, forecast: QueueForecast, record: QueueRecord, now: float) -> QueueForecast:
@@ -240,11 +240,11 @@ class QueueForecasts(Observer):
                 ended.append(record)
                 if record.start_time is not None:
                     self._changed[job.key] = record
-        known = bool(self._records)
+        has_records = bool(self._records)
         self._records = present
         for record in sorted(ended, key=lambda record: record.finish_time or 0.0):
             self._runs.learn(record)
-        for job in started if known else ():
+        for job in started if has_records else ():
             self._note_gap(job, ends)
 
     def _note_gap(self, job: ObservedJob, ends: dict[str, list[float]]) -> None:

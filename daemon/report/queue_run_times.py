@@ -34,11 +34,11 @@ class QueueRunTimes:
         job = _submitted(record)
         key = job.traits
         if key not in self._known:
-            found = self._history.predict(job)
-            if found is None or found.kind == LIMIT or found.low is None or found.high is None:
+            prediction = self._history.predict(job)
+            if prediction is None or prediction.kind == LIMIT or prediction.low is None or prediction.high is None:
                 self._known[key] = None
             else:
-                self._known[key] = ExpectedRun(found.value, found.low, found.high, key)
+                self._known[key] = ExpectedRun(prediction.value, prediction.low, prediction.high, key)
         return self._known[key]
 
     def known(self, record: QueueRecord) -> bool:
@@ -48,8 +48,8 @@ class QueueRunTimes:
     def learn(self, record: QueueRecord) -> None:
         """Learn from a job that has ended."""
         if record.learned and record.start_time is not None and record.finish_time is not None:
-            took = max(0.0, record.finish_time - record.start_time)
-            self._history.learn(_submitted(record, self._batch(record)), took)
+            run_time = max(0.0, record.finish_time - record.start_time)
+            self._history.learn(_submitted(record, self._batch(record)), run_time)
             self._ended[record.owner] += 1
             self._known.clear()
 

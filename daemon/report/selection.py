@@ -49,11 +49,11 @@ class Chosen:
             owner: of those that name none.
         """
         documents = []
-        for each in found:
-            if self.named(each["id"]) and self.owned(each.get("owner") or owner):
-                jobs = [job for job in each["jobs"] if self._shows(job)]
+        for document in found:
+            if self.named(document["id"]) and self.owned(document.get("owner") or owner):
+                jobs = [job for job in document["jobs"] if self._shows(job)]
                 if jobs or not self.narrows:
-                    documents.append(each | {"jobs": jobs})
+                    documents.append(document | {"jobs": jobs})
         return documents
 
     @property
@@ -62,5 +62,5 @@ class Chosen:
         return (self.state, self.partition, self.name) != (None, None, None)
 
     def _shows(self, job: dict[str, Any]) -> bool:
-        here = self.partition in (None, job.get("partition", "")) and self.called(job.get("name") or job["id"])
-        return here and self.state in (None, job["state"])
+        matches = self.partition in (None, job.get("partition", "")) and self.called(job.get("name") or job["id"])
+        return matches and self.state in (None, job["state"])

@@ -45,12 +45,12 @@ def start_errors(record: QueueRecord) -> dict[tuple[str, bool], float]:
     """Return the errors of the forecasts of a job that has begun, seconds, by maker and whether both are compared."""
     if record.start_time is None:
         return {}
-    said = {
+    forecast_starts = {
         ("pilotfish", False): record.said_start,
         ("pilotfish", True): record.compared_start,
         ("manager", True): record.manager_start,
     }
-    return {who: record.start_time - start for who, start in said.items() if start is not None}
+    return {who: record.start_time - start for who, start in forecast_starts.items() if start is not None}
 
 
 def start_accuracy(records: Iterable[QueueRecord]) -> list[StartAccuracy]:
@@ -60,26 +60,26 @@ def start_accuracy(records: Iterable[QueueRecord]) -> list[StartAccuracy]:
     for record in records:
         for who, error in start_errors(record).items():
             errors.setdefault(who, []).append(error)
-        start, said, early, late = record.start_time, record.said_time, record.said_early, record.said_late
-        if start is not None and said is not None and early is not None and late is not None:
-            intervals.append((early - 1.0 <= start <= late + 1.0, (late - early) / max(start - said, 1.0)))
-    found = []
-    for who, each in errors.items():
-        sizes = [abs(error) for error in each]
+        start, forecast_at, early, late = record.start_time, record.said_time, record.said_early, record.said_late
+        if start is not None and forecast_at is not None and early is not None and late is not None:
+            intervals.append((early - 1.0 <= start <= late + 1.0, (late - early) / max(start - forecast_at, 1.0)))
+    accuracies = []
+    for who, group_errors in errors.items():
+        sizes = [abs(error) for error in group_errors]
         within = tuple(sum(size <= most for size in sizes) / len(sizes) for most in WITHIN_S)
         inside = width = None
         if who == ("pilotfish", False) and intervals:
             inside = sum(held for held, _ in intervals) / len(intervals)
             width = statistics.median(ratio for _, ratio in intervals)
-        middle = statistics.median(sizes), statistics.median(each)
-        found.append(StartAccuracy(*who, len(each), within, *middle, inside, width))
-    return sorted(found, key=lambda each: (each.compared, each.by != "pilotfish"))
+        middle = statistics.median(sizes), statistics.median(group_errors)
+        accuracies.append(StartAccuracy(*who, len(group_errors), within, *middle, inside, width))
+    return sorted(accuracies, key=lambda group: (group.compared, group.by != "pilotfish"))
 
 
 def starts_to_dict(records: Sequence[QueueRecord]) -> dict[str, Any]:
     """Return the accuracy of starts and the jobs as a mapping for JSON."""
     return {
         "within_s": list(WITHIN_S),
-        "groups": [asdict(each) for each in start_accuracy(records)],
+        "groups": [asdict(group) for group in start_accuracy(records)],
         "jobs": [asdict(record) for record in records],
     }

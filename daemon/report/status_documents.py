@@ -79,22 +79,22 @@ class VisibleJobs:
     def _visible(self, submission: Submission, entries: list[Entry]) -> list[Entry]:
         chosen = self.chosen
         if submission.offered:
-            entries = [each for each in entries if self.of_owner(each.job.owner)]
+            entries = [entry for entry in entries if self.of_owner(entry.job.owner)]
         if chosen.partition is not None:
-            entries = [each for each in entries if submission.offered and each.partition == chosen.partition]
+            entries = [entry for entry in entries if submission.offered and entry.partition == chosen.partition]
         if chosen.name is not None:
-            entries = [each for each in entries if chosen.called(each.name if submission.offered else each.job.id)]
+            entries = [entry for entry in entries if chosen.called(entry.name if submission.offered else entry.job.id)]
         return entries
 
     def any_of(self, submission: Submission) -> Steps[bool]:
         """Return whether a job of a workflow is shown, in steps."""
         entries, state = (yield from self.in_any_state(submission)), self.chosen.state
-        return any(state in (None, str(each.state)) for each in entries)
+        return any(state in (None, str(entry.state)) for entry in entries)
 
     def queued(self, job: ObservedJob) -> bool:
         """Return whether a job of the resource manager's queue is shown."""
-        here = self.chosen.partition in (None, job.queue) and self.chosen.called(job.name)
-        return here and self.of_owner(job.owner)
+        matches = self.chosen.partition in (None, job.queue) and self.chosen.called(job.name)
+        return matches and self.of_owner(job.owner)
 
 
 def queue_fields(job: Job, since: float | None, let_go: str = "", standing: str = "let go") -> dict[str, Any]:
@@ -139,12 +139,12 @@ class Documents:
 
     def ended(self, workflow: str) -> Steps[Submission | None]:
         """Return a workflow from the journal, in steps; one that has ended stays in memory for the next time."""
-        found = self._kept.pop(workflow, None) or (yield from self._journal.find_steps(workflow))
-        if found is not None and not found.offered and found.state.ended:
-            self._kept[workflow] = found
-            while len(self._kept) > 1 and sum(len(each.entries) for each in self._kept.values()) > _MOST_KEPT:
+        submission = self._kept.pop(workflow, None) or (yield from self._journal.find_steps(workflow))
+        if submission is not None and not submission.offered and submission.state.ended:
+            self._kept[workflow] = submission
+            while len(self._kept) > 1 and sum(len(other.entries) for other in self._kept.values()) > _MOST_KEPT:
                 self._kept.popitem(last=False)
-        return found
+        return submission
 
     def overview(
         self, present: Sequence[Submission], past: Mapping[str, bool], shown: VisibleJobs
@@ -157,7 +157,7 @@ class Documents:
                 read, first those of the newest ones of the user; the jobs of the other workflows are only counted.
             shown: the jobs in the documents.
         """
-        ended, unread, left = dict[str, dict[str, Any]](), MOST_JOBS, MOST_JOBS
+        ended, unread, spare = dict[str, dict[str, Any]](), MOST_JOBS, MOST_JOBS
         own_last = sorted(past, key=past.__getitem__)
         for workflow in reversed(own_last):
             summary = self._journal.summary(workflow)
@@ -165,21 +165,21 @@ class Documents:
             if summary and jobs > unread:
                 ended[workflow] = summary | {"jobs": []}
             elif submission := (yield from self.ended(workflow)):
-                ended[workflow] = yield from self.workflow(submission, shown, most=left)
-                unread, left = unread - jobs, left - len(ended[workflow]["jobs"])
-        documents, left = [ended[workflow] for workflow in past if workflow in ended], max(left, MOST_JOBS // 2)
+                ended[workflow] = yield from self.workflow(submission, shown, most=spare)
+                unread, spare = unread - jobs, spare - len(ended[workflow]["jobs"])
+        documents, spare = [ended[workflow] for workflow in past if workflow in ended], max(spare, MOST_JOBS // 2)
         if shown.chosen.narrows:
             chosen = list[Submission]()
-            for each in present:
-                chosen += [each] * (yield from shown.any_of(each))
+            for flow in present:
+                chosen += [flow] * (yield from shown.any_of(flow))
             present = chosen
-        for each in present[:MOST_WORKFLOWS]:
-            documents.append((yield from self.workflow(each, shown, most=left)))
-            left -= len(documents[-1]["jobs"])
+        for flow in present[:MOST_WORKFLOWS]:
+            documents.append((yield from self.workflow(flow, shown, most=spare)))
+            spare -= len(documents[-1]["jobs"])
         if (state := shown.chosen.state) is not None:
-            documents = [each for each in documents if each["job_counts"].get(state)]
+            documents = [flow for flow in documents if flow["job_counts"].get(state)]
         elif shown.chosen.narrows or shown.chosen.user is not None:
-            documents = [each for each in documents if each["job_counts"]]
+            documents = [flow for flow in documents if flow["job_counts"]]
         return {"workflows": documents, "workflows_left_out": max(0, len(present) - MOST_WORKFLOWS)}
 
     def workflow(self, submission: Submission, shown: VisibleJobs, *, most: int = MOST_JOBS) -> Steps[dict[str, Any]]:
@@ -191,8 +191,8 @@ class Documents:
             most: jobs in it, the most urgent ones.
         """
         entries, state = (yield from shown.in_any_state(submission)), shown.chosen.state
-        counts, whole, finish = Counter(entry.state for entry in entries), submission.state, None
-        if whole.ended:
+        counts, overall, finish = Counter(entry.state for entry in entries), submission.state, None
+        if overall.ended:
             finish = max((entry.finish_time or 0.0) for entry in submission.entries.values())
         if state is not None:
             entries = [entry for entry in entries if entry.state == state]
@@ -203,12 +203,12 @@ class Documents:
             "id": submission.id,
             "name": submission.workflow.name,
             "owner": _name(submission.owner),
-            "state": str(whole),
+            "state": str(overall),
             "handed_over": submission.offered,
             "submit_time": submission.submit_time,
             "finish_time": finish,
             "exit_code": submission.exit_code,
-            "job_counts": {str(each): number for each, number in counts.items()},
+            "job_counts": {str(job_state): number for job_state, number in counts.items()},
             "jobs": [self.job(entry) for entry in entries],
         }
 
@@ -225,16 +225,16 @@ class Documents:
             document["priority"] = view.priority
         job = forecasts.waiting(document["key"]) if document["state"] == JobState.PENDING else None
         if job is not None:
-            there = forecasts.document(job)
-            document |= {"manager_start_time": there["manager_start_time"], "plan": document["plan"] or there["plan"]}
+            queued = forecasts.document(job)
+            document |= {"manager_start_time": queued["manager_start_time"], "plan": document["plan"] or queued["plan"]}
 
     def job(self, entry: Entry) -> dict[str, Any]:
         """Return the document of a job."""
         forecast, label = entry.forecast, entry.label or label_of(entry.job, self._cluster, entry.nodes)
         within = forecast.run_within if forecast else None
         files = self._adapter.output(entry.key) if entry.start_time is not None else None
-        here = queue_fields(entry.job, entry.since, entry.let_go) if entry.offered else {}
-        return here | {
+        document = queue_fields(entry.job, entry.since, entry.let_go) if entry.offered else {}
+        return document | {
             "id": entry.job.id,
             "key": entry.key,
             "state": str(entry.state),
@@ -261,8 +261,8 @@ def view_document(view: JobView) -> dict[str, Any]:
     """Return the document of a job that is not ours, as far as the resource manager shows it."""
     plain = {name: getattr(view, name) for name in ("start_time", "finish_time", "exit_code", "signal", "reason")}
     about = {"id": view.job.id, "key": view.key, "state": str(view.state), "nodes": list(view.nodes)}
-    known = queue_fields(view.job, view.submit_time, view.due_why, "left alone") | {"walltime": view.job.walltime}
-    return known | about | plain
+    queued = queue_fields(view.job, view.submit_time, view.due_why, "left alone") | {"walltime": view.job.walltime}
+    return queued | about | plain
 
 
 def runs_without_us(document: dict[str, Any]) -> list[dict[str, Any]]:
@@ -302,25 +302,25 @@ def nodes(snapshot: Snapshot, queue: Queue, chosen: Chosen, sees: Callable[[int 
         chosen: the state of nodes; nodes with a job of this user or workflow.
         sees: whether the user may see jobs of an owner.
     """
-    there: dict[str, list[tuple[JobView, Job]]] = {node.name: [] for node in snapshot.cluster.nodes}
+    jobs_on: dict[str, list[tuple[JobView, Job]]] = {node.name: [] for node in snapshot.cluster.nodes}
     for key, view in snapshot.jobs.holding.items():
         entry = queue.find(key)
         for name in view.nodes:
-            if name in there:
-                there[name].append((view, entry.job if entry else view.job))
+            if name in jobs_on:
+                jobs_on[name].append((view, entry.job if entry else view.job))
     threads = snapshot.jobs.occupancy(snapshot.cluster).threads
-    found, left = [], MOST_NAMES
+    rows, room = [], MOST_NAMES
     for node, state, placed in zip(snapshot.cluster.nodes, snapshot.node_states, threads, strict=True):
         if chosen.state not in (None, str(state)):
             continue
-        owners = [(view.key, _owner(view, queue)) for view, _ in there[node.name]]
+        owners = [(view.key, _owner(view, queue)) for view, _ in jobs_on[node.name]]
         shown = [key for key, owner in owners if sees(owner) and _wanted(key, owner, chosen)]
         if (chosen.user or chosen.workflow) and not shown:
             continue
-        jobs = [job for _, job in there[node.name]]
-        found.append(_node(node, placed, jobs) | {"state": str(state), "jobs": len(jobs), "job_names": shown[:left]})
-        left -= len(found[-1]["job_names"])
-    return found
+        jobs = [job for _, job in jobs_on[node.name]]
+        rows.append(_node(node, placed, jobs) | {"state": str(state), "jobs": len(jobs), "job_names": shown[:room]})
+        room -= len(rows[-1]["job_names"])
+    return rows
 
 
 def _owner(view: JobView, queue: Queue) -> int | None:
@@ -335,7 +335,7 @@ def _wanted(key: str, owner: int | None, chosen: Chosen) -> bool:
 def _node(node: Node, threads: int, jobs: Sequence[Job]) -> dict[str, Any]:
     """Return what is known of a node with so many threads placed, and these jobs."""
     rates = [_bandwidth(job) for job in jobs]
-    known = [rate for rate in rates if rate is not None]
+    known_rates = [rate for rate in rates if rate is not None]
     return {
         "name": node.name,
         "type": node.type.nominal.name,
@@ -343,7 +343,7 @@ def _node(node: Node, threads: int, jobs: Sequence[Job]) -> dict[str, Any]:
         "cores": node.type.cores,
         "threads": threads,
         "load": threads / node.type.cores,
-        "bandwidth": sum(known) if len(known) == len(rates) else None,
+        "bandwidth": sum(known_rates) if len(known_rates) == len(rates) else None,
         "memory_bandwidth": node.type.memory_bandwidth,
         "power_watts": node_watts(node, threads),
     }

@@ -48,7 +48,7 @@ class Access:
     def __init__(self, access: AccessConfig, quotas: QuotaConfig, *, operated: str, file: Path) -> None:
         self._quotas, self._everybody_sees = quotas, access.see == "everybody"
         self._submits, self._operated = not operated if access.submit is None else access.submit, operated
-        self._admins = {0, os.geteuid(), *(uid_of(given, file, "access.admins") for given in access.admins)}
+        self._admins = {0, os.geteuid(), *(uid_of(admin, file, "access.admins") for admin in access.admins)}
         self._admin_group = _gid(access.admin_group, file) if access.admin_group else None
 
     def bars(self, peer: Peer) -> str:
@@ -82,14 +82,14 @@ class Access:
         A job has at least three objects and four values; many more, and braces and commas in its command, are allowed
         for. Reading takes the longest for small values, about 0.15 s for a million of them.
         """
-        for what, sign, each, more in (
+        for unit, sign, job_share, more in (
             ("objects", "{", OBJECTS_OF_A_JOB, ""),
             ("values", ",", VALUES_OF_A_JOB, " and one for each of quotas.dependencies"),
         ):
-            most = each * self._quotas.workflow_jobs + (self._quotas.dependencies if more else 1000)
+            most = job_share * self._quotas.workflow_jobs + (self._quotas.dependencies if more else 1000)
             if (number := text.count(sign)) > most:
-                had = f"the workflow has {number:,} {what} as JSON (allowed: {most:,}"
-                raise ForbiddenError(f"{had}, {each} for each job of quotas.workflow_jobs{more})")
+                had = f"the workflow has {number:,} {unit} as JSON (allowed: {most:,}"
+                raise ForbiddenError(f"{had}, {job_share} for each job of quotas.workflow_jobs{more})")
 
     def owned_by(self, peer: Peer) -> Callable[[int | None], bool]:
         """Return a function that says whether what belongs to a uid is this user's, or the user an administrator."""
@@ -126,16 +126,16 @@ class Access:
         if len(jobs) > self._quotas.workflow_jobs:
             had = f"this workflow has {count(len(jobs), 'job')}"
             raise ForbiddenError(f"{had} (allowed: {self._quotas.workflow_jobs:,}, quotas.workflow_jobs)")
-        mine, quotas = [each for each in present if each.owner == peer.uid], self._quotas
-        number = len(jobs) + sum(len(each.entries) for each in mine)
-        edges = sum(len(job.after) for job in jobs) + sum(each.edges for each in mine)
-        for key, wanted, most, what in (
+        mine, quotas = [submission for submission in present if submission.owner == peer.uid], self._quotas
+        number = len(jobs) + sum(len(submission.entries) for submission in mine)
+        edges = sum(len(job.after) for job in jobs) + sum(submission.edges for submission in mine)
+        for key, amount, most, unit in (
             ("workflows", len(mine) + 1, quotas.workflows, count(len(mine) + 1, "workflow")),
             ("jobs", number, quotas.jobs, count(number, "job")),
             ("dependencies", edges, quotas.dependencies, f"{edges:,} dependencies of jobs"),
         ):
-            if wanted > most:
-                had = f"with this one, {peer} would have {what} that have not ended"
+            if amount > most:
+                had = f"with this one, {peer} would have {unit} that have not ended"
                 raise ForbiddenError(f"{had} (allowed: {most:,}, quotas.{key})")
         if kept_bytes > self._quotas.journal_mib * 2**20:
             had = f"the workflows of {peer} fill {kept_bytes / 2**20:,.0f} MiB of the journal"

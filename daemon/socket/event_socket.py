@@ -63,20 +63,20 @@ class EventSocket:
 
     def heard(self) -> bool:
         """Take the datagrams that have arrived, without waiting; return whether an allowed user sent one."""
-        found = False
+        news = False
         for _ in range(_MOST_AT_ONCE):
             try:
                 _, extra, _, _ = self._socket.recvmsg(0, socket.CMSG_SPACE(_CREDENTIALS.size))
             except BlockingIOError:
-                return found
+                return news
             sender = next(
                 (_CREDENTIALS.unpack(data)[1] for _, kind, data in extra if kind == socket.SCM_CREDENTIALS), -1
             )
             if sender in self._users:
-                found = True
+                news = True
             elif self._flooded_by(sender):
-                return found
-        return found
+                return news
+        return news
 
     def _flooded_by(self, uid: int) -> bool:
         """Count a datagram of a stranger; return whether it is one too many."""
@@ -86,9 +86,9 @@ class EventSocket:
         self._strangers += 1
         if self._strangers > MOST_STRANGERS:
             self._deaf_until = now + DEAF_S
-            many = count(self._strangers, "datagram")
+            flood = count(self._strangers, "datagram")
             log.warning(
-                "%s in a second from %s, who is not in events.users: no events for %g s", many, user_name(uid), DEAF_S
+                "%s in a second from %s, who is not in events.users: no events for %g s", flood, user_name(uid), DEAF_S
             )
         return self._strangers > MOST_STRANGERS
 

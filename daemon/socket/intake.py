@@ -72,7 +72,7 @@ class Intake:
         yield
         check_submitted(workflow)
         yield
-        asked = workflow.jobs
+        jobs = workflow.jobs
         if not self._adapter.capabilities.here:  # the resource manager sets it
             workflow = replace(workflow, base_environment=None, umask=None)
         workflow = yield from self._profiles.profile_steps(workflow)
@@ -88,7 +88,7 @@ class Intake:
         submission = Submission(new_id(workflow.name), workflow, self._tracker.now or time.time(), owner=peer.uid)
         yield
         if key is not None and (earlier := self._journal.submitted_as(key, peer.uid)):
-            return (yield from _again(*earlier, asked, key))
+            return (yield from _again(*earlier, jobs, key))
         self._check_quotas(peer, workflow)
         return self._accept(submission, definition, key, peer)
 

@@ -50,8 +50,8 @@ class _LaterError(DaemonError):
 
 def peer_of(connection: socket.socket) -> Peer:
     """Return who connected, or who listens (SO_PEERCRED of unix(7)). Raises OSError."""
-    found = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("iII"))
-    pid, uid, gid = struct.unpack("iII", found)
+    credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("iII"))
+    pid, uid, gid = struct.unpack("iII", credentials)
     return Peer(uid, gid, pid)
 
 
@@ -185,10 +185,10 @@ def _exchange(channel: socket.socket, request: bytes, until: float) -> bytes:
 
 
 def _left(until: float) -> float:
-    left = until - time.monotonic()
-    if left <= 0:
+    left_s = until - time.monotonic()
+    if left_s <= 0:
         raise TimeoutError
-    return left
+    return left_s
 
 
 def _reply(answer: bytes, path: Path) -> dict[str, Any]:

@@ -69,10 +69,10 @@ def free_endpoint(endpoint: str, group: str | None, *, dry: bool) -> str:
     except ConfigError as error:
         if not dry:
             raise
-        own = f"{endpoint}.dry-run"
-        log.warning("%s; the dry run listens at %s", error, own)
-        check_place(socket_path(own), "socket", group=group)
-        return own
+        dry_endpoint = f"{endpoint}.dry-run"
+        log.warning("%s; the dry run listens at %s", error, dry_endpoint)
+        check_place(socket_path(dry_endpoint), "socket", group=group)
+        return dry_endpoint
     return endpoint
 
 

@@ -156,8 +156,8 @@ class Requests:
                 for id, owner in self._journal.recent(RECENT, peer.uid).items()
                 if id not in active and chosen.named(id) and shown.of_owner(owner)
             }
-            present = [each for each in active.values() if shown.has(each)]
-            present.sort(key=lambda each: each.owner != peer.uid)  # one's own first, because their number is bounded
+            present = [flow for flow in active.values() if shown.has(flow)]
+            present.sort(key=lambda flow: flow.owner != peer.uid)  # one's own first, because their number is bounded
             reply = yield from self._documents.overview(present, ended, shown)
             reply["queue"], reply["queue_left_out"] = yield from self._waiting_elsewhere(shown)
             reply["forecast_time"] = self._tracker.queue_forecasts.time
@@ -216,15 +216,15 @@ class Requests:
         alive = [entry for entry in entries if not entry.state.ended]
         if not alive:
             raise InvalidJobError(f"{target} has ended already ({submission.state})")
-        wanted = [entry for entry in reversed(alive) if not entry.cancel_wanted]  # a job before those that it waits for
-        if wanted:
+        chosen = [entry for entry in reversed(alive) if not entry.cancel_wanted]  # a job before those that it waits for
+        if chosen:
             self._log(peer, f"cancels {clean(target)}")
             with suppress(JournalError):  # a full disk must not keep anybody from cancelling
                 self._journal.note_request(peer, self._tracker.now, "cancel", target)
-            for first in range(0, len(wanted), CANCELLED_AT_ONCE):
+            for first in range(0, len(chosen), CANCELLED_AT_ONCE):
                 if first:
                     yield
-                self._tracker.cancel(wanted[first : first + CANCELLED_AT_ONCE], str(peer))
+                self._tracker.cancel(chosen[first : first + CANCELLED_AT_ONCE], str(peer))
         ending = sum(not entry.state.ended for entry in alive)
         return {"cancelled": len(alive) - ending, "ending": ending, "warning": self._tracker.blocked}
 
@@ -241,8 +241,8 @@ class Requests:
         """Return what is known of a job that was handed over or submitted here."""
         sees = self._access.view_of(peer)
         if "/" not in target:
-            found = self._journal.workflows_with(target).items()
-            workflows = [id for id, owner in found if sees(owner)]
+            owners = self._journal.workflows_with(target).items()
+            workflows = [id for id, owner in owners if sees(owner)]
             if not workflows:
                 present = self._tracker.queue.submissions.values()
                 names = (job for one in present if sees(one.owner) and not one.offered for job in one.entries)
@@ -316,17 +316,17 @@ class Requests:
 
     def _find(self, workflow: str, peer: Peer) -> Steps[Submission]:
         """Return a workflow, in steps; one that the user may not see is not there. Raises InvalidJobError."""
-        found = self._tracker.queue.submissions.get(workflow) or (yield from self._documents.ended(workflow))
-        if found is None or not (found.offered or self._access.sees(peer, found.owner)):
+        submission = self._tracker.queue.submissions.get(workflow) or (yield from self._documents.ended(workflow))
+        if submission is None or not (submission.offered or self._access.sees(peer, submission.owner)):
             recent = self._journal.recent(RECENT, peer.uid).items()
-            known = [id for id, owner in recent if self._access.sees(peer, owner)]
-            named = [key for key in known if key.rpartition(".")[0] == workflow]
+            shown = [id for id, owner in recent if self._access.sees(peer, owner)]
+            named = [key for key in shown if key.rpartition(".")[0] == workflow]
             alive = [key for key in self._tracker.queue.submissions if key in named]
             if named:  # of several of one name, the one that still runs, else the latest
                 return (yield from self._find((alive or named)[-1], peer))
-            hint = did_you_mean(workflow, [*known, *dict.fromkeys(id.rpartition(".")[0] for id in known)], cutoff=0.5)
+            hint = did_you_mean(workflow, [*shown, *dict.fromkeys(id.rpartition(".")[0] for id in shown)], cutoff=0.5)
             raise InvalidJobError(f"no workflow {workflow!r} exists{hint}")
-        return found
+        return submission
 
     def _entry(self, key: str, peer: Peer) -> Steps[Entry]:
         workflow, _, job = key.partition("/")
@@ -361,8 +361,8 @@ def _for_others(record: dict[str, Any]) -> dict[str, Any]:
         profile, comma, runs = record["text"].rpartition(", ")
         return record | {"text": f"profile {seen_by_others(profile.removeprefix('profile '))}{comma}{runs}"}
     data = record["data"]
-    known = isinstance(data, dict) and isinstance(data.get("profile"), str)
-    return record | {"data": data | {"profile": seen_by_others(data["profile"])}} if known else record
+    has_profile = isinstance(data, dict) and isinstance(data.get("profile"), str)
+    return record | {"data": data | {"profile": seen_by_others(data["profile"])}} if has_profile else record
 
 
 def _chosen(request: dict[str, Any]) -> Chosen:

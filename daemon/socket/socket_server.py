@@ -199,8 +199,8 @@ class Server:
             self._socket.bind(str(self.path))
         finally:
             os.umask(before)
-        made = os.lstat(self.path)
-        self._identity = made.st_dev, made.st_ino
+        status = os.lstat(self.path)
+        self._identity = status.st_dev, status.st_ino
         if group:
             os.chown(self.path, -1, grp.getgrnam(group).gr_gid)
         os.chmod(self.path, mode)
@@ -231,7 +231,7 @@ class Server:
         """Go on with all connections without blocking; return whether a question about the cluster waits."""
         self._receive(time.monotonic() + LONGEST_S)
         self._expire()
-        return any(each.request is not None and each.request["do"] in _QUESTIONS for each in self._complete)
+        return any(client.request is not None and client.request["do"] in _QUESTIONS for client in self._complete)
 
     def answer(self, *, later: Container[str] = ()) -> int:
         """Answer requests that have arrived; return how many.
@@ -244,10 +244,12 @@ class Server:
         """
         end, answered = time.monotonic() + LONGEST_S, 0
         while answered < MOST_AT_ONCE and time.monotonic() < end:
-            waiting = [each for each in self._complete if each.request is None or each.request["do"] not in later]
+            waiting = [
+                client for client in self._complete if client.request is None or client.request["do"] not in later
+            ]
             if not waiting:
                 break
-            least = min(waiting, key=lambda each: self._spent.get(each.peer.uid, 0.0))
+            least = min(waiting, key=lambda client: self._spent.get(client.peer.uid, 0.0))
             self._complete.remove(least)
             self._answer(least)
             answered += 1
@@ -313,7 +315,7 @@ class Server:
         """Refuse a request whose user already sends as much as one may."""
         uid = connection.peer.uid
         if connection.length > 0:
-            mine = sum(max(0, each.length) for each in self._connections if each.peer.uid == uid)
+            mine = sum(max(0, other.length) for other in self._connections if other.peer.uid == uid)
             if mine > _MOST_BODIES * LARGEST_BODY:
                 raise BadRequestError("you are sending too many large requests at once", 429)
 
@@ -378,7 +380,9 @@ class Server:
         busy, self._served = now - self._served - _EXPIRE_EVERY_S, now
         for connection in self._connections if busy > 0 else ():
             connection.deadline += busy
-        for connection in [each for each in self._connections if each.deadline < now and each not in self._complete]:
+        for connection in [
+            client for client in self._connections if client.deadline < now and client not in self._complete
+        ]:
             if connection.reply is None:
                 self._refuse(connection, f"the request did not arrive within {DEADLINE_S:g} s", 408)
             self._drop(connection)
@@ -404,7 +408,7 @@ class Server:
     def close(self) -> None:
         """Send what can be sent, stop listening, and remove the socket file if it is still this one."""
         until = time.monotonic() + 0.5
-        while any(each.reply is not None for each in self._connections) and time.monotonic() < until:
+        while any(client.reply is not None for client in self._connections) and time.monotonic() < until:
             for key, _ in self._selector.select(0.05):
                 if key.data is not None and key.data.reply is not None:
                     self._go_on(key.data)
@@ -413,6 +417,6 @@ class Server:
         self._selector.close()
         self._socket.close()
         with suppress(FileNotFoundError):
-            there = os.lstat(self.path)
-            if (there.st_dev, there.st_ino) == self._identity:
+            status = os.lstat(self.path)
+            if (status.st_dev, status.st_ino) == self._identity:
                 self.path.unlink()

@@ -69,7 +69,7 @@ def kinds_of(record: type) -> tuple[Kinds, ...]:
     columns = []
     for hint in get_type_hints(record).values():
         kinds = getattr(hint, "__args__", (hint,))
-        columns.append(tuple({each for kind in kinds for each in _STORED.get(kind, (kind,))}))
+        columns.append(tuple({stored for kind in kinds for stored in _STORED.get(kind, (kind,))}))
     return tuple(columns)
 
 

@@ -55,24 +55,24 @@ class EndedJobs:
         self._last, self._gap = self._clock(), min(2 * self._gap, GAP_S[1])
         self._asked |= dict.fromkeys(keys, self._last)
         try:
-            found = self._adapter.recall({key: missing[key] for key in keys})
+            records = self._adapter.recall({key: missing[key] for key in keys})
         except AdapterError as error:
             self._answers.clear()
             if self._answered:
-                what = (
+                jobs_text = (
                     f"{count(len(missing), 'job')} that the queue does not show {'is' if len(missing) == 1 else 'are'}"
                 )
-                log.error("the records of ended jobs cannot be read: %s; %s unknown until they can", error, what)
+                log.error("the records of ended jobs cannot be read: %s; %s unknown until they can", error, jobs_text)
             self._answered = False
             return
         if not self._answered:
             log.warning("the records of ended jobs can be read again")
-        if found is None and self._kept:
+        if records is None and self._kept:
             long = (
                 "%s keeps no record of jobs that have left its queue: a job that is missing for long counts as failed"
             )
             log.warning(long, self._adapter.name)
-        self._answered, self._kept = True, found is not None
-        self._answers = {} if found is None else self._answers | {key: found.get(key) for key in keys}
-        if found:
+        self._answered, self._kept = True, records is not None
+        self._answers = {} if records is None else self._answers | {key: records.get(key) for key in keys}
+        if records:
             self._gap = GAP_S[0]

@@ -135,10 +135,10 @@ class HandedOver(Submission):
 
     def _sort(self, views: JobViews) -> None:
         """Sort into the resource manager's order, and note the successors of each job."""
-        here = {entry.key: (name, entry) for name, entry in self.entries.items()}
-        if self.sorted_by is not views or self.sorted_keys != here.keys():
-            self.entries = dict(here[key] for key in filter(here.__contains__, views.by_key)) | self.entries
-            self.sorted_by, self.sorted_keys = views, frozenset(here)
+        entries = {entry.key: (name, entry) for name, entry in self.entries.items()}
+        if self.sorted_by is not views or self.sorted_keys != entries.keys():
+            self.entries = dict(entries[key] for key in filter(entries.__contains__, views.by_key)) | self.entries
+            self.sorted_by, self.sorted_keys = views, frozenset(entries)
         self.successors = {}
         for name, entry in self.entries.items():
             for before in entry.job.after:

@@ -70,12 +70,12 @@ class Unsaved:
     kept: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
-        return any(getattr(self, each.name) for each in fields(self))
+        return any(getattr(self, part.name) for part in fields(self))
 
     def clear(self) -> None:
         """Forget everything: the journal has it."""
-        for each in fields(self):
-            getattr(self, each.name).clear()
+        for part in fields(self):
+            getattr(self, part.name).clear()
 
 
 class Journal:
@@ -149,9 +149,9 @@ class Journal:
             "SELECT id, definition FROM workflows"
             " WHERE idempotency_key = ? OR (idempotency_key = ? AND owner IS NULL) LIMIT 1"
         )
-        found = self._read(query, (journal_rows.owned(idempotency_key, owner), idempotency_key))
+        rows = self._read(query, (journal_rows.owned(idempotency_key, owner), idempotency_key))
         try:
-            return (found[0][0], checked(found[0], (TEXT, TEXT))[1]) if found else None
+            return (rows[0][0], checked(rows[0], (TEXT, TEXT))[1]) if rows else None
         except ValueError as error:
             raise self._damaged(error) from None
 
@@ -195,8 +195,8 @@ class Journal:
                 )
             for (model, source), ratio, user in unsaved.errors:
                 run("INSERT INTO errors (model, source, ratio, user) VALUES (?, ?, ?, ?)", (model, source, ratio, user))
-            for each in unsaved.pending:
-                journal_rows.put(run, "accounting", each)
+            for usage in unsaved.pending:
+                journal_rows.put(run, "accounting", usage)
             for record in unsaved.queued.values():
                 journal_rows.put(run, "queued", record)
             for name, state in unsaved.kept.items():
@@ -259,16 +259,16 @@ class Journal:
         rows = self._read(f"SELECT {JOB_COLUMNS} FROM jobs WHERE workflow = ?", (workflow,))
         if definition == _HANDED_OVER:  # the jobs' requests are in the resource manager's queue
             submission: Submission = handed_over(workflow, submit_time)
-            entries = (self._handed_over_entry(each) for each in rows)
+            entries = (self._handed_over_entry(columns) for columns in rows)
             submission.entries = {entry.job.id: entry for entry in entries if entry is not None}
             return submission
         jobs = yield from decode_steps(definition)
         yield
         submission = Submission(workflow, jobs, submit_time, owner=owner)
-        for number, each in enumerate(rows):
+        for number, columns in enumerate(rows):
             if number % JOBS_AT_ONCE == 0:
                 yield
-            journal_rows.restore(submission.entries[each[1]], each)
+            journal_rows.restore(submission.entries[columns[1]], columns)
         return submission
 
     def _handed_over_entry(self, row: tuple[Any, ...]) -> Entry | None:
@@ -315,8 +315,8 @@ class Journal:
         rows = self._read(f"SELECT {SUMMARY_COLUMNS} FROM workflows WHERE id = ?", (workflow,))
         counts = self._read("SELECT state, count(*) FROM jobs WHERE workflow = ? GROUP BY state", (workflow,))
         states = self.damage.readable("jobs", counts, lambda row: (str(JobState(row[0])), row[1]))
-        found = self.damage.readable("workflows", rows, journal_rows.workflow_summary)
-        return found[0] | {"job_counts": dict(states)} if found else None
+        summaries = self.damage.readable("workflows", rows, journal_rows.workflow_summary)
+        return summaries[0] | {"job_counts": dict(states)} if summaries else None
 
     def find(self, workflow: str) -> Submission | None:
         """Return the workflow of that id, ended or not; None: no such workflow, or its row is damaged."""
@@ -352,8 +352,8 @@ class Journal:
         """Return the last `count` forecast errors of run times, with forecaster and user, the oldest first."""
         rows = self._read("SELECT id, model, source, ratio, user FROM errors ORDER BY id DESC LIMIT ?", (count,))
         kinds = (WHOLE, TEXT, TEXT, REAL, optional(WHOLE))
-        found = self.damage.readable("errors", reversed(rows), lambda row: checked(row, kinds))
-        return [(Forecaster(model, source), ratio, user) for _, model, source, ratio, user in found]
+        errors = self.damage.readable("errors", reversed(rows), lambda row: checked(row, kinds))
+        return [(Forecaster(model, source), ratio, user) for _, model, source, ratio, user in errors]
 
     def forecasts(self, most: int) -> list[ForecastOutcome]:
         """Return the completed jobs that had a forecast, the last `most` to end, the oldest first. O(jobs).
@@ -371,9 +371,9 @@ class Journal:
 
     def kept(self) -> dict[str, Any]:
         """Return what the policy must know after a restart; empty: nothing. Raises ConfigError: damaged."""
-        found = self._read("SELECT state FROM kept WHERE name = 'policy'")
+        rows = self._read("SELECT state FROM kept WHERE name = 'policy'")
         try:
-            return json_object(checked(found[0], (TEXT,))[0]) if found else {}
+            return json_object(checked(rows[0], (TEXT,))[0]) if rows else {}
         except UNREADABLE as error:
             raise self._damaged(error) from None
 
@@ -399,8 +399,8 @@ class Journal:
         with self._transaction() as run:
             for key in done:
                 run("DELETE FROM accounting WHERE key = ?", (key,))
-            for each in later:
-                journal_rows.put(run, "accounting", each)
+            for usage in later:
+                journal_rows.put(run, "accounting", usage)
 
     def expired(self, before: float) -> list[str]:
         """Return the keys of the jobs whose workflows ended before that time, epoch seconds."""

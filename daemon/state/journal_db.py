@@ -198,6 +198,6 @@ def _prepare(path: Path, database: sqlite3.Connection) -> None:
         allowed = f"version {VERSION}; or move the file away, to start with an empty journal"
         raise ConfigError(str(path), "", f"it is a journal of version {error.version}", allowed) from None
     run("COMMIT")
-    found = run("PRAGMA quick_check(1)").fetchone()[0]
-    if found != "ok":
-        raise sqlite3.DatabaseError(found)
+    verdict = run("PRAGMA quick_check(1)").fetchone()[0]
+    if verdict != "ok":
+        raise sqlite3.DatabaseError(verdict)

@@ -48,10 +48,10 @@ SAVE = f"INSERT OR REPLACE INTO jobs ({JOB_COLUMNS}) VALUES ({', '.join('?' * 26
 def row_of(entry: Entry) -> tuple[Any, ...]:
     """Return the values of JOB_COLUMNS of a job."""
     nodes = json.dumps(entry.nodes) if entry.nodes else "[]"
-    given = (entry.workflow, entry.job.id, entry.position, str(entry.state), nodes)
+    identity = (entry.workflow, entry.job.id, entry.position, str(entry.state), nodes)
     forecast = _forecast_of(entry.forecast) if entry.forecast else (None,) * 4
     within = (entry.forecast and entry.forecast.within) or (None, None)
-    return *given, *_ran_of(entry), *forecast, *_progress_of(entry), *within, entry.job.owner, _about(entry)
+    return *identity, *_ran_of(entry), *forecast, *_progress_of(entry), *within, entry.job.owner, _about(entry)
 
 
 def _about(entry: Entry) -> str | None:
@@ -201,5 +201,5 @@ def put(run: Callable[..., sqlite3.Cursor], table: str, record: PendingUsage | Q
         record: the values.
     """
     values = astuple(record)
-    columns = ", ".join(each.name for each in fields(record))
+    columns = ", ".join(member.name for member in fields(record))
     run(f"INSERT OR REPLACE INTO {table} ({columns}) VALUES ({', '.join('?' * len(values))})", values)

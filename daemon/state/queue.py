@@ -175,10 +175,10 @@ class Submission:
 
     def __post_init__(self) -> None:
         base, umask = self.workflow.base_environment, self.workflow.umask
-        for position, each in enumerate(self.workflow.jobs):
-            job = each
+        for position, given_job in enumerate(self.workflow.jobs):
+            job = given_job
             if base is not None or umask is not None:
-                job = dataclasses.replace(each, base_environment=base, umask=umask)
+                job = dataclasses.replace(given_job, base_environment=base, umask=umask)
             self.entries.setdefault(job.id, Entry(self.id, job, position, self.offered))
             for before in job.after:
                 self.successors.setdefault(before, []).append(job.id)
@@ -288,8 +288,8 @@ class Queue:
         events: list[JobEvent] = []
         for entry in self.active():
             view = views.get(entry.key)
-            if view is None and (known := (records or {}).get(entry.key)):
-                view = known if known.state.ended or known.restartable else None
+            if view is None and (record := (records or {}).get(entry.key)):
+                view = record if record.state.ended or record.restartable else None
             entry.ahead = view is not None and view.ahead
             if view is None or view.restartable:
                 event = self._not_seen(entry, snapshot.time, view, records, late_s)
@@ -358,8 +358,8 @@ class Queue:
                 return None  # its submission may still be carried out
             return self._start_failed(entry, now, left)
         if not entry.handed and entry.intent is None:
-            gone = entry.cancel_wanted and not entry.ahead
-            return self._end_waiting(entry, now, entry.reason or "cancelled before it started") if gone else None
+            cancelled = entry.cancel_wanted and not entry.ahead
+            return self._end_waiting(entry, now, entry.reason or "cancelled before it started") if cancelled else None
         if not unknown:
             entry.missed = 0
             return self._lose(entry, now, records)
@@ -373,8 +373,8 @@ class Queue:
 
     def _lose(self, entry: Entry, now: float, records: Records | None) -> JobEvent | None:
         """Mark a job as UNKNOWN; one that was to be cancelled is given up."""
-        known = (records or {}).get(entry.key)
-        why = known.reason if known else "the resource manager does not show it any more"
+        record = (records or {}).get(entry.key)
+        why = record.reason if record else "the resource manager does not show it any more"
         if entry.state is JobState.UNKNOWN and entry.cancel_wanted:
             return self._end_waiting(entry, now, "cancelled; the resource manager does not show it any more")
         if (entry.state, entry.reason) == (JobState.UNKNOWN, why):
@@ -396,8 +396,8 @@ class Queue:
             return self._end_waiting(entry, now, why)
         entry.not_before = now + min(RETRY_S[0] * 2**entry.attempts, RETRY_S[1])
         entry.attempts, entry.refused, entry.missed = entry.attempts + 1, "", 0
-        what = "the resource manager requeued it" if began else "its start did not happen"
-        return JobEvent("retry", entry, f"{what}{f' ({why})' if why else ''}; it is tried again")
+        failure = "the resource manager requeued it" if began else "its start did not happen"
+        return JobEvent("retry", entry, f"{failure}{f' ({why})' if why else ''}; it is tried again")
 
     def _end_waiting(self, entry: Entry, now: float, reason: str) -> JobEvent:
         ended = max(now, self.submissions[entry.workflow].submit_time)  # before the first snapshot there is no time

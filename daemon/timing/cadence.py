@@ -159,10 +159,10 @@ class Cadence:
             return soonest
         if (self._counts.arrivals, self._counts.others) != (self._looked_at.arrivals, self._looked_at.others):
             return soonest
-        wanted = min([self._began + self.longest_s, self._change_at, *self._follow[:1]])
+        look_at = min([self._began + self.longest_s, self._change_at, *self._follow[:1]])
         if self._counts.nodes != self._looked_at.nodes:
-            wanted = min(wanted, self._began + NODES_S)
-        return max(soonest, wanted)
+            look_at = min(look_at, self._began + NODES_S)
+        return max(soonest, look_at)
 
     def _idle(self) -> float:
         soonest = max(self._began + self.every_s, self._rested_at - self.longest_s)

@@ -111,14 +111,14 @@ class NextLook(Observer):
         return self._cadence.question_due() <= self._clock()
 
     def _count(self) -> None:
-        now, found = self._clock(), None
+        now, activity = self._clock(), None
         if now >= self._count_again_at:
             try:
-                found = self._adapter.activity()
+                activity = self._adapter.activity()
             except AdapterError as error:
                 self._count_again_at = now + COUNT_AGAIN_S
                 log.debug("the counters of the resource manager cannot be read: %s", error)
-        self._cadence.count(self._clock(), found)
+        self._cadence.count(self._clock(), activity)
 
     def on_events(self, events: Sequence[JobEvent], snapshot: Snapshot) -> None:
         """Note that the look is over."""
@@ -146,9 +146,9 @@ class NextLook(Observer):
         patience_s = max(PIN_S, self._adapter.capabilities.begins_within_s)
         pinned = (view.pinned_since + patience_s for view in snapshot.jobs if view.pinned_since is not None)
         due = (view.due for view in snapshot.jobs if view.offered and view.due is not None)
-        own = [at for at in (*pinned, *due) if at > snapshot.time or not dry]
+        own_times = [at for at in (*pinned, *due) if at > snapshot.time or not dry]
         retry_at = snapshot.time + self._tracker.retry_in(snapshot.time)
-        return min([self._adapter.next_change(snapshot.time), retry_at, *own])
+        return min([self._adapter.next_change(snapshot.time), retry_at, *own_times])
 
 
 def _unsettled(entry: Entry, now: float) -> bool:
