@@ -15,14 +15,24 @@ import math
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from ...formats.entry_points import register_mapping_policy
+from ...formats.entry_points import register_mapping_policy, spelled_out
 from ...formats.text import clean, count
 from ...simulate.errors import PilotfishError
 from ...simulate.model.cluster import Cluster
 from ...simulate.model.job import DEFAULT_PROFILE, Job, Workflow
 from ...simulate.model.plan import Plan
 from ...simulate.model.snapshot import Snapshot
-from ...simulate.queue_policies.policy_specs import is_queue_policy, limit_of, switches_nodes
+from ...simulate.queue_policies.policy_specs import (
+    COMPONENT,
+    Easy,
+    Strict,
+    is_python_policy,
+    is_queue_policy,
+    limit_of,
+    needs_nodes,
+    parse,
+    switches_nodes,
+)
 from ..learning.forecast_errors import ForecastErrors
 from ..report.accuracy import source_of
 from ..report.cycle_report import CycleReport
@@ -36,6 +46,7 @@ from .placement_gain import placement_gain
 from .plan_steps import PlanSteps
 from .power_saving import NodeSwitcher
 from .problem import Options, Planner, Problem, next_due
+from .residents import with_residents
 from .trigger import Trigger
 
 log = logging.getLogger("pilotfish.cycle")
@@ -55,12 +66,17 @@ def simulate_plan(problem: Problem, cluster: Cluster, options: Options) -> Plan:
     from ...simulate.planning.planner import POLICIES, plan
 
     register_mapping_policy(options.policy, service=True)
+    breathe = options.breathe or (lambda: None)
     if not getattr(POLICIES.get(options.policy), "every_node", False):
-        problem, cluster = shortlist(problem, cluster, options.breathe or (lambda: None))
+        problem, cluster = shortlist(problem, cluster, breathe)
+    index = problem.workflow.index
+    if not options.policy.startswith(COMPONENT):  # a component knows the running jobs by their ids
+        in_python = _decides_in_python(options.policy, problem)
+        problem = with_residents(problem, cluster, in_python=in_python, breathe=breathe)
     available, power = problem.available, options.power
     if power is not None:
         available = tuple({*available, *power.off, *power.switching, *power.waking})
-    return plan(
+    planned = plan(
         problem.workflow,
         cluster,
         policy=options.policy,
@@ -82,6 +98,24 @@ def simulate_plan(problem: Problem, cluster: Cluster, options: Options) -> Plan:
         kept=options.kept,
         power=power,
     )
+    if problem.workflow.index is index:
+        return planned
+    return dataclasses.replace(planned, jobs=tuple(job for job in planned.jobs if job.id in index))
+
+
+def _decides_in_python(policy: str, problem: Problem) -> bool:
+    """Return whether a policy is called at each end: any queue policy but EASY and strict order of simple jobs."""
+    from ...simulate.planning.planner import POLICIES
+    from ...simulate.planning.queue_mapping import QueueMapping
+
+    if not isinstance(POLICIES.get(policy), QueueMapping):
+        return False
+    text = spelled_out(policy)
+    spec = parse(text) if is_queue_policy(text) and not is_python_policy(text) else None
+    if not isinstance(spec, Easy | Strict) or needs_nodes(spec):
+        return True
+    groups = [job.profile.groups for job in problem.workflow.jobs]
+    return any(len(row) > 1 or row[0].phases for row in groups) or any(job.after for job in problem.workflow.jobs)
 
 
 def load_simulator(cluster: Cluster) -> None:

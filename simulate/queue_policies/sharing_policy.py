@@ -158,19 +158,20 @@ class SharedReserving(ConservativeBackfilling):
     def _free(self, now: QueueView) -> FreeNodes:
         """Return which nodes have no job, as one core each that a job takes whole."""
         room, empty = now.free_nodes(), _cores_of(now)
-        alone, memory = np.ones(len(empty), np.int64), room.memory.copy()
-        for run in now.running:
-            nodes = list(room.held(run))
-            alone[nodes] -= 1  # below 0 until the last of several jobs ends
-            memory[nodes] += room.need(run.job).memory
-        need = room.need
-        return FreeNodes(
-            alone,
-            np.zeros(len(empty)),
-            lambda job: NodeNeed(1, 0.0, need(job).fits(empty, memory)),
-            room.held,
-            room.speeds,
-        )
+        alone, memory, needs = np.ones(len(empty), np.int64), room.memory.copy(), dict[int, tuple[NodeNeed, NodeNeed]]()
+        nodes = np.array([node for run in now.running for node in room.held(run)], np.int64)
+        bytes_of = [room.need(run.job).memory for run in now.running for _ in room.held(run)]
+        np.subtract.at(alone, nodes, 1)  # below 0 until the last of several jobs ends
+        np.add.at(memory, nodes, bytes_of)
+
+        def whole_nodes(job: QueuedJob) -> NodeNeed:
+            """Return the need of whole nodes; jobs of one shape share it."""
+            need = room.need(job)
+            if id(need) not in needs:
+                needs[id(need)] = need, NodeNeed(1, 0.0, need.fits(empty, memory))  # the first keeps its identity
+            return needs[id(need)][1]
+
+        return FreeNodes(alone, np.zeros(len(empty)), whole_nodes, room.held, room.speeds)
 
     def _where(self, now: QueueView, job: QueuedJob) -> tuple[int, ...]:
         """Return the nodes on which a job may start now; () if it may not."""

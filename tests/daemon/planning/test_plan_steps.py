@@ -6,6 +6,7 @@ from pilotfish.daemon.planning import node_shortlist
 from pilotfish.daemon.planning.node_shortlist import shortlist
 from pilotfish.daemon.planning.plan_steps import LONG_S, WARN_S, PlanSteps
 from pilotfish.daemon.planning.problem import Problem
+from pilotfish.simulate.model.capacity import memory_need
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
 from pilotfish.simulate.model.job import Job, Profile, ThreadGroup, Workflow
 from pilotfish.simulate.model.plan import RunningJob
@@ -64,7 +65,7 @@ def test_a_shortlist_of_nodes_looks_at_a_bounded_number_of_jobs_between_two_brea
     monkeypatch.setattr(node_shortlist, "STEP_JOBS", 100)
     problem, cluster = problem_of(3000, 1000)
     looked, most, since = 0, 0, 0
-    need = node_shortlist.memory_need
+    need = memory_need
 
     def counted(job: Job) -> float:
         nonlocal looked
