@@ -150,8 +150,8 @@ def _free(group: Path) -> float:
     sizes = {words[0]: int(words[1]) for words in lines if len(words) == 2 and words[1].isdecimal()}
     prefix = "total_" if "total_inactive_file" in sizes else ""  # version 1 counts the groups below apart
     cached = sum(sizes.get(f"{prefix}{part}_file", 0) for part in ("active", "inactive"))
-    taken = max((int(text) for text in used if text.isdecimal()), default=0)
-    return max(0.0, _memory(group)[0] - max(0, taken - cached))
+    used_bytes = max((int(text) for text in used if text.isdecimal()), default=0)
+    return max(0.0, _memory(group)[0] - max(0, used_bytes - cached))
 
 
 def _text(path: Path) -> str:

@@ -16,8 +16,8 @@ class BuildPackages(build_py):
 
     def find_package_modules(self, package: str, package_dir: str) -> list[tuple[str, str, str]]:
         """Return (package, module, file) of a package's modules."""
-        found = super().find_package_modules(package, package_dir)
-        return [row for row in found if (row[0], row[1]) != ("pilotfish", "setup")]
+        modules = super().find_package_modules(package, package_dir)
+        return [row for row in modules if (row[0], row[1]) != ("pilotfish", "setup")]
 
 
 setup(

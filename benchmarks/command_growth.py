@@ -59,8 +59,8 @@ def _row(law: str, folder: Path) -> list[str]:
         forecasts.append(_forecast_s(folder, store, law))
     ran_s = []
     for run in range(3):
-        found = _call(folder, "profile", "run", "--json", "--store", f"ran{run}", "--", *_command(law, TARGET))
-        ran_s.append(found["runs"][0]["isolated_s"])
+        output = _call(folder, "profile", "run", "--json", "--store", f"ran{run}", "--", *_command(law, TARGET))
+        ran_s.append(output["runs"][0]["isolated_s"])
     took_s, after_all = median(ran_s), forecasts[0]
     cells = [
         law,
@@ -84,8 +84,8 @@ def _command(law: str, size: int) -> list[str]:
 
 def _forecast_s(folder: Path, store: str, law: str) -> tuple[float, float, float]:
     """Return the lower end, the middle and the upper end of the run time, seconds."""
-    found = _call(folder, "predict", "command", "--json", "--store", store, "--", *_command(law, TARGET))
-    (profile,) = found["profiles"].values()
+    output = _call(folder, "predict", "command", "--json", "--store", store, "--", *_command(law, TARGET))
+    (profile,) = output["profiles"].values()
     time_s = profile["service_demand"] / profile.get("utilisation", 1.0)
     low, high = (bound**_TO_QUANTILES for bound in profile.get("interval") or (0.0, math.inf))
     return low * time_s, time_s, high * time_s
@@ -93,7 +93,7 @@ def _forecast_s(folder: Path, store: str, law: str) -> tuple[float, float, float
 
 def _call(folder: Path, *argv: str) -> Any:
     command = [str(Path(sys.executable).with_name("pilotfish")), *argv]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise SystemExit(f"{' '.join(argv)}: {done.stderr}")
-    return json.loads(done.stdout)
+    process = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    if process.returncode:
+        raise SystemExit(f"{' '.join(argv)}: {process.stderr}")
+    return json.loads(process.stdout)

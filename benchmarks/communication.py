@@ -47,13 +47,13 @@ def network(clusters: list[tuple[float, float]], hosts: int = 16) -> Network:
     """
     switches = [Link(f"switch {i}", SWITCH * wide) for i, (_, wide) in enumerate(clusters)]
     count = len(clusters)
-    ways = [
+    routes = [
         NetworkRoute((a,), 2 * LATENCY) if a == b else NetworkRoute((a, count, b), 3 * LATENCY)
         for a in range(count) for b in range(count)
     ]  # fmt: skip
     speeds = np.repeat([FLOPS * speed for speed, _ in clusters], hosts)
     places = [NetworkPlace(f"cluster {i}", PORT) for i in range(count)]
-    return Network(speeds, np.repeat(np.arange(count), hosts), places, [*switches, Link("main", MAIN)], ways)
+    return Network(speeds, np.repeat(np.arange(count), hosts), places, [*switches, Link("main", MAIN)], routes)
 
 
 def on_network(jobs: Workload) -> Workload:
@@ -87,7 +87,7 @@ def measure(quick: bool, traces: Path | None = None) -> None:
         for kind, clusters in (("alike", ALIKE), ("differ", HIGHLY)):
             for step in steps:
                 spans = np.array([
-                    [_makespan(trace, network(clusters), groups, 1e7 * step, each, seed) for each in VARIANTS]
+                    [_makespan(trace, network(clusters), groups, 1e7 * step, variant, seed) for variant in VARIANTS]
                     for seed in range(seeds)
                 ])  # fmt: skip
                 shares = (spans / spans[:, :1]).mean(axis=0)
@@ -101,8 +101,8 @@ def _makespan(
     trace: Workload, joined: Network, groups: list[tuple[int, int]], factor: float, allocation: str, seed: int
 ) -> float:
     jobs = on_network(communicating(PICK.of(trace, seed), Factors(1e6, factor, 1e3)))
-    done = replay(jobs, 128, Conservative(allocation=allocation), groups=groups, network=lambda: joined)
-    return float(np.nanmax(done.finish_time))
+    replayed = replay(jobs, 128, Conservative(allocation=allocation), groups=groups, network=lambda: joined)
+    return float(np.nanmax(replayed.finish_time))
 
 
 def _speed(jobs: int) -> None:
@@ -130,8 +130,8 @@ def _growth(sizes: Sequence[tuple[int, int]]) -> None:
 
 def _seconds(trace: Workload, joined: Network, sent: float) -> float:
     """Return the CPU seconds of a replay in which each host sends so many bytes/s to each other host of its job."""
-    made = on_network(communicating(trace, Factors(FLOPS, sent, 0.0), arrivals=True))
+    jobs = on_network(communicating(trace, Factors(FLOPS, sent, 0.0), arrivals=True))
     return min(
-        replay(made, len(joined.speeds), Easy(), network=lambda: joined, clock=time.process_time).simulation_time
+        replay(jobs, len(joined.speeds), Easy(), network=lambda: joined, clock=time.process_time).simulation_time
         for _ in range(3)
     )

@@ -38,8 +38,8 @@ def run(jobs: int, nodes: int, policy: str) -> tuple[float, DaemonReplay]:
     trace = TraceJobs(workload, cluster, "walltime")
     service = TraceRun(trace, SimulatedAdapter(cluster, truth=trace.truth), options_of(config), guard_of(config))
     began = time.process_time()
-    done = service.run(progress=lambda now: None, clock=time.perf_counter)
-    return time.process_time() - began, done
+    trace_replay = service.run(progress=lambda now: None, clock=time.perf_counter)
+    return time.process_time() - began, trace_replay
 
 
 def measure(quick: bool) -> None:
@@ -51,10 +51,10 @@ def measure(quick: bool) -> None:
         register_mapping_policy(policy)
         sizes = (QUICK if quick else SIZES) if policy in ("easy", "slf") else SEARCHED[: 1 if quick else None]
         for jobs, nodes in sizes:
-            spent, done = run(jobs, nodes, policy)
-            waited = done.replayed.start_time - done.replayed.submit_time
+            spent, trace_replay = run(jobs, nodes, policy)
+            waited = trace_replay.replayed.start_time - trace_replay.replayed.submit_time
             rows.append(
-                (policy, f"{jobs:,}", f"{nodes:,}", number(spent), number(jobs / spent), f"{done.cycles:,}",
-                 number(1e3 * spent / done.cycles), number(float(np.nanmean(waited))))
+                (policy, f"{jobs:,}", f"{nodes:,}", number(spent), number(jobs / spent), f"{trace_replay.cycles:,}",
+                 number(1e3 * spent / trace_replay.cycles), number(float(np.nanmean(waited))))
             )  # fmt: skip
     table(("policy", "jobs", "nodes", "CPU s", "jobs/s", "cycles", "ms a cycle", "mean wait s"), rows)

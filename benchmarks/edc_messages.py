@@ -38,34 +38,36 @@ def measure(quick: bool) -> None:
     rows = []
     for together in (1, 8, 64):
         jobs = _jobs((2_000 if quick else 20_000) // together * together, together)
-        said = list[tuple[bytes, bytes]]()
+        exchanges = list[tuple[bytes, bytes]]()
         with tempfile.TemporaryDirectory() as folder, _component(Fcfs(), folder) as (ask, cpu_of_component):
             (trace := Path(folder) / "load.swf").write_text("; a trace that is in memory\n")
 
-            def asked(
-                message: bytes, ask: Callable[[bytes], bytes] = ask, said: list[tuple[bytes, bytes]] = said
+            def recorded_ask(
+                message: bytes, ask: Callable[[bytes], bytes] = ask, exchanges: list[tuple[bytes, bytes]] = exchanges
             ) -> bytes:
-                said.append((message, ask(message)))
-                return said[-1][1]
+                exchanges.append((message, ask(message)))
+                return exchanges[-1][1]
 
-            machine, began, ours = Machine(PROCESSORS, powers=None), time.perf_counter(), time.process_time()
-            done, messages = replay_under_component(asked, "edc", jobs, machine, None, [trace])
-            spent, ours = time.perf_counter() - began, time.process_time() - ours
-            both = ours + cpu_of_component()
-        assert not done.rejected.any()
-        rows.append([f"{together}", f"{len(jobs):,}", f"{messages:,}",
-                     *(number(len(jobs) / each) for each in (spent, both, ours, _again(said)))])  # fmt: skip
+            machine, began, own_cpu_s = Machine(PROCESSORS, powers=None), time.perf_counter(), time.process_time()
+            replayed, messages = replay_under_component(recorded_ask, "edc", jobs, machine, None, [trace])
+            spent, own_cpu_s = time.perf_counter() - began, time.process_time() - own_cpu_s
+            total_cpu_s = own_cpu_s + cpu_of_component()
+        assert not replayed.rejected.any()
+        durations = spent, total_cpu_s, own_cpu_s, _again(exchanges)
+        rows.append(
+            [f"{together}", f"{len(jobs):,}", f"{messages:,}", *(number(len(jobs) / span) for span in durations)]
+        )
     table(("jobs at once", "decisions", "messages", "decisions/s", "by CPU of both", "by ours", "bytes alone"), rows)
 
 
-def _again(said: Sequence[tuple[bytes, bytes]]) -> float:
+def _again(exchanges: Sequence[tuple[bytes, bytes]]) -> float:
     """Return how many seconds the sockets take for these messages and replies."""
     with (
         tempfile.TemporaryDirectory() as folder,
-        _component(Playback([reply for _, reply in said]), folder) as (ask, _),
+        _component(Playback([reply for _, reply in exchanges]), folder) as (ask, _),
     ):
         began = time.perf_counter()
-        for message, _ in said:
+        for message, _ in exchanges:
             ask(message)
         return time.perf_counter() - began
 
@@ -83,16 +85,18 @@ def _component(
     reply: Callable[[bytes], bytes], folder: str
 ) -> Iterator[tuple[Callable[[bytes], bytes], Callable[[], float]]]:
     """Start a component; yield what asks it, and what ends it and returns its CPU time, seconds."""
-    endpoint, (here, there) = f"ipc://{folder}/edc", multiprocessing.Pipe()
-    process = multiprocessing.get_context("spawn").Process(target=_serve, args=(endpoint, reply, there), daemon=True)
+    endpoint, (parent_end, child_end) = f"ipc://{folder}/edc", multiprocessing.Pipe()
+    process = multiprocessing.get_context("spawn").Process(
+        target=_serve, args=(endpoint, reply, child_end), daemon=True
+    )
     process.start()
     try:
-        here.recv()  # it has started
+        parent_end.recv()  # it has started
         with asking(endpoint, 60.0) as ask:
 
             def end() -> float:
                 ask(END)
-                return float(here.recv())
+                return float(parent_end.recv())
 
             yield ask, end
     finally:
@@ -100,15 +104,15 @@ def _component(
         process.join()
 
 
-def _serve(endpoint: str, reply: Callable[[bytes], bytes], there: Connection) -> None:
+def _serve(endpoint: str, reply: Callable[[bytes], bytes], pipe: Connection) -> None:
     """Answer messages, in the process of a component."""
     socket = zmq.Context().socket(zmq.REP)
     socket.bind(endpoint)
-    there.send("ready")
+    pipe.send("ready")
     began = time.process_time()
     while (message := socket.recv()) != END:
         socket.send(reply(message))
-    there.send(time.process_time() - began)
+    pipe.send(time.process_time() - began)
     socket.send(END)
 
 

@@ -75,11 +75,11 @@ class Run:
 
 def weeks(traces: Path | None, quick: bool) -> Iterator[Week]:
     """Yield the weeks to replay."""
-    made = [replace(lublin(12_000, 1024, kind="untyped", load=0.95), name="lublin-1024", machine=1024)]
-    for jobs in made if traces is None else map(read_swf, sorted(traces.glob("*.swf*"))):
+    drawn = [replace(lublin(12_000, 1024, kind="untyped", load=0.95), name="lublin-1024", machine=1024)]
+    for jobs in drawn if traces is None else map(read_swf, sorted(traces.glob("*.swf*"))):
         if jobs.machine and len(jobs):
-            found = list(_weeks(jobs, jobs.machine))
-            yield from found[:: len(found) - 1] if quick and len(found) > 1 else found
+            trace_weeks = list(_weeks(jobs, jobs.machine))
+            yield from trace_weeks[:: len(trace_weeks) - 1] if quick and len(trace_weeks) > 1 else trace_weeks
 
 
 def _weeks(jobs: Workload, machine: int) -> Iterator[Week]:
@@ -98,7 +98,9 @@ def measure(quick: bool, traces: Path | None = None) -> None:
     """Print the tables."""
     every = list(weeks(traces, quick))
     heading(f"Limited energy for three days: {len(every)} weeks")
-    shares = [(off, share) for off, some in zip(OFF, FEW if quick else SHARES, strict=True) for share in some]
+    shares = [
+        (off, share) for off, percentages in zip(OFF, FEW if quick else SHARES, strict=True) for share in percentages
+    ]
     runs = {
         (limit, off, share): [_run(week, f"{limit}:{LIMITS[limit]}={share}%,{week.window()}{off}") for week in every]
         for off, share in shares
@@ -106,11 +108,11 @@ def measure(quick: bool, traces: Path | None = None) -> None:
     }
     names = [week.trace for week in every]
     print(f"columns: {', '.join(LIMITS)}; won: weeks by energybud, by powercap\n")
-    for title, what, best in (("use", "use", 1), ("slowdown", "slowdown", -1), ("slowdown by area", "by_area", -1)):
+    for title, key, best in (("use", "use", 1), ("slowdown", "slowdown", -1), ("slowdown by area", "by_area", -1)):
         rows = []
         for off, share in shares:
-            values = {limit: [getattr(run, what) for run in runs[limit, off, share]] for limit in LIMITS}
-            means = (_shown(_mean(names, each), what) for each in values.values())
+            values = {limit: [getattr(run, key) for run in runs[limit, off, share]] for limit in LIMITS}
+            means = (_shown(_mean(names, limit_values), key) for limit_values in values.values())
             rows.append([f"{share} %{off}", *means, _won(values["energybud"], values["powercap"], best)])
         table((title, *LIMITS, "won"), rows)
     _show_times(names, runs, shares)
@@ -120,49 +122,49 @@ def measure(quick: bool, traces: Path | None = None) -> None:
 def _run(week: Week, limit: str) -> Run:
     texts, seconds = (f"easy+{limit}", "easy"), (np.inf, np.inf)
     for _ in range(3):
-        both = [replay(week.jobs, week.machine, simple_policy(text), clock=time.perf_counter) for text in texts]
-        seconds = min(seconds[0], both[0].simulation_time), min(seconds[1], both[1].simulation_time)
-    done = both[0]
-    found = limited(done, parse(texts[0]), TAURUS_POWERS, track(done, TAURUS_POWERS))
-    assert found is not None
-    slowdown, by_area = summarise(done).mean_bounded_slowdown or 0.0, _slowdown_by_area(done)
-    use = _used(done, found.begin, found.end)
-    bound = _bound(done, found.begin, found.end, OFF[1] in limit) / found.allowed
-    return Run(use, slowdown, by_area, found.consumed / found.allowed, bound, found.hopeless, seconds)
+        replays = [replay(week.jobs, week.machine, simple_policy(text), clock=time.perf_counter) for text in texts]
+        seconds = min(seconds[0], replays[0].simulation_time), min(seconds[1], replays[1].simulation_time)
+    replayed = replays[0]
+    outcome = limited(replayed, parse(texts[0]), TAURUS_POWERS, track(replayed, TAURUS_POWERS))
+    assert outcome is not None
+    slowdown, by_area = summarise(replayed).mean_bounded_slowdown or 0.0, _slowdown_by_area(replayed)
+    use = _used(replayed, outcome.begin, outcome.end)
+    bound = _bound(replayed, outcome.begin, outcome.end, OFF[1] in limit) / outcome.allowed
+    return Run(use, slowdown, by_area, outcome.consumed / outcome.allowed, bound, outcome.hopeless, seconds)
 
 
-def _bound(done: Replayed, begin: float, end: float, off: bool) -> float:
+def _bound(replayed: Replayed, begin: float, end: float, off: bool) -> float:
     """Return the joules in a window of the jobs running at its begin, all other machines being idle or off."""
     least = TAURUS_POWERS.off if off and TAURUS_POWERS.off is not None else TAURUS_POWERS.idle
-    lasts = np.where(done.taken_time < begin, np.clip(done.finish_time, begin, end) - begin, 0.0)
-    running = float(np.nansum(lasts * done.workload.size))
-    return running * (TAURUS_POWERS.computing - least) + done.machine * (end - begin) * least
+    lasts = np.where(replayed.taken_time < begin, np.clip(replayed.finish_time, begin, end) - begin, 0.0)
+    running = float(np.nansum(lasts * replayed.workload.size))
+    return running * (TAURUS_POWERS.computing - least) + replayed.machine * (end - begin) * least
 
 
-def _slowdown_by_area(done: Replayed) -> float:
+def _slowdown_by_area(replayed: Replayed) -> float:
     """Return the mean bounded slowdown, jobs weighted by processors x run time."""
-    run, turnaround = done.finish_time - done.start_time, done.finish_time - done.workload.submit_time
-    bounded, area = np.maximum(1.0, turnaround / np.maximum(run, TAU_S)), run * done.workload.size
+    run, turnaround = replayed.finish_time - replayed.start_time, replayed.finish_time - replayed.workload.submit_time
+    bounded, area = np.maximum(1.0, turnaround / np.maximum(run, TAU_S)), run * replayed.workload.size
     return float(np.nansum(bounded * area) / np.nansum(area))
 
 
-def _used(done: Replayed, begin: float, end: float) -> float:
-    start, finish = np.clip(done.start_time, begin, end), np.clip(done.finish_time, begin, end)
-    return float(np.nansum((finish - start) * done.workload.size) / (done.machine * (end - begin)))
+def _used(replayed: Replayed, begin: float, end: float) -> float:
+    start, finish = np.clip(replayed.start_time, begin, end), np.clip(replayed.finish_time, begin, end)
+    return float(np.nansum((finish - start) * replayed.workload.size) / (replayed.machine * (end - begin)))
 
 
 def _mean(names: list[str], values: list[float]) -> float:
     """Return the mean over the weeks of each trace, then over traces."""
-    each = np.array(values)
-    return float(np.mean([each[np.array(names) == name].mean() for name in sorted(set(names))]))
+    array = np.array(values)
+    return float(np.mean([array[np.array(names) == name].mean() for name in sorted(set(names))]))
 
 
-def _shown(value: float, what: str) -> str:
-    return f"{value:.1%}" if what == "use" else number(value)
+def _shown(value: float, key: str) -> str:
+    return f"{value:.1%}" if key == "use" else number(value)
 
 
-def _won(ours: list[float], theirs: list[float], best: int) -> str:
-    by, margin = best * np.subtract(ours, theirs), MARGIN * np.abs(theirs)
+def _won(values: list[float], references: list[float], best: int) -> str:
+    by, margin = best * np.subtract(values, references), MARGIN * np.abs(references)
     return f"{int((by > margin).sum())}, {int((by < -margin).sum())}"
 
 
@@ -170,8 +172,8 @@ def _show_times(names: list[str], runs: dict[tuple[str, str, int], list[Run]], s
     rows = []
     for off in OFF:
         for limit in LIMITS:
-            each = [_ratios(names, runs[limit, off, share]) for kind, share in shares if kind == off]
-            columns = [[ratio[name] for ratio in each] for name in each[0]]
+            ratios = [_ratios(names, runs[limit, off, share]) for kind, share in shares if kind == off]
+            columns = [[ratio[name] for ratio in ratios] for name in ratios[0]]
             rows.append([limit + off, *(f"{np.mean(column):.1f} ({max(column):.1f})" for column in columns),
                          f"{np.mean(columns):.1f}"])  # fmt: skip
     table(("time over EASY's: mean of budgets (most)", *dict.fromkeys(names), "mean"), rows)
@@ -179,20 +181,20 @@ def _show_times(names: list[str], runs: dict[tuple[str, str, int], list[Run]], s
 
 def _ratios(names: list[str], runs: list[Run]) -> dict[str, float]:
     """Return the ratio of run times for each trace."""
-    found = {}
+    ratios = {}
     for name in dict.fromkeys(names):
-        taken = np.array([run.seconds for run, mine in zip(runs, names, strict=True) if mine == name])
-        found[name] = float(taken[:, 0].sum() / taken[:, 1].sum())
-    return found
+        seconds = np.array([run.seconds for run, trace_name in zip(runs, names, strict=True) if trace_name == name])
+        ratios[name] = float(seconds[:, 0].sum() / seconds[:, 1].sum())
+    return ratios
 
 
 def _show_laws(every: list[Week], runs: dict[tuple[str, str, int], list[Run]]) -> None:
     """Print how often the budget holds, an unlimited budget equals EASY, and a hopeless one is reported."""
-    some = [run for (limit, _, _), each in runs.items() if limit != "powercap" for run in each]
-    over = [run for run in some if run.taken > 1.0 + 1e-9]
+    budget_runs = [run for (limit, _, _), of_limit in runs.items() if limit != "powercap" for run in of_limit]
+    over = [run for run in budget_runs if run.taken > 1.0 + 1e-9]
     had_to = [run for run in over if run.bound > 1.0]
-    most = max(run.taken for run in some)
-    print(f"replays that exceed the budget: {len(over)} of {len(some)}, at most {most:.0%} of it;")
+    most = max(run.taken for run in budget_runs)
+    print(f"replays that exceed the budget: {len(over)} of {len(budget_runs)}, at most {most:.0%} of it;")
     print(f"of these, exceeded by jobs running at its begin and idle or switched-off machines alone: {len(had_to)}")
     same, hopeless = 0, 0
     for week in every:

@@ -69,8 +69,8 @@ def pipeline() -> str:
 def measure(quick: bool) -> None:
     """Print a table for the machine as it is, and one next to a load that varies."""
     for busy in (False, True):
-        how = "next to a load that varies" if busy else f"as the machine is (load {os.getloadavg()[0]:.1f})"
-        heading(f"Everyday jobs, {how}; goals from round 3: median 1.05x quiet, 1.25x busy, 75 to 85 % inside")
+        condition = "next to a load that varies" if busy else f"as the machine is (load {os.getloadavg()[0]:.1f})"
+        heading(f"Everyday jobs, {condition}; goals from round 3: median 1.05x quiet, 1.25x busy, 75 to 85 % inside")
         rounds = _rounds(QUICK_ROUNDS if quick else ROUNDS, busy)
         rows = [_row(str(i + 1), jobs) for i, jobs in enumerate(rounds)]
         later = [job for jobs in rounds[2:] for job in jobs]
@@ -80,10 +80,10 @@ def measure(quick: bool) -> None:
 def _row(name: str, jobs: list[ForecastOutcome]) -> list[str]:
     if not jobs:
         return [name, "0", *["-"] * 4]
-    found = accuracy(name, jobs)
-    inside = "-" if found.inside is None else f"{100 * found.inside:.0f} % of {found.intervals}"
-    width = "-" if found.width is None else f"{found.width:.2f}x"
-    return [name, str(len(jobs)), f"{found.median_factor:.2f}x", f"{found.high_factor:.2f}x", inside, width]
+    summary = accuracy(name, jobs)
+    inside = "-" if summary.inside is None else f"{100 * summary.inside:.0f} % of {summary.intervals}"
+    width = "-" if summary.width is None else f"{summary.width:.2f}x"
+    return [name, str(len(jobs)), f"{summary.median_factor:.2f}x", f"{summary.high_factor:.2f}x", inside, width]
 
 
 def _rounds(number: int, busy: bool) -> list[list[ForecastOutcome]]:
@@ -133,13 +133,13 @@ def _round(folder: Path, endpoint: Path) -> list[ForecastOutcome]:
         workflow = _json(["submit", "dag.yaml", "--wait", "--json"], endpoint, work)["id"]
     fields = [field.name for field in dataclasses.fields(ForecastOutcome)]
     jobs = _json(["accuracy", "--json"], endpoint, folder)["jobs"]
-    mine = [ForecastOutcome(**{name: job[name] for name in fields}) for job in jobs]
-    return known([job for job in mine if job.key.startswith(f"{workflow}/")])
+    outcomes = [ForecastOutcome(**{name: job[name] for name in fields}) for job in jobs]
+    return known([job for job in outcomes if job.key.startswith(f"{workflow}/")])
 
 
 def _json(argv: list[str], endpoint: Path, folder: Path) -> Any:
     argv = [str(Path(sys.executable).with_name("pilotfish")), *argv, "--socket", str(endpoint)]
-    done = subprocess.run(argv, cwd=folder, capture_output=True, text=True, check=False)
-    if not done.stdout:
-        raise SystemExit(f"{' '.join(argv)}: {done.stderr}")
-    return json.loads(done.stdout)
+    process = subprocess.run(argv, cwd=folder, capture_output=True, text=True, check=False)
+    if not process.stdout:
+        raise SystemExit(f"{' '.join(argv)}: {process.stderr}")
+    return json.loads(process.stdout)

@@ -54,9 +54,12 @@ def _compare(jobs: Workload, name: str, quick: bool) -> None:
     named = [_run(jobs, text) for text in NAMED]
     _show(named, named[0], idle * TAURUS_POWERS.idle)
     runs = [*named, *(_run(jobs, text) for text in _grid(quick))]
-    for title, kept in (("all", runs), ("inertial alone", [run for run in runs if "opportunistic" not in run.policy])):
+    for title, selection in (
+        ("all", runs),
+        ("inertial alone", [run for run in runs if "opportunistic" not in run.policy]),
+    ):
         print(f"Pareto set of energy and mean waiting time, {title}:\n")
-        _show(_pareto(kept), named[0], idle * TAURUS_POWERS.idle)
+        _show(_pareto(selection), named[0], idle * TAURUS_POWERS.idle)
 
 
 def _grid(quick: bool) -> list[str]:
@@ -71,19 +74,21 @@ def _grid(quick: bool) -> list[str]:
 
 
 def _run(jobs: Workload, text: str) -> Run:
-    done = replay(jobs, MACHINES, simple_policy(f"easy{text}"), clock=time.perf_counter)
-    found = summarise(done, TAURUS_POWERS)
-    waits = found.mean_waiting_time or 0.0, found.max_waiting_time or 0.0
-    return Run(f"easy{text}", found.consumed_joules or 0.0, *waits, found.nb_machine_switches, done.simulation_time)
+    replayed = replay(jobs, MACHINES, simple_policy(f"easy{text}"), clock=time.perf_counter)
+    summary = summarise(replayed, TAURUS_POWERS)
+    waits = summary.mean_waiting_time or 0.0, summary.max_waiting_time or 0.0
+    return Run(
+        f"easy{text}", summary.consumed_joules or 0.0, *waits, summary.nb_machine_switches, replayed.simulation_time
+    )
 
 
 def _pareto(runs: list[Run]) -> list[Run]:
     """Return the Pareto set of energy and mean wait, the least energy first."""
-    found: list[Run] = []
+    front: list[Run] = []
     for run in sorted(runs, key=lambda run: (run.joules, run.mean_wait)):
-        if not found or run.mean_wait < found[-1].mean_wait:
-            found.append(run)
-    return found
+        if not front or run.mean_wait < front[-1].mean_wait:
+            front.append(run)
+    return front
 
 
 def _show(runs: list[Run], plain: Run, idle: float) -> None:

@@ -62,29 +62,29 @@ def cluster(nodes: int, spread: float, outliers: int) -> Cluster:
     if outliers:
         slowness[::outliers] = OUTLIER
     kind = NodeType("std", CORES, 64e9, 40e9, contention=Contention.NONE)
-    each = [Node(f"n{i}", kind.at_pace(round(1.0 / slow, 4))) for i, slow in enumerate(slowness.tolist())]
-    return Cluster("bench", tuple(each))
+    members = [Node(f"n{i}", kind.at_pace(round(1.0 / slow, 4))) for i, slow in enumerate(slowness.tolist())]
+    return Cluster("bench", tuple(members))
 
 
 def measured(jobs: Workload, machine: Cluster, policy: Any) -> tuple[float, float, float]:
     """Return the mean turnaround and the mean run time of the jobs, and the makespan, seconds."""
-    done = replay_queue_on_nodes(jobs, machine, policy)
-    turnaround, run = done.finish_time - jobs.submit_time, done.finish_time - done.start_time
-    return float(np.nanmean(turnaround)), float(np.nanmean(run)), float(np.nanmax(done.finish_time))
+    replayed = replay_queue_on_nodes(jobs, machine, policy)
+    turnaround, run = replayed.finish_time - jobs.submit_time, replayed.finish_time - replayed.start_time
+    return float(np.nanmean(turnaround)), float(np.nanmean(run)), float(np.nanmax(replayed.finish_time))
 
 
 def measure(quick: bool, traces: Path | None = None) -> None:
     """Print what each policy gains."""
     heading("Faster nodes first: difference to the same policy that does not see how fast nodes are")
-    given = [(f"drawn, load {load:.0%}", drawn(count, nodes, load), nodes) for count, nodes, load in DRAWN]
-    given += [(name, read_swf(traces / name), nodes) for name, nodes in TRACES] if traces is not None else []
+    workloads = [(f"drawn, load {load:.0%}", drawn(count, nodes, load), nodes) for count, nodes, load in DRAWN]
+    workloads += [(name, read_swf(traces / name), nodes) for name, nodes in TRACES] if traces is not None else []
     rows = []
-    for name, jobs, nodes in given[:1] if quick else given:
+    for name, jobs, nodes in workloads[:1] if quick else workloads:
         for spread, outliers in SPREADS:
             machine = cluster(nodes, spread, outliers)
             for spec in POLICIES[:1] if quick else POLICIES:
-                seen, blind = (measured(jobs, machine, each) for each in (parse(spec), Blind(spec)))
-                gains = [f"{new / old - 1.0:+.1%}" for new, old in zip(seen, blind, strict=True)]
+                sighted, blind = (measured(jobs, machine, choice) for choice in (parse(spec), Blind(spec)))
+                gains = [f"{new / old - 1.0:+.1%}" for new, old in zip(sighted, blind, strict=True)]
                 shown = f"{spread:.0%}" + (f", 1 in {outliers} {OUTLIER:g} times" if outliers else "")
                 rows.append((f"{name}, {nodes} nodes", shown, spec, number(blind[0]), *gains))
     table(("trace", "spread", "policy", "turnaround s", "turnaround", "run time", "makespan"), rows)

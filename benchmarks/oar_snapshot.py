@@ -51,12 +51,12 @@ def measure(quick: bool) -> None:
             cycle, name = cycle_next_to(site, Path(folder), watch), f"{nodes:,} nodes, {jobs:,} jobs"
             rows.append([name, "first", *steps_of(cycle, watch)])
             steps: tuple[tuple[str, Callable[[], object]], ...] = (("nothing new", int), ("1 more, 10 end", site.go_on))
-            for what, news in steps:
-                found = []
+            for step, news in steps:
+                samples = []
                 for _ in range(2 if quick else 5):
                     news()
-                    found.append(steps_of(cycle, watch))
-                rows.append([name, what, *(statistics.median(column) for column in zip(*found, strict=True))])
+                    samples.append(steps_of(cycle, watch))
+                rows.append([name, step, *(statistics.median(column) for column in zip(*samples, strict=True))])
     names = ("site", "cycle", "parse ms", "snapshot", "plan", "rest", "decision ms", "recorded", "all ms")
     table(names, [[*row[:2], *map(ms, row[3:])] for row in rows])
     print("parse: reading the answer; the others as for Slurm. Median of 5 except for the first.")

@@ -33,9 +33,9 @@ def busy(nodes: int, residents: int, paper: bool, alike: bool) -> Simulation:
         alike: all nodes run the same jobs.
     """
     draw, profiles = random.Random(1), stream_profiles()
-    jobs, underway, kept = list[Job](), list[RunningJob](), random.Random(2)
+    jobs, underway, stream = list[Job](), list[RunningJob](), random.Random(2)
     for n in range(nodes):
-        source = random.Random(3) if alike else kept
+        source = random.Random(3) if alike else stream
         for k in range(residents):
             name = f"r{n}-{k}"
             jobs.append(Job(name, source.choice(profiles)))
@@ -89,8 +89,8 @@ def plain_seconds(simulation: Simulation, policy: str) -> float:
 
 def _strand(number: int, job: Job, progress: float) -> plain_python.Strand:
     (group,) = job.profile.groups
-    left = group.isolated_time * (1.0 - progress)
-    return plain_python.Strand(number, group.count, group.utilisation, group.bandwidth, left)
+    remaining = group.isolated_time * (1.0 - progress)
+    return plain_python.Strand(number, group.count, group.utilisation, group.bandwidth, remaining)
 
 
 def measure(quick: bool) -> None:
@@ -103,13 +103,13 @@ def measure(quick: bool) -> None:
             simulation = busy(nodes, 10, paper, alike)
             for policy in ("mom", "let"):
                 first = first_decisions(simulation, policy, 5)
-                same, other = (later_decisions(simulation, policy, kind) for kind in ("same", "w"))
+                same, mixed = (later_decisions(simulation, policy, kind) for kind in ("same", "w"))
                 median = statistics.median(first)
                 plain = plain_seconds(simulation, policy) if paper else math.nan
                 rows.append([
                     "paper's" if paper else "ours", "alike" if alike else "different", policy, ms(median),
-                    ms(min(first)), ms(statistics.median(same)), ms(max(same)), ms(statistics.median(other)),
-                    ms(max(other)),
+                    ms(min(first)), ms(statistics.median(same)), ms(max(same)), ms(statistics.median(mixed)),
+                    ms(max(mixed)),
                     ms(plain) if paper else "-", number(plain / median) if paper else "-",
                 ])  # fmt: skip
     table(

@@ -86,8 +86,8 @@ def simulate(workflow: Workflow, cluster: Cluster, policy: str) -> tuple[float, 
             new = [Strand(i, g.count, g.utilisation, g.bandwidth, g.isolated_time) for g in groups]
             best, score = -1, 0.0
             for n, node in enumerate(cluster.nodes):
-                taken = sum(workflow.jobs[k].profile.threads for k in {s.job for s in running[n]})
-                if taken + workflow.jobs[i].profile.threads > cluster.thread_limit(node):
+                threads = sum(workflow.jobs[k].profile.threads for k in {s.job for s in running[n]})
+                if threads + workflow.jobs[i].profile.threads > cluster.thread_limit(node):
                     continue
                 value = what_if(running[n], new, node.type.cores, node.type.memory_bandwidth, policy)
                 if best < 0 or value < score * LESS:

@@ -27,15 +27,15 @@ def measure(quick: bool, traces: Path | None = None) -> None:
         trace = traced(workload)
         evaluate(trace, ["history"])
         spent = time.perf_counter() - began
-        found = evaluate(trace, list(PREDICTORS))
-        if not found.silent:
-            cells = [_score(found, name) for name in ("history", "last-two", "estimate")]
+        evaluation = evaluate(trace, list(PREDICTORS))
+        if not evaluation.silent:
+            cells = [_score(evaluation, name) for name in ("history", "last-two", "estimate")]
             rows.append([workload.name, *cells, f"{len(workload) / spent:,.0f}"])
     table(["workload", "history", "last two", "estimate", "jobs/s"], rows)
 
 
-def _score(found: Evaluation, name: str) -> str:
-    score = found.scores[name]
+def _score(evaluation: Evaluation, name: str) -> str:
+    score = evaluation.scores[name]
     return f"{score.mean_error:,.0f} s, {100 * score.underpredicted:.0f} %"
 
 

@@ -35,7 +35,7 @@ def choose(worths: Mapping[Constants, list[BestRuns]]) -> list[Constants]:
     Args:
         worths: for each combination and scenario: (error / last-two's error, share too low - last-two's share).
     """
-    more = {one: [share for _, share in found] for one, found in worths.items()}
+    more = {one: [share for _, share in scores] for one, scores in worths.items()}
     admissible = [one for one, shares in more.items() if fmean(shares) <= 0 and max(shares) <= MOST_MORE]
     errors = {one: _error(worths[one]) for one in admissible}
     ranked = sorted(errors, key=errors.__getitem__)
@@ -53,11 +53,11 @@ def measured(scenario: Scenario, seed: int) -> dict[Constants, BestRuns]:
     """Return the scores of all combinations on one workload."""
     trace = traced(synthetic_users(scenario, JOBS, seed))
     error, low = _worth(trace, LastTwo())
-    found = {}
+    scores = {}
     for constants in product(QUANTILES, POWERS, AGEINGS):
         own_error, own_low = _worth(trace, History(*constants))
-        found[constants] = own_error / error, own_low - low
-    return found
+        scores[constants] = own_error / error, own_low - low
+    return scores
 
 
 def _worth(trace: TracedJobs, predictor: Estimate) -> BestRuns:
@@ -70,10 +70,13 @@ def _by_scenario(seeds: int) -> Iterator[dict[Constants, BestRuns]]:
     """Yield the mean scores over the seeds, for each scenario."""
     tasks = list(product(SCENARIOS, range(seeds)))
     with ProcessPoolExecutor() as pool:
-        found = list(pool.map(measured, *zip(*tasks, strict=True)))
+        results = list(pool.map(measured, *zip(*tasks, strict=True)))
     for scenario in SCENARIOS:
-        own = [one for (other, _), one in zip(tasks, found, strict=True) if other is scenario]
-        yield {key: (_error([one[key] for one in own]), fmean(one[key][1] for one in own)) for key in own[0]}
+        of_scenario = [one for (task_scenario, _), one in zip(tasks, results, strict=True) if task_scenario is scenario]
+        yield {
+            key: (_error([one[key] for one in of_scenario]), fmean(one[key][1] for one in of_scenario))
+            for key in of_scenario[0]
+        }
 
 
 def main(seeds: int = SEEDS) -> None:
@@ -84,7 +87,7 @@ def main(seeds: int = SEEDS) -> None:
     rows = []
     for key in dict.fromkeys([*choose(worths)[:10], today]):
         more = [share for _, share in worths[key]]
-        errors = f"{_error(worths[key]):.3f}", *(f"{100 * each:+.1f} points" for each in (fmean(more), max(more)))
+        errors = f"{_error(worths[key]):.3f}", *(f"{100 * points:+.1f} points" for points in (fmean(more), max(more)))
         rows.append([*map(str, key), *errors, "in use" if key == today else ""])
     table(["quantile", "power", "ageing", "error / last two", "too low", "worst scenario", ""], rows)
 

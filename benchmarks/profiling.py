@@ -49,7 +49,7 @@ def measure(quick: bool) -> None:
                 pairs_of = zip(runs[_plain], runs[_watched], strict=True)
                 ratio = median(after[k] / before[k] for before, after in pairs_of)
                 cells += [number(median(cost[k] for cost in runs[_plain])), f"{ratio - 1:+.2%}"]
-            rows.append([*cells, f"{median(own for _, _, own in runs[_watched]):.2%}"])
+            rows.append([*cells, f"{median(profiler_share for _, _, profiler_share in runs[_watched]):.2%}"])
     table(("program", "pairs", "run s", "with", "core s", "with", "profiler"), rows)
     span_s = 5.0 if quick else 15.0
     shares = [(jobs, _keepers(jobs, span_s)) for jobs in (1, 4, 16)]
@@ -107,5 +107,5 @@ def _plain(argv: Sequence[str]) -> Cost:
 def _watched(argv: Sequence[str]) -> Cost:
     """Run the program with the profiler."""
     began, before = time.perf_counter(), time.process_time()
-    _, found = profiled(argv)
-    return found.wall_s, found.cpu_s, (time.process_time() - before) / (time.perf_counter() - began)
+    _, cost = profiled(argv)
+    return cost.wall_s, cost.cpu_s, (time.process_time() - before) / (time.perf_counter() - began)

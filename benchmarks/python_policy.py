@@ -24,22 +24,27 @@ def measure(quick: bool, traces: Path | None = None) -> None:
     heading("Queue policies in Python; calls/s of whole replays")
     rows = []
     for jobs, machine in loads(traces):
-        for own, ours in (
+        for policy_class, compiled in (
             (python_policies.Strict, Strict()),
             (python_policies.FromScratch, Easy()),
             (python_policies.Easy, Easy()),
         ):
-            runs = [replay(jobs, machine, own(), clock=time.perf_counter) for _ in range(2 if quick else 5)]
+            runs = [replay(jobs, machine, policy_class(), clock=time.perf_counter) for _ in range(2 if quick else 5)]
             best = min(run.simulation_time for run in runs)
-            reference = replay(jobs, machine, ours, clock=time.perf_counter)
+            reference = replay(jobs, machine, compiled, clock=time.perf_counter)
             same = all(
                 getattr(runs[0], name).tobytes() == getattr(reference, name).tobytes()
                 for name in ("start_time", "finish_time", "pieces", "piece0")
             )
             calls = runs[0].instants
-            row = [f"{jobs.name}, {own.__name__}", f"{calls:,}", number(len(jobs) / best), number(calls / best)]
+            row = [
+                f"{jobs.name}, {policy_class.__name__}",
+                f"{calls:,}",
+                number(len(jobs) / best),
+                number(calls / best),
+            ]
             row += [number(calls / reference.simulation_time), "yes" if same else "NO"]
-            if own is python_policies.FromScratch:
+            if policy_class is python_policies.FromScratch:
                 start, spent = plain(jobs, machine)
                 agrees = np.array_equal(start, reference.start_time, equal_nan=True)
                 row += [number(calls / spent), "yes" if agrees else "NO"]

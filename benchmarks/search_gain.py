@@ -37,11 +37,11 @@ def instances(quick: bool) -> dict[str, list[tuple[Workflow, int]]]:
 
 def _traces(folder: Path, most: int = 1000) -> list[Workflow]:
     """Return the workflows of WfFormat files below a folder with at most `most` jobs; other JSON files are ignored."""
-    found = list[Workflow]()
+    workflows = list[Workflow]()
     for path in sorted(folder.rglob("*.json")):
         with suppress(ConfigError):
-            found.append(read_workflow(path))
-    return [workflow for workflow in found if len(workflow.jobs) <= most]
+            workflows.append(read_workflow(path))
+    return [workflow for workflow in workflows if len(workflow.jobs) <= most]
 
 
 def measure(quick: bool, traces: Path | None = None) -> None:
@@ -50,7 +50,7 @@ def measure(quick: bool, traces: Path | None = None) -> None:
     kinds = instances(quick)
     if traces is not None:
         kinds["WfCommons traces"] = [(workflow, 3) for workflow in _traces(traces)]
-    rows = [_row(kind, given, paper) for paper in (True, False) for kind, given in kinds.items()]
+    rows = [_row(kind, cases, paper) for paper in (True, False) for kind, cases in kinds.items()]
     table(
         ("model", "DAGs", "instances", "mean reduction", "median", "least", "most", "gap closed", "mom over bound",
          "lookahead over bound", "mom s", "lookahead s"),
@@ -60,22 +60,22 @@ def measure(quick: bool, traces: Path | None = None) -> None:
     print("gap closed: mean share of (mom - lower bound) that lookahead takes away; s: mean seconds for a plan.")
 
 
-def _row(kind: str, given: Sequence[tuple[Workflow, int]], paper: bool) -> list[object]:
+def _row(kind: str, cases: Sequence[tuple[Workflow, int]], paper: bool) -> list[object]:
     reductions, closed, seconds = list[float](), list[float](), dict[str, list[float]]()
     over: dict[str, list[float]] = {"mom": [], "lookahead": []}
-    for workflow, count in given:
-        cluster, made = servers(count, paper), dict[str, Plan]()
+    for workflow, count in cases:
+        cluster, plans = servers(count, paper), dict[str, Plan]()
         for policy in over:
             began = time.perf_counter()
-            made[policy] = plan(workflow, cluster, policy=policy, explain=False)
+            plans[policy] = plan(workflow, cluster, policy=policy, explain=False)
             seconds.setdefault(policy, []).append(time.perf_counter() - began)
-            over[policy].append(made[policy].makespan / made[policy].lower_bound - 1.0)
-        mom, ours, bound = made["mom"].makespan, made["lookahead"].makespan, made["mom"].lower_bound
-        reductions.append(1.0 - ours / mom)
+            over[policy].append(plans[policy].makespan / plans[policy].lower_bound - 1.0)
+        mom, lookahead, bound = plans["mom"].makespan, plans["lookahead"].makespan, plans["mom"].lower_bound
+        reductions.append(1.0 - lookahead / mom)
         if mom > bound * (1.0 + 1e-9):
-            closed.append((mom - ours) / (mom - bound))
+            closed.append((mom - lookahead) / (mom - bound))
     return [
-        "paper's" if paper else "ours", kind, len(given), percent(statistics.mean(reductions)),
+        "paper's" if paper else "ours", kind, len(cases), percent(statistics.mean(reductions)),
         percent(statistics.median(reductions)), percent(min(reductions)), percent(max(reductions)),
         percent(statistics.mean(closed)) if closed else "-", percent(statistics.mean(over["mom"])),
         percent(statistics.mean(over["lookahead"])), number(statistics.mean(seconds["mom"])),

@@ -49,9 +49,9 @@ def with_bandwidths(jobs: Workload, machine: Cluster) -> Workload:
     shapes = NodeShapes(machine)
     threads = np.array([(shapes.of(int(size), 0.0) or (1, CORES))[1] for size in jobs.size])
     share = np.random.default_rng(1).choice(list(CLASSES), len(jobs), p=list(CLASSES.values()))
-    each = np.minimum(share * BANDWIDTH / CORES, BANDWIDTH / threads)
+    bandwidths = np.minimum(share * BANDWIDTH / CORES, BANDWIDTH / threads)
     walltime = np.maximum(jobs.walltime, 1.5 * jobs.run_time)
-    return replace(jobs, walltime=walltime, more={**jobs.more, "volume": each * jobs.run_time})
+    return replace(jobs, walltime=walltime, more={**jobs.more, "volume": bandwidths * jobs.run_time})
 
 
 def drawn(count: int, nodes: int, load: float) -> Workload:
@@ -85,11 +85,11 @@ def measure(quick: bool, traces: Path | None = None) -> None:
         jobs = with_bandwidths(read_swf(traces / name), machine)
         alone = 0.0
         for share in SHARES:
-            done = summarise(replay_on_nodes(jobs, machine, on_nodes_policy(f"easy:share={share}")))
-            turnaround = done.mean_turnaround_time or 0.0
+            summary = summarise(replay_on_nodes(jobs, machine, on_nodes_policy(f"easy:share={share}")))
+            turnaround = summary.mean_turnaround_time or 0.0
             alone = alone or turnaround
             shares.append((
                 f"{name}, {nodes} nodes", share, number(turnaround), f"{turnaround / alone - 1.0:+.0%}",
-                f"{done.mean_stretch:.3f}", f"{done.p95_stretch:.3f}", str(done.nb_jobs_killed),
+                f"{summary.mean_stretch:.3f}", f"{summary.p95_stretch:.3f}", str(summary.nb_jobs_killed),
             ))  # fmt: skip
     table(("trace", "share", "turnaround s", "against none", "stretch", "95 %", "killed"), shares)

@@ -155,11 +155,11 @@ def measure(quick: bool) -> None:
     heading(f"{CHAINS.jobs} jobs, one after the other on two nodes, placed even where that gains nothing")
     rows, shares = [], []
     for events in (False, True):
-        way, phases, what = Way(events=events, place=True), list[list[str]](), "events" if events else "no events"
-        pairs = [compare("EMULATED", CHAINS, way, seed, phases) for seed in range(1 if quick else 3)]
+        mode, phases, label = Way(events=events, place=True), list[list[str]](), "events" if events else "no events"
+        pairs = [compare("EMULATED", CHAINS, mode, seed, phases) for seed in range(1 if quick else 3)]
         gaps = ([result.gap for result in results] for results in zip(*pairs, strict=True))
-        rows.append([what, *map(_spread, gaps)])
-        shares += [[what if number == 0 else "", *each] for number, each in enumerate(phases)]
+        rows.append([label, *map(_spread, gaps)])
+        shares += [[label if number == 0 else "", *durations] for number, durations in enumerate(phases)]
     table(("seconds from an end to the next first line", "Slurm alone", "with pilotfish"), rows)
     table(("mean milliseconds, a line for each run", *PHASES), shares)
     print(
@@ -170,12 +170,12 @@ def measure(quick: bool) -> None:
             print("REAL cores are skipped: they need 2 CPUs and more than --quick")
             continue
         for name, load in LOADS.items():
-            ways = WAYS[:2] if quick else WAYS
+            modes = WAYS[:2] if quick else WAYS
             heading(f"{load.jobs} {name}, two nodes of {SLOTS} slots whose cores are {core}")
             rows = []
-            for way in ways:
-                pairs = [compare(core, load, way, seed) for seed in range(1 if quick else 5)]
-                rows += _rows(str(way), pairs)
+            for mode in modes:
+                pairs = [compare(core, load, mode, seed) for seed in range(1 if quick else 5)]
+                rows += _rows(str(mode), pairs)
             table(("handed over", "", "Slurm alone", "with pilotfish", "change"), rows)
 
 
@@ -184,13 +184,13 @@ def compare(core: str, load: Load, way: Way, seed: int, phases: list[list[str]] 
     drawn = load.drawn(seed)
     with a_site(way) as (slurm, prepare):
         runs: dict[bool, Result] = {}
-        for ours in (False, True) if seed % 2 else (True, False):
-            if not ours:
-                runs[ours] = _run(slurm, core, drawn, None, load.slots)
+        for with_daemon in (False, True) if seed % 2 else (True, False):
+            if not with_daemon:
+                runs[with_daemon] = _run(slurm, core, drawn, None, load.slots)
                 continue
             with served(slurm, prepare) as daemon:
                 _run(slurm, core, load.drawn(seed + 1000) if way.script else [(0.0, "nap", 1)], way)
-                runs[ours] = _run(slurm, core, drawn, way, load.slots)
+                runs[with_daemon] = _run(slurm, core, drawn, way, load.slots)
                 assert daemon.process and daemon.process.poll() is None, daemon.log.read_text()
                 if phases is not None:
                     phases.append([number(1000 * _mean_latency(daemon, phase)) for phase in PHASES])
@@ -200,7 +200,7 @@ def compare(core: str, load: Load, way: Way, seed: int, phases: list[list[str]] 
 def _mean_latency(daemon: SlurmDaemon, phase: str) -> float:
     """Return the mean seconds of a phase of the placements so far; nan if there were none."""
     total, count = (
-        daemon.metric(f'pilotfish_placement_latency_seconds_{what}{{phase="{phase}"}}') for what in ("sum", "count")
+        daemon.metric(f'pilotfish_placement_latency_seconds_{suffix}{{phase="{phase}"}}') for suffix in ("sum", "count")
     )
     return total / count if count else math.nan
 
@@ -230,32 +230,32 @@ def a_site(way: Way) -> Iterator[tuple[SlurmCluster, Callable[[SlurmDaemon], Non
 def _script(unheld: Path) -> str:
     """Return job_submit.lua with that file, which does not look for the socket."""
     text = (REAL.parents[1] / "docs" / "slurm" / "job_submit.lua").read_text()
-    asked = unheld.with_name("asked")
-    asked.touch()
-    paths = {"/run/pilotfish/unheld": unheld, "/run/pilotfish-asked/job": asked, "/run/pilotfish/pilotfish.sock": ""}
+    marker = unheld.with_name("asked")
+    marker.touch()
+    paths = {"/run/pilotfish/unheld": unheld, "/run/pilotfish-asked/job": marker, "/run/pilotfish/pilotfish.sock": ""}
     for old, new in paths.items():
         assert old in text, old
         text = text.replace(old, str(new))
     return text
 
 
-def _prepare(daemon: SlurmDaemon, way: Way, folder: Path) -> None:
+def _prepare(daemon: SlurmDaemon, mode: Way, folder: Path) -> None:
     """Configure one core and some slots on each node, and profiles by name."""
     cluster = daemon.config.with_name("cluster.yaml")
     text = cluster.read_text().replace(f"cores: {SLOTS}", "cores: 1")
     cluster.write_text(text + f"oversubscription: {float(SLOTS)}\n")
     config = yaml.safe_load(daemon.config.read_text()) | {
-        "without_gain": "place" if way.place else "release", "metrics": {"port": 0},
+        "without_gain": "place" if mode.place else "release", "metrics": {"port": 0},
     }  # fmt: skip
-    if way.events:
+    if mode.events:
         config["events"] = {"users": ["slurm"], "path": str(folder / "events.sock")}
-    if way.script:
+    if mode.script:
         config["adapter"]["options"] = {
             "unheld_prefix": str(folder / "unheld"),
             "asked_file": str(folder / "asked"),
         }
     daemon.config.write_text(yaml.safe_dump(config))
-    if way.profiles:
+    if mode.profiles:
         with closing(ProfileStore(daemon.folder / "profiles.sqlite")) as store:
             for seconds in range(1, 61):
                 for profile in _profiles(float(seconds)):
@@ -285,15 +285,15 @@ def _copies_per_second() -> float:
 
 
 def _run(
-    slurm: SlurmCluster, core: str, drawn: Sequence[tuple[float, str, int]], way: Way | None, slots: int = 1
+    slurm: SlurmCluster, core: str, drawn: Sequence[tuple[float, str, int]], mode: Way | None, slots: int = 1
 ) -> Result:
     """Submit the jobs at their times, wait for their end, and return the result; way None: Slurm alone."""
     with tempfile.TemporaryDirectory(dir=slurm.shared()) as name:
         folder, work = Path(name), Work.of(slurm, "gain")
         ended = folder / "ended"
-        for each in (folder, ended):
-            each.mkdir(exist_ok=True)
-            each.chmod(0o777)
+        for directory in (folder, ended):
+            directory.mkdir(exist_ok=True)
+            directory.chmod(0o777)
         began, alone = time.monotonic(), dict[int, int]()
         for at, kind, seconds in drawn:
             time.sleep(max(0.0, began + at - time.monotonic()))
@@ -301,8 +301,8 @@ def _run(
             line = line.replace("{folder}", str(folder)).replace("{seconds}", str(seconds))
             line = line.replace("{block}", str(BLOCK)).replace("{rate}", f"{_copies_per_second():.3f}")
             line += f"; date +%s.%N >{ended}/$SLURM_JOB_ID"
-            options = f"--cpus-per-task={slots}", "--mem=64M", f"--job-name={kind}", *_handing(way, kind, seconds)
-            job = (work.add_plain if way and way.script else work.add)(line, *options)
+            options = f"--cpus-per-task={slots}", "--mem=64M", f"--job-name={kind}", *_handing(mode, kind, seconds)
+            job = (work.add_plain if mode and mode.script else work.add)(line, *options)
             alone[job] = seconds
         while len(list(ended.iterdir())) < len(drawn):
             time.sleep(0.2)
@@ -325,27 +325,27 @@ def _gaps(firsts: Iterable[Run], ends: Mapping[int, float]) -> Iterator[float]:
     """Yield the seconds from the last end on its node to the first line of each job but the first ones."""
     runs = list(firsts)
     for run in runs:
-        before = [ends[each.job] for each in runs if each.node == run.node and ends[each.job] <= run.began]
+        before = [ends[earlier.job] for earlier in runs if earlier.node == run.node and ends[earlier.job] <= run.began]
         if before:
             yield run.began - max(before)
 
 
-def _handing(way: Way | None, kind: str, seconds: int) -> tuple[str, ...]:
+def _handing(mode: Way | None, kind: str, seconds: int) -> tuple[str, ...]:
     """Return the options that replace those with which `Work` hands a job over."""
-    if way is None:
+    if mode is None:
         return "--begin=now", "--comment=none"
-    tag = f";profile={kind}-{seconds}" if way.profiles else ""
-    if way.script:
+    tag = f";profile={kind}-{seconds}" if mode.profiles else ""
+    if mode.script:
         return (f"--comment=pilotfish:{tag[1:]}",)
-    return (f"--comment=pilotfish:hold=600{tag}",) if way.held else ("--begin=now", f"--comment=pilotfish:{tag[1:]}")
+    return (f"--comment=pilotfish:hold=600{tag}",) if mode.held else ("--begin=now", f"--comment=pilotfish:{tag[1:]}")
 
 
-def _rows(what: str, pairs: Sequence[tuple[Result, Result]]) -> list[list[str]]:
+def _rows(label: str, pairs: Sequence[tuple[Result, Result]]) -> list[list[str]]:
     rows = list[list[str]]()
     for name in NAMES:
-        theirs, ours = ([getattr(result, name) for result in results] for results in zip(*pairs, strict=True))
-        change = [b / a - 1 if a else 0.0 for a, b in zip(theirs, ours, strict=True)]
-        rows.append([what if not rows else "", name, _spread(theirs), _spread(ours), _shares(change)])
+        alone, with_daemon = ([getattr(result, name) for result in results] for results in zip(*pairs, strict=True))
+        change = [b / a - 1 if a else 0.0 for a, b in zip(alone, with_daemon, strict=True)]
+        rows.append([label if not rows else "", name, _spread(alone), _spread(with_daemon), _shares(change)])
     return rows
 
 

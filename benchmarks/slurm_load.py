@@ -40,15 +40,15 @@ def measure(quick: bool) -> None:
     seconds = 20.0 if quick else 60.0
     rows = []
     with _site() as site:
-        for waiting, ours in CELLS[:1] if quick else CELLS:
-            _fill(site, waiting, ours)
+        for waiting, handed_over in CELLS[:1] if quick else CELLS:
+            _fill(site, waiting, handed_over)
             before = _spent(site.pid("slurmctld"))
             time.sleep(seconds / 4)
             alone = (_spent(site.pid("slurmctld")) - before) / (seconds / 4)
-            for what in ("quiet", "busy"):
+            for activity in ("quiet", "busy"):
                 for by, url in (("commands", ""), ("REST", site.rest_url)):
-                    found = _measured(site, url, seconds, busy=what == "busy")
-                    rows.append([f"{waiting:,}", f"{ours:,}", by, what, *found, f"{100 * alone:.1f}"])
+                    cells = _measured(site, url, seconds, busy=activity == "busy")
+                    rows.append([f"{waiting:,}", f"{handed_over:,}", by, activity, *cells, f"{100 * alone:.1f}"])
                     print(*rows[-1], flush=True)
     table(("waiting", "handed over", "by", "what", "RPCs/min", "daemon %", "MiB", "slurmctld %", "alone %"), rows)
     print("%: of a core; the daemon's with the commands that it runs. alone: slurmctld without the daemon, quiet.")
@@ -62,8 +62,8 @@ def _site() -> Iterator[SlurmSite]:
             site.up()
             os.environ |= site.environment
             for node in range(1, site.nodes + 1):
-                taken = site.cpus - (node == site.nodes)
-                site.submit("sleep 36000", f"--nodelist=n{node}", f"--cpus-per-task={taken}", "--time=10:00:00")
+                cpus = site.cpus - (node == site.nodes)
+                site.submit("sleep 36000", f"--nodelist=n{node}", f"--cpus-per-task={cpus}", "--time=10:00:00")
             site.until(lambda: not site.run("squeue", "--noheader", "--states=pending"), "the nodes to be taken")
             yield site
         finally:
@@ -72,18 +72,20 @@ def _site() -> Iterator[SlurmSite]:
             os.environ |= before
 
 
-def _fill(site: SlurmCluster, waiting: int, ours: int) -> None:
+def _fill(site: SlurmCluster, waiting: int, handed_over: int) -> None:
     """Submit or cancel jobs until so many wait, so many of them handed over; all need a whole node."""
-    there: dict[str, list[str]] = {"none": [], "pilotfish:hold=7200": []}
+    jobs_of: dict[str, list[str]] = {"none": [], "pilotfish:hold=7200": []}
     for line in site.run("squeue", "--noheader", "--states=pending", "--format=%A %k").splitlines():
-        there.setdefault(line.split()[1], []).append(line.split()[0])
-    for (comment, jobs), wanted in zip(there.items(), (waiting - ours, ours, *[0] * len(there)), strict=False):
-        for some in range(wanted, len(jobs), 500):  # also what a busy time has left
-            site.run("scancel", *jobs[some : some + 500])
+        jobs_of.setdefault(line.split()[1], []).append(line.split()[0])
+    for (comment, jobs), target in zip(
+        jobs_of.items(), (waiting - handed_over, handed_over, *[0] * len(jobs_of)), strict=False
+    ):
+        for first in range(target, len(jobs), 500):  # also what a busy time has left
+            site.run("scancel", *jobs[first : first + 500])
         begin = ["--begin=now+7200"] if comment != "none" else []
         options = f"--comment={comment}", f"--cpus-per-task={site.cpus}", *begin
-        for some in range(len(jobs), wanted, 100):
-            submit_many(site, min(100, wanted - some), *options)
+        for first in range(len(jobs), target, 100):
+            submit_many(site, min(100, target - first), *options)
 
 
 def _measured(site: SlurmSite, url: str, seconds: float, *, busy: bool) -> list[str]:
@@ -104,20 +106,20 @@ def _measured(site: SlurmSite, url: str, seconds: float, *, busy: bool) -> list[
         daemon.start()
         assert daemon.process is not None
         go_on(time.monotonic() + SETTLE_S)
-        ours, theirs = daemon.process.pid, site.pid("slurmctld")
-        before, began = (_calls(site), _spent(ours), _spent(theirs)), time.monotonic()
+        daemon_pid, controller_pid = daemon.process.pid, site.pid("slurmctld")
+        before, began = (_calls(site), _spent(daemon_pid), _spent(controller_pid)), time.monotonic()
         go_on(began + seconds)
-        after, took = (_calls(site) - 1, _spent(ours), _spent(theirs)), time.monotonic() - began
+        after, duration = (_calls(site) - 1, _spent(daemon_pid), _spent(controller_pid)), time.monotonic() - began
         calls, spent, controller = (late - early for late, early in zip(after, before, strict=True))
-        memory = int(Path(f"/proc/{ours}/status").read_text().partition("VmRSS:")[2].split()[0]) / 1024
-    shares = f"{100 * spent / took:.2f}", f"{memory:.0f}", f"{100 * controller / took:.1f}"
-    return [number(60 * calls / took), *shares]
+        memory = int(Path(f"/proc/{daemon_pid}/status").read_text().partition("VmRSS:")[2].split()[0]) / 1024
+    shares = f"{100 * spent / duration:.2f}", f"{memory:.0f}", f"{100 * controller / duration:.1f}"
+    return [number(60 * calls / duration), *shares]
 
 
 def _calls(site: SlurmCluster) -> int:
     """Return how many reads and updates the controller has counted, also of this."""
-    found = _CALL.findall(site.run("sdiag").partition("by user")[0])
-    return sum(int(many) for name, many in found if any(word in name for word in _OURS))
+    calls = _CALL.findall(site.run("sdiag").partition("by user")[0])
+    return sum(int(call_count) for name, call_count in calls if any(word in name for word in _OURS))
 
 
 def _spent(pid: int) -> float:

@@ -81,7 +81,7 @@ def measure(quick: bool) -> None:
     table(("on slurmctld, in a minute", "calls", "ms of its time", "squeue every 2 s", "ms of its time"), load)
 
 
-def _cycles(what: str, slurm: SlurmCluster, options: Sequence[str], quick: bool) -> list[list[str]]:
+def _cycles(label: str, slurm: SlurmCluster, options: Sequence[str], quick: bool) -> list[list[str]]:
     slurm.clear()
     submit_many(slurm, MANY, *options)
     kind = NodeType("t", slurm.cpus, slurm.memory * 2.0**20, 1e10)
@@ -99,7 +99,7 @@ def _cycles(what: str, slurm: SlurmCluster, options: Sequence[str], quick: bool)
         cycle = cycle_on(counted, cluster, Path(folder), watch)
         cycle.run()
         for news in (False, True):
-            seconds, inside, asked = list[float](), list[float](), list[int]()
+            seconds, inside, call_counts = list[float](), list[float](), list[int]()
             for _ in range(5 if quick else 20):
                 if news:
                     slurm.submit("true", *options)
@@ -107,23 +107,23 @@ def _cycles(what: str, slurm: SlurmCluster, options: Sequence[str], quick: bool)
                 watch.seconds.clear()
                 seconds += timed(cycle.run, 1)
                 inside.append(watch.seconds["command"])
-                asked.append(len(calls))
+                call_counts.append(len(calls))
             plain = timed(lambda: commands(["squeue"]), 5)
-            ours = timed(lambda: commands(next(argv for argv in calls if argv[0] == "squeue")), 5)
+            own_query = timed(lambda: commands(next(argv for argv in calls if argv[0] == "squeue")), 5)
             rows.append([
-                f"{MANY:,} {what}", "one more" if news else "nothing new", ms(statistics.median(seconds)),
-                ms(max(seconds)), ms(statistics.median(inside)), f"{statistics.median(asked):g}",
-                ms(statistics.median(plain)), ms(statistics.median(ours)),
+                f"{MANY:,} {label}", "one more" if news else "nothing new", ms(statistics.median(seconds)),
+                ms(max(seconds)), ms(statistics.median(inside)), f"{statistics.median(call_counts):g}",
+                ms(statistics.median(plain)), ms(statistics.median(own_query)),
             ])  # fmt: skip
     return rows
 
 
-def _latency(what: str, slurm: SlurmCluster, repeats: int) -> list[str]:
+def _latency(label: str, slurm: SlurmCluster, repeats: int) -> list[str]:
     with served(slurm) as daemon:
-        ours = _waits(slurm, repeats, lambda work: work.add("true"))
+        waits = _waits(slurm, repeats, lambda work: work.add("true"))
         assert daemon.process and daemon.process.poll() is None, daemon.log.read_text()
     alone = _waits(slurm, repeats, lambda work: work.add("true", "--begin=now", "--comment=none"))
-    return [what, *(number(find(ours)) for find in (statistics.median, min, max)),
+    return [label, *(number(find(waits)) for find in (statistics.median, min, max)),
             number(statistics.median(alone)), number(max(alone))]  # fmt: skip
 
 
@@ -146,7 +146,7 @@ def _load(slurm: SlurmCluster, seconds: float) -> list[list[str]]:
     waiting = len(slurm.run("squeue", "--noheader").splitlines())
     with served(slurm):
         time.sleep(2.0)
-        ours = _felt(slurm, lambda: time.sleep(seconds))
+        loaded = _felt(slurm, lambda: time.sleep(seconds))
 
     def look() -> None:
         end = time.monotonic() + seconds
@@ -156,17 +156,17 @@ def _load(slurm: SlurmCluster, seconds: float) -> list[list[str]]:
 
     plain = _felt(slurm, look)
     scale = 60.0 / seconds
-    return [[f"{waiting:,} jobs wait", *(f"{value * scale:,.0f}" for value in (*ours, *plain))]]
+    return [[f"{waiting:,} jobs wait", *(f"{value * scale:,.0f}" for value in (*loaded, *plain))]]
 
 
 def _felt(slurm: SlurmCluster, during: Callable[[], None]) -> tuple[int, float]:
     """Return the number of calls to the controller meanwhile, without those of its nodes, and their milliseconds."""
     slurm.run("sdiag", "--reset")
     during()
-    found = _CALL.findall(slurm.run("sdiag").partition("by user")[0])
-    ours = ("INFO", "UPDATE", "STATS")
-    asked = [(int(count), int(us)) for name, count, us in found if any(word in name for word in ours)]
-    return sum(count for count, _ in asked), sum(us for _, us in asked) / 1e3
+    entries = _CALL.findall(slurm.run("sdiag").partition("by user")[0])
+    prefixes = ("INFO", "UPDATE", "STATS")
+    calls = [(int(count), int(us)) for name, count, us in entries if any(word in name for word in prefixes)]
+    return sum(count for count, _ in calls), sum(us for _, us in calls) / 1e3
 
 
 @contextmanager

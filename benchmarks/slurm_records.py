@@ -58,30 +58,30 @@ class Site:
         self.jobs.append({**handed, "JobID": number, "JobArrayID": number})
 
     def _job(self, number: int, runs: bool, ours: int, jobs: int, draw: random.Random) -> dict[str, str]:
-        many = draw.choice((1, 1, 1, 1, 2, 4))
-        each = draw.choice((1, 4, 8, 16, 32, 64))
-        memory = draw.choice((1024, 2048, 4096)) * each
+        nodes = draw.choice((1, 1, 1, 1, 2, 4))
+        cpus = draw.choice((1, 4, 8, 16, 32, 64))
+        memory = draw.choice((1024, 2048, 4096)) * cpus
         submit = NOW - draw.randrange(60, 86_400)
         start = NOW - draw.randrange(60, 7_200)
-        mine = not runs and number - jobs // 2 < ours
-        begin = submit if not mine else NOW + draw.randrange(60, 500)
+        is_ours = not runs and number - jobs // 2 < ours
+        begin = submit if not is_ours else NOW + draw.randrange(60, 500)
         limit = draw.choice((4, 8, 24))
-        first = draw.randrange(len(self.names) - many + 1)
-        placed = self.names[first : first + many]
+        first = draw.randrange(len(self.names) - nodes + 1)
+        placed = self.names[first : first + nodes]
         return {
             "JobID": str(100_000 + number), "JobArrayID": str(100_000 + number), "HetJobID": "0",
             "State": "RUNNING" if runs else "PENDING",
-            "Reason": "None" if runs else "BeginTime" if mine else "Priority",
+            "Reason": "None" if runs else "BeginTime" if is_ours else "Priority",
             "UserID": str(1000 + draw.randrange(200)), "Account": f"group{draw.randrange(20)}", "QOS": "normal",
-            "Partition": "batch", "NumNodes": str(many), "NumCPUs": str(many * each),
-            "tres-alloc": f"cpu={many * each},mem={many * memory}M,node={many},billing={many * each}",
+            "Partition": "batch", "NumNodes": str(nodes), "NumCPUs": str(nodes * cpus),
+            "tres-alloc": f"cpu={nodes * cpus},mem={nodes * memory}M,node={nodes},billing={nodes * cpus}",
             "MinMemory": f"{memory}M", "TimeLimit": f"{limit}:00:00",
-            "SubmitTime": _time(begin - 600 if mine else submit), "EligibleTime": _time(begin),
+            "SubmitTime": _time(begin - 600 if is_ours else submit), "EligibleTime": _time(begin),
             "StartTime": _time(start) if runs else "N/A", "EndTime": _time(start + limit * 3600) if runs else "N/A",
             "DeadLine": "N/A", "NodeList": _folded(placed) if runs else "", "ReqNodes": "", "Dependency": "(null)",
             "Feature": "(null)", "Reservation": "(null)", "OverSubscribe": "OK", "PriorityLong": str(200_000 - number),
             "RestartCnt": "0", "exit_code": "0", "Name": f"step-{number % 97}",
-            "Comment": "pilotfish:hold=600" if mine else "(null)", "excluded": "",
+            "Comment": "pilotfish:hold=600" if is_ours else "(null)", "excluded": "",
         }  # fmt: skip
 
     def _node(self, name: str, draw: random.Random) -> dict[str, str]:

@@ -96,9 +96,9 @@ def dry_cycle(adapter: Adapter, folder: Path, watch: Watch, **options: Any) -> C
     journal.keep_handed_over(adapter.name, NOW)
     guard = Guard(bound=1.0, window=50, fallback="loadavg")
     planner = watch.of("plan", simulate_plan)
-    wanted = Options(**{"window": WINDOW, **options})
+    settings = Options(**{"window": WINDOW, **options})
     recording = TimedRecording(watch)
-    cycle = assemble(adapter, recording, journal, Metrics(), guard, wanted, time.monotonic, planner=planner)
+    cycle = assemble(adapter, recording, journal, Metrics(), guard, settings, time.monotonic, planner=planner)
     for name in ("intend", "conclude"):
         setattr(cycle.tracker, name, watch.of("recorded", getattr(cycle.tracker, name)))
     return cycle
@@ -109,23 +109,25 @@ def measure(quick: bool) -> None:
     heading("A cycle with Slurm, 10,000 nodes and 10,000 jobs (5,000 run), dry run; target: a decision in 500 ms")
     logging.getLogger("pilotfish").setLevel(logging.ERROR)
     rows = list[list[Any]]()
-    for ours in (100, 1_000, 5_000):
-        site = Site(10_000, 10_000, ours)
+    for handed_over in (100, 1_000, 5_000):
+        site = Site(10_000, 10_000, handed_over)
         kind = NodeType("c", CPUS, MEMORY_MIB * 2.0**20, 2e11)
         cluster = Cluster("large", tuple(Node(name, kind) for name in site.names))
         with tempfile.TemporaryDirectory() as folder:
             watch = Watch()
             cycle = cycle_on(site, cluster, Path(folder), watch)
-            rows.append([f"{ours:,}", "first", *steps_of(cycle, watch)])
+            rows.append([f"{handed_over:,}", "first", *steps_of(cycle, watch)])
             while cycle.trigger.unfinished:  # each cycle takes in a bounded number of jobs
                 cycle.run()
             steps: tuple[tuple[str, Callable[[], object]], ...] = (("nothing new", int), ("1 more, 10 end", site.go_on))
-            for what, news in steps:
-                found = []
+            for step, news in steps:
+                samples = []
                 for _ in range(2 if quick else 5):
                     news()
-                    found.append(steps_of(cycle, watch))
-                rows.append([f"{ours:,}", what, *(statistics.median(column) for column in zip(*found, strict=True))])
+                    samples.append(steps_of(cycle, watch))
+                rows.append(
+                    [f"{handed_over:,}", step, *(statistics.median(column) for column in zip(*samples, strict=True))]
+                )
     table(
         ("handed over", "cycle", "text ms", "parse ms", "snapshot", "plan", "rest", "decision ms", "recorded",
          "all ms"),
@@ -142,9 +144,9 @@ def steps_of(cycle: Cycle, watch: Watch) -> list[float]:
     watch.seconds.clear()
     began = time.perf_counter()
     cycle.run()
-    whole, seen = time.perf_counter() - began, watch.seconds
-    text, parse = seen["command"], seen["read"] - seen["command"]
-    snapshot = seen["snapshot"] - seen["read"]
-    rest = whole - text - parse - snapshot - seen["plan"] - seen["recorded"]
-    decision = snapshot + seen["plan"] + rest
-    return [text, parse, snapshot, seen["plan"], rest, decision, seen["recorded"], whole - text]
+    total, seconds = time.perf_counter() - began, watch.seconds
+    text, parse = seconds["command"], seconds["read"] - seconds["command"]
+    snapshot = seconds["snapshot"] - seconds["read"]
+    remainder = total - text - parse - snapshot - seconds["plan"] - seconds["recorded"]
+    decision = snapshot + seconds["plan"] + remainder
+    return [text, parse, snapshot, seconds["plan"], remainder, decision, seconds["recorded"], total - text]

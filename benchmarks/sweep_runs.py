@@ -39,13 +39,13 @@ def measure(quick: bool) -> None:
         for jobs, seeds in ((200, 100 if quick else 1000), (10_000, 20 if quick else 200)):
             path = Path(folder) / f"study-{jobs}.yaml"
             path.write_text(STUDY % (_trace(Path(folder), jobs), seeds))
-            made = prepare(path)
-            alone, engine = _loop(made)
+            prepared = prepare(path)
+            alone, engine = _loop(prepared)
             for workers in range(1, 1 + min(2, os.cpu_count() or 1)):
-                spent = _sweep(made, Path(folder) / f"{jobs}-{workers}", workers) / len(made.runs)
-                other = spent * workers - engine
-                rows.append([f"{jobs:,}", workers, f"{len(made.runs):,}", number(1 / spent), number(1 / alone),
-                             number(engine * 1e3), number(other * 1e3)])  # fmt: skip
+                spent = _sweep(prepared, Path(folder) / f"{jobs}-{workers}", workers) / len(prepared.runs)
+                overhead = spent * workers - engine
+                rows.append([f"{jobs:,}", workers, f"{len(prepared.runs):,}", number(1 / spent), number(1 / alone),
+                             number(engine * 1e3), number(overhead * 1e3)])  # fmt: skip
     table(("jobs", "processes", "runs", "runs/s", "plain loop", "engine ms", "other ms"), rows)
 
 
@@ -57,21 +57,21 @@ def _trace(folder: Path, jobs: int) -> str:
     return path.name
 
 
-def _loop(made: Prepared) -> tuple[float, float]:
+def _loop(prepared: Prepared) -> tuple[float, float]:
     """Return the mean seconds of a run, and of its part in the engine."""
-    carry_out(made.tasks[0])
+    carry_out(prepared.tasks[0])
     began = time.perf_counter()
-    engine = sum(carry_out(task)["simulation_time"] for task in made.tasks)
-    return (time.perf_counter() - began) / len(made.tasks), engine / len(made.tasks)
+    engine = sum(carry_out(task)["simulation_time"] for task in prepared.tasks)
+    return (time.perf_counter() - began) / len(prepared.tasks), engine / len(prepared.tasks)
 
 
-def _sweep(made: Prepared, folder: Path, workers: int) -> float:
+def _sweep(prepared: Prepared, folder: Path, workers: int) -> float:
     """Return the seconds of a whole sweep."""
     began = time.perf_counter()
     with Processes(workers) as pool:
-        check(made, made.tasks, pool)
+        check(prepared, prepared.tasks, pool)
         with SweepJournal(folder / "journal.jsonl") as journal:
-            rows = ResultsTable(folder / "results.csv", made.columns)
-            conduct(made, pool, journal, rows, lambda ended: None)
+            rows = ResultsTable(folder / "results.csv", prepared.columns)
+            conduct(prepared, pool, journal, rows, lambda ended: None)
             rows.write()
     return time.perf_counter() - began

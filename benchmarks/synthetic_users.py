@@ -90,11 +90,11 @@ def synthetic_users(scenario: Scenario, jobs: int, seed: int) -> Workload:
     rows: list[tuple[float, ...]] = []
     while len(rows) < jobs:
         user = int(draw.choice(scenario.users, p=user_of / user_of.sum()))
-        own = programs[user]
-        rows += _session(scenario, user, own[int(draw.integers(len(own)))], draw)
+        user_programs = programs[user]
+        rows += _session(scenario, user, user_programs[int(draw.integers(len(user_programs)))], draw)
     table = np.array(sorted(rows[:jobs]))
-    submit, run, limit, size, who, program, wait = table.T
-    more = {"user": who, "requested_time": limit, "wait_time": wait, "used_memory": np.ceil(1e3 * run**0.3)}
+    submit, run, limit, size, user_ids, program, wait = table.T
+    more = {"user": user_ids, "requested_time": limit, "wait_time": wait, "used_memory": np.ceil(1e3 * run**0.3)}
     more |= {"executable": program} if scenario.executables else {}
     return Workload(f"{scenario.name}-{seed}", np.arange(jobs), submit, run, limit, size, more=more)
 
@@ -110,11 +110,11 @@ def _programs(scenario: Scenario, user: int, draw: np.random.Generator) -> Itera
     for i in range(int(draw.integers(1, scenario.programs + 1))):
         typical = float(np.clip(np.exp(draw.normal(7.0, 1.8)), 5.0, 5e5))
         ample = typical * (draw.uniform(3.0, 15.0) if habit else draw.uniform(1.2, 2.5))
-        asked = float(queue) if habit == 1 else float(rounded(np.array([ample]))[0])
+        requested = float(queue) if habit == 1 else float(rounded(np.array([ample]))[0])
         size = float(2 ** (usual if one_size else draw.integers(0, 8)))
         versions = tuple(float(typical * np.exp(draw.normal(0.0, 1.0))) for _ in range(scenario.changes))
         yield _Program(
-            user * scenario.programs + i, (typical, *versions), scenario.spread * draw.uniform(), size, asked
+            user * scenario.programs + i, (typical, *versions), scenario.spread * draw.uniform(), size, requested
         )
 
 

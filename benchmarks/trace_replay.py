@@ -61,10 +61,10 @@ def plain(jobs: Workload, machine: int) -> tuple[np.ndarray, float]:
             if size[upcoming] <= machine:
                 queue.append(upcoming)
             upcoming += 1
-        left, reservation, spare = list[int](), math.inf, 0
+        waiting, reservation, spare = list[int](), math.inf, 0
         for i in queue:
             fits = size[i] <= free
-            if left and fits:
+            if waiting and fits:
                 late = now + wall[i] > reservation
                 fits = not late or size[i] <= spare
                 spare -= size[i] if fits and late else 0
@@ -72,7 +72,7 @@ def plain(jobs: Workload, machine: int) -> tuple[np.ndarray, float]:
                 start[i], free = now, free - size[i]
                 heapq.heappush(ending, (now + run[i], i))
                 continue
-            if not left:
+            if not waiting:
                 then = free
                 for end, width in sorted((start[k] + wall[k], size[k]) for _, k in ending):
                     if then >= size[i] and end > reservation:
@@ -80,8 +80,8 @@ def plain(jobs: Workload, machine: int) -> tuple[np.ndarray, float]:
                     then += width
                     reservation = end
                 spare = then - size[i]
-            left.append(i)
-        queue = left
+            waiting.append(i)
+        queue = waiting
     return np.array(start), time.perf_counter() - began
 
 
@@ -117,7 +117,7 @@ def _growth(quick: bool) -> None:
             results = [replay(jobs, machine, clock=time.perf_counter) for _ in range(3)]
             best = min(result.simulation_time for result in results)
             tables = tables_for(Setting(jobs, machine), Easy())
-            size = tables.buffer.nbytes + sum(each.nbytes for each in tables.fixed.values())
+            size = tables.buffer.nbytes + sum(array.nbytes for array in tables.fixed.values())
             speed = number(count / best), number(best / count * 1e9)
             rows.append([f"{machine:,}", f"{count:,}", *speed, f"{size / count:,.0f}"])
     table(("processors", "jobs", "jobs/s", "ns a job", "bytes a job"), rows)

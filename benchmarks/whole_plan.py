@@ -77,10 +77,10 @@ def _row(workflow: Workflow, cluster: Cluster, name: str, policy: str, published
     median = statistics.median(seconds)
     simulation = Simulation(workflow, cluster)
     outcome = simulation.run(policy)
-    found: list[tuple[float, list[int]]] = []
-    plain = timed(lambda: found.append(plain_python.simulate(workflow, cluster, policy)), 1)
-    same = [cluster.index[simulation.nodes_of(i)[0]] for i in range(len(workflow.jobs))] == found[0][1]
-    same = same and abs(found[0][0] / outcome.makespan - 1.0) < 1e-9
+    schedules: list[tuple[float, list[int]]] = []
+    plain = timed(lambda: schedules.append(plain_python.simulate(workflow, cluster, policy)), 1)
+    same = [cluster.index[simulation.nodes_of(i)[0]] for i in range(len(workflow.jobs))] == schedules[0][1]
+    same = same and abs(schedules[0][0] / outcome.makespan - 1.0) < 1e-9
     return [
         name, len(workflow.jobs), len(cluster.nodes), policy, ms(median), ms(min(seconds)), ms(plain[0]),
         number(plain[0] / median), "yes" if same else "no", published, number(published / median),

@@ -90,8 +90,8 @@ app = typer.Typer(
 )
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _version(is_requested: bool) -> None:
+    if is_requested:
         from .. import __version__
 
         show(f"pilotfish {__version__}")
@@ -189,8 +189,8 @@ def _internal_error(error: Exception) -> int:
         import traceback
 
         print_diagnostic(*"".join(traceback.format_exception(error)).split("\n"))
-    what = f"{type(error).__name__}: {error}"
-    return _fail(f"unexpected {what} (please report this; PILOTFISH_DEBUG=1 shows where it happened)")
+    problem = f"{type(error).__name__}: {error}"
+    return _fail(f"unexpected {problem} (please report this; PILOTFISH_DEBUG=1 shows where it happened)")
 
 
 if __name__ == "__main__":

@@ -34,9 +34,9 @@ def read_cluster(path: Path) -> Cluster:
     from ..formats.cluster import read_cluster
     from ..formats.documents.plausible import cluster_doubts
 
-    found = read_cluster(path)
-    warn(*cluster_doubts(found))
-    return found
+    cluster = read_cluster(path)
+    warn(*cluster_doubts(cluster))
+    return cluster
 
 
 def classifier(cluster: Path | None) -> Callable[[Profile], Classification]:
@@ -53,9 +53,9 @@ def read_machine(path: Path | None) -> Cluster | None:
 
     if path is None:
         return None
-    found = read_machine(path)
-    warn(*cluster_doubts(found))
-    return found
+    machine = read_machine(path)
+    warn(*cluster_doubts(machine))
+    return machine
 
 
 def one_trace(trace: Path | None, workload: Path | None, purpose: str) -> Path:
@@ -69,10 +69,10 @@ def one_trace(trace: Path | None, workload: Path | None, purpose: str) -> Path:
 
 def config_file(given: Path | None) -> Path:
     """Return the service's configuration: the file given, else the user's or the site's. Raises typer.BadParameter."""
-    found = given or default_config_path()
-    if found is None:
+    config_path = given or default_config_path()
+    if config_path is None:
         raise bad("--config", "missing: neither ~/.config/pilotfish nor /etc/pilotfish has a pilotfish.yaml")
-    return found
+    return config_path
 
 
 def configured_adapter(adapter: str | None, config: Path | None) -> tuple[str, dict[str, Any], DaemonConfig | None]:
@@ -89,10 +89,12 @@ def configured_adapter(adapter: str | None, config: Path | None) -> tuple[str, d
         return str(adapter), {}, None
     from ..daemon.config import load_config
 
-    found = load_config(config)
-    if adapter not in (None, found.adapter.name):
-        raise ConfigError(str(config), "adapter.name", f"found {found.adapter.name!r}, and --adapter {adapter}", "one")
-    return found.adapter.name, dict(found.adapter.options), found
+    configuration = load_config(config)
+    if adapter not in (None, configuration.adapter.name):
+        raise ConfigError(
+            str(config), "adapter.name", f"found {configuration.adapter.name!r}, and --adapter {adapter}", "one"
+        )
+    return configuration.adapter.name, dict(configuration.adapter.options), configuration
 
 
 def check_output(path: Path, endings: Sequence[str], more: str = "") -> None:
@@ -140,11 +142,11 @@ class Profiles:
         if self.path is not None:
             return ProfileStore(self.path)
         try:
-            own = profile_store_path()
+            store_path = profile_store_path()
         except ConfigError as error:
             note(f"profiles are not kept: {error}")
-            own = Path(os.devnull) / "profiles.sqlite"
-        return ProfileStore(own, skip=note)
+            store_path = Path(os.devnull) / "profiles.sqlite"
+        return ProfileStore(store_path, skip=note)
 
     def __call__(self, name: str) -> Profile | None:
         """Return the profile of that name."""
@@ -190,17 +192,17 @@ class Profiles:
         from ..daemon.learning.job_profiles import fitting, with_learned_profiles
         from ..simulate.model.capacity import EmptyNodes
 
-        known, nodes = self.store.expected, EmptyNodes(site) if site is not None else None
-        return with_learned_profiles(with_input_sizes(workflow), lambda job: fitting(job, known(job), nodes))
+        expected, nodes = self.store.expected, EmptyNodes(site) if site is not None else None
+        return with_learned_profiles(with_input_sizes(workflow), lambda job: fitting(job, expected(job), nodes))
 
     def scored(self, site: Cluster, workflow: Workflow) -> Cluster:
         """Return the nodes with the slowdowns that the scores of `profile corun` imply; report how many pairs."""
         from ..profiles.interference.scores import added
 
-        found = self.store.scored(site, {job.profile.name for job in workflow.jobs})
-        if pairs := added(site, found):
+        scored_site = self.store.scored(site, {job.profile.name for job in workflow.jobs})
+        if pairs := added(site, scored_site):
             note(f"{count(pairs, 'pair')} of programs slow each other by their relative scores (profile corun)")
-        return found
+        return scored_site
 
     def learn(self, submission: Submission, snapshot: Snapshot) -> None:
         """Record what jobs without a profile used; warn if the store cannot be written."""
@@ -302,9 +304,9 @@ def profile_name(command: list[str], name: str | None) -> str:
         return checked_name(name)
     from ..profiles.identity import signature
 
-    made = signature(Job("job", DEFAULT_PROFILE, command=tuple(command)))
-    assert made is not None
-    return made
+    command_name = signature(Job("job", DEFAULT_PROFILE, command=tuple(command)))
+    assert command_name is not None
+    return command_name
 
 
 def this_machine(workflow: Workflow) -> Cluster:

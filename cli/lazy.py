@@ -98,13 +98,13 @@ class Lazy:
     @cache  # noqa: B019  # of the few that the table of commands holds
     def load(self, name: str) -> Any:
         """Import the module and return the click command, named `name`."""
-        found = getattr(importlib.import_module(self.module, __package__), self.attribute)
-        if isinstance(found, typer.Typer):
-            group = typer.main.get_group(found)
+        target = getattr(importlib.import_module(self.module, __package__), self.attribute)
+        if isinstance(target, typer.Typer):
+            group = typer.main.get_group(target)
             group.name = name
             return group
         app = typer.Typer(add_completion=False, rich_markup_mode=None)
-        app.command(name, cls=Command, context_settings=HELP_OPTIONS)(found)
+        app.command(name, cls=Command, context_settings=HELP_OPTIONS)(target)
         return typer.main.get_command(app)
 
 
@@ -121,10 +121,10 @@ class LazyGroup(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         """Find a command by its placeholder, and load it."""
-        name, command, rest = super().resolve_command(ctx, args)
+        name, command, remaining = super().resolve_command(ctx, args)
         if name is not None and name in self.lazy:
             command = self.lazy[name].load(name)
-        return name, command, rest
+        return name, command, remaining
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the commands under their headings."""

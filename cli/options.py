@@ -20,8 +20,8 @@ def mapping_policy_names() -> list[str]:
     from ..simulate.planning.planner import POLICIES
     from ..simulate.queue_policies.policy_specs import is_queue_policy
 
-    own = (name for name in POLICIES if not is_queue_policy(spelled_out(name)))  # queue policies may be among them
-    return list(dict.fromkeys((*own, *plug_ins(MAPPING_POLICIES))))
+    built_in = (name for name in POLICIES if not is_queue_policy(spelled_out(name)))  # queue policies may be among them
+    return list(dict.fromkeys((*built_in, *plug_ins(MAPPING_POLICIES))))
 
 
 def planning_policy_names() -> list[str]:
@@ -105,8 +105,8 @@ def completing(words: Words) -> Callable[[str], list[str]] | None:
         from ..simulate.errors import PilotfishError
 
         try:
-            found = words() if callable(words) else words
-            return [word for word in found if word.startswith(incomplete) and clean(word) == word]
+            choices = words() if callable(words) else words
+            return [word for word in choices if word.startswith(incomplete) and clean(word) == word]
         except (PilotfishError, OSError, SystemExit):
             return []
 

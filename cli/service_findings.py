@@ -73,16 +73,16 @@ def service_state(config: DaemonConfig | None) -> tuple[ServiceState, list[Findi
     except NoDaemonError as error:
         finding, hangs = Finding(NOTE, "service", str(error)), isinstance(error, SilentDaemonError)
         if config is not None:
-            says = "it is busy or hangs" if hangs else "the resource manager starts all jobs itself"
+            text = "it is busy or hangs" if hangs else "the resource manager starts all jobs itself"
             status = "" if hangs else _property("StatusText")  # of a unit that is up, or that tries to start
-            says = f"{says}; systemd: {status}" if status else says
+            text = f"{text}; systemd: {status}" if status else text
             remedy = (f"systemctl {'restart' if hangs or status else 'start'} pilotfishd",) if _by_unit() else ()
-            finding = Finding(NOTE if dry else WARNING, "service", f"{error}: {says}", remedy)
+            finding = Finding(NOTE if dry else WARNING, "service", f"{error}: {text}", remedy)
     except DaemonError as error:
         mode, finding = None, Finding(NOTE, "service", f"the state of the service is unknown: {error}")
     state = config.adapter_state if config else None
-    there = os.path.exists(endpoint.removeprefix("ipc://"))
-    return ServiceState(mode, dry, power, state, hangs=hangs, socket=endpoint if there else ""), [finding]
+    has_socket = os.path.exists(endpoint.removeprefix("ipc://"))
+    return ServiceState(mode, dry, power, state, hangs=hangs, socket=endpoint if has_socket else ""), [finding]
 
 
 def _by_unit() -> bool:
@@ -94,10 +94,10 @@ def _property(name: str) -> str:
     """Return a property of the unit; "" without systemd."""
     argv = ["systemctl", "show", "--value", f"--property={name}", UNIT]
     try:
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=10.0, check=False)
+        process = subprocess.run(argv, capture_output=True, text=True, timeout=10.0, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return ""
-    return done.stdout.strip() if done.returncode == 0 else ""
+    return process.stdout.strip() if process.returncode == 0 else ""
 
 
 def group_findings(config: DaemonConfig, account: str) -> list[Finding]:
@@ -108,19 +108,19 @@ def group_findings(config: DaemonConfig, account: str) -> list[Finding]:
     try:
         group = grp.getgrnam(name)
     except KeyError:
-        says = f"socket.group: there is no group {name!r}, so the daemon does not start"
-        return [Finding(PROBLEM, "socket", says, (f"groupadd {name}",))]
+        text = f"socket.group: there is no group {name!r}, so the daemon does not start"
+        return [Finding(PROBLEM, "socket", text, (f"groupadd {name}",))]
     if group.gr_gid not in os.getgrouplist(account, pwd.getpwnam(account).pw_gid):
-        says = f"socket.group: {account} is not a member of {name}, so the daemon does not start"
+        text = f"socket.group: {account} is not a member of {name}, so the daemon does not start"
         remedy = (f"usermod --append --groups {name} {account}", "systemctl restart pilotfishd")
-        return [Finding(PROBLEM, "socket", says, remedy)]
+        return [Finding(PROBLEM, "socket", text, remedy)]
     calls = _property("SystemCallFilter").split()
     denied = bool(calls) and calls[0].startswith("~")
     listed = {call.lstrip("~").partition(":")[0] for call in calls}
     if calls and not all((call in listed) != denied for call in ("chown", "fchownat")):
-        says = f"socket.group: {UNIT} forbids chown (SystemCallFilter), so the daemon does not start"
+        text = f"socket.group: {UNIT} forbids chown (SystemCallFilter), so the daemon does not start"
         return [
-            Finding(PROBLEM, "socket", says, (f"systemctl edit {UNIT}   # [Service] SystemCallFilter=chown fchownat",))
+            Finding(PROBLEM, "socket", text, (f"systemctl edit {UNIT}   # [Service] SystemCallFilter=chown fchownat",))
         ]
     return [Finding(OK, "socket", f"members of {name} may use the socket, if socket.mode is 0660")]
 
@@ -147,12 +147,12 @@ def file_findings(path: Path, config: DaemonConfig, account: str) -> list[Findin
     checks |= dict.fromkeys((config.profile_store.parent, config.journal.parent, config.adapter_state), check_folder)
     checks |= dict.fromkeys((path, Path(config.cluster), config.journal, config.profile_store), check_file)
     with as_account(account):
-        for each, check in checks.items():
+        for target, check in checks.items():
             try:
-                check(each)
+                check(target)
             except FileNotFoundError:
                 continue  # the service makes it
             except OSError as error:
-                says = str(error.strerror) if isinstance(error, UntrustedError) else f"{each}: {error.strerror}"
-                wrong[says] = Finding(PROBLEM, "files", says)
+                text = str(error.strerror) if isinstance(error, UntrustedError) else f"{target}: {error.strerror}"
+                wrong[text] = Finding(PROBLEM, "files", text)
     return [*wrong.values()] or [Finding(OK, "files", f"no other user controls the files and folders of {account}")]

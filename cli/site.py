@@ -55,7 +55,7 @@ def doctor(
       pilotfish doctor --config /etc/pilotfish/pilotfish.yaml --user pilotfish
       pilotfish doctor --setup
     """
-    who = user or current_user()
+    service_account = user or current_user()
     if setup or undo:
         with adapter_errors(config):
             for back in [False] * setup + [True] * undo:
@@ -64,59 +64,61 @@ def doctor(
     if trial and user not in (None, current_user()):
         raise bad("--try", f"it tries the rights of the current user, not of {user}: run it as {user}")
     everything = adapter is None and config is None
-    found = _examine_all(user, trial) if everything else _examine(adapter, config, user, trial)
-    missing = f"there is no Unix user {who} here"
-    if not is_known(who) and not any(finding.says.startswith(missing) for finding in found):
-        found.append(Finding(PROBLEM, "account", f"{missing}, so the service cannot run as it"))
+    findings = _examine_all(user, trial) if everything else _examine(adapter, config, user, trial)
+    missing = f"there is no Unix user {service_account} here"
+    if not is_known(service_account) and not any(finding.says.startswith(missing) for finding in findings):
+        findings.append(Finding(PROBLEM, "account", f"{missing}, so the service cannot run as it"))
     if as_json:
-        print_json("doctor", {"findings": [asdict(finding) for finding in found]})
+        print_json("doctor", {"findings": [asdict(finding) for finding in findings]})
     else:
         from .output.text import show_findings
 
-        show_findings(found)
-    return int(any(finding.level == "problem" for finding in found))
+        show_findings(findings)
+    return int(any(finding.level == "problem" for finding in findings))
 
 
 def _examine_all(user: str | None, trial: bool) -> list[Finding]:
     """Examine what is here: the default configuration, this machine, its resource managers."""
-    config, found = default_config_path(), []
+    config, findings = default_config_path(), []
     if config is None:
-        found.append(Finding(NOTE, "config", "there is no configuration of the service: only commands without it work"))
-        found += service_state(None)[1]
+        findings.append(
+            Finding(NOTE, "config", "there is no configuration of the service: only commands without it work")
+        )
+        findings += service_state(None)[1]
     else:
         try:
             examined = _examine(None, config, user, trial)
-            found += [Finding(OK, "config", f"{config} is valid"), *examined]
+            findings += [Finding(OK, "config", f"{config} is valid"), *examined]
         except ConfigError as error:
-            found.append(Finding(PROBLEM, "config", str(error)))
-    if not any(finding.topic == "cpus" for finding in found):
-        found += _examine(registry.MACHINE, None, user, False)
+            findings.append(Finding(PROBLEM, "config", str(error)))
+    if not any(finding.topic == "cpus" for finding in findings):
+        findings += _examine(registry.MACHINE, None, user, False)
     for name in registry.present() if config is None else ():
-        there = _examine(name, None, user, trial)
-        unreachable = all(finding.topic == "commands" for finding in there)  # its programs without a controller
-        found += [replace(finding, level=NOTE) if unreachable else finding for finding in there]
-    return found
+        site_findings = _examine(name, None, user, trial)
+        unreachable = all(finding.topic == "commands" for finding in site_findings)  # its programs without a controller
+        findings += [replace(finding, level=NOTE) if unreachable else finding for finding in site_findings]
+    return findings
 
 
 def _examine(adapter: str | None, config: Path | None, user: str | None, trial: bool) -> list[Finding]:
     name, settings, loaded = configured_adapter(adapter, config)
     cluster = read_cluster(Path(loaded.cluster)) if loaded else None
-    service, found = service_state(loaded) if loaded else (ServiceState(), [])
+    service, findings = service_state(loaded) if loaded else (ServiceState(), [])
     owner = user or (owner_of(loaded.journal.parent) if loaded else "")
     account, service = owner or current_user(), replace(service, account=owner or settings_account())
     if config and loaded and cluster:
-        found += policy_findings(loaded, config, cluster)
+        findings += policy_findings(loaded, config, cluster)
         service = replace(service, config=config.absolute())
-        found += file_findings(config, loaded, account)
-        found += group_findings(loaded, account)
+        findings += file_findings(config, loaded, account)
+        findings += group_findings(loaded, account)
     folder = loaded.journal.parent if loaded else state_dir()
     with adapter_errors(config):
         settings = registry.options_of_service(
             name, settings, folder=(config or folder).parent, state_dir=folder / name, read_only=True
         )
         examined = registry.examine(name, cluster, account, service, trial=trial, **settings)
-    here = any(finding.topic == "cpus" for finding in examined)  # its jobs run on this machine
-    return [*examined, *found, *(_counters() if here else ())]
+    is_this_machine = any(finding.topic == "cpus" for finding in examined)  # its jobs run on this machine
+    return [*examined, *findings, *(_counters() if is_this_machine else ())]
 
 
 def _counters() -> list[Finding]:
@@ -124,12 +126,12 @@ def _counters() -> list[Finding]:
     from ..profiles.probes.catalogue import entries
 
     missing = {entry.name: entry.make().available() for entry in entries()}
-    there = [name for name, why in missing.items() if why is None]
-    lacking = [name for name, why in missing.items() if why is not None]
-    found = [Finding(OK if there else NOTE, "probes", f"can measure: {', '.join(there) or 'nothing'}")]
+    working = [name for name, reason in missing.items() if reason is None]
+    lacking = [name for name, reason in missing.items() if reason is not None]
+    findings = [Finding(OK if working else NOTE, "probes", f"can measure: {', '.join(working) or 'nothing'}")]
     if lacking:
-        found.append(Finding(NOTE, "probes", f"cannot measure: {', '.join(lacking)}", ("pilotfish probes",)))
-    return found
+        findings.append(Finding(NOTE, "probes", f"cannot measure: {', '.join(lacking)}", ("pilotfish probes",)))
+    return findings
 
 
 def cluster(adapter: Annotated[str, options.ThisSite] = registry.MACHINE, as_json: options.Json = False) -> None:
@@ -145,8 +147,8 @@ def cluster(adapter: Annotated[str, options.ThisSite] = registry.MACHINE, as_jso
     from ..formats.cluster import dump_cluster
 
     with adapter_errors(None):
-        found, assumed = registry.discover(adapter)
-    document = dump_cluster(_whole_mebibytes(found))
+        nodes, assumed = registry.discover(adapter)
+    document = dump_cluster(_whole_mebibytes(nodes))
     if as_json:
         print_json("cluster", document)
     else:
@@ -175,13 +177,13 @@ def probes(as_json: options.Json = False) -> None:
     """
     from ..profiles.probes.catalogue import entries, examine
 
-    found = [examine(entry) for entry in entries()]
+    states = [examine(entry) for entry in entries()]
     if as_json:
-        print_json("probes", {"probes": [asdict(one) for one in found]})
+        print_json("probes", {"probes": [asdict(state) for state in states]})
         return
     from .output.profiles import show_probes
 
-    show_probes(found)
+    show_probes(states)
 
 
 def reap(
@@ -204,15 +206,15 @@ def reap(
     from ..daemon.config import load_reaper_config
 
     path = config_file(config)
-    found, invalid = load_reaper_config(path)
+    configuration, invalid = load_reaper_config(path)
     if invalid:
         note(f"error: {invalid}", f"{path}: only what it says of adapter, state_dir and dry_run is used")
     lines: list[str] = []
     say = lines.append if as_json else show
     failed = int(bool(invalid))
     with adapter_errors(path):
-        for name in _reaped_adapters(found, path, invalid):
-            failed += _reap(name, found, path, older_than, say, dry=dry_run)
+        for name in _reaped_adapters(configuration, path, invalid):
+            failed += _reap(name, configuration, path, older_than, say, dry=dry_run)
     if as_json:
         print_json("reaped", {"dry_run": dry_run, "failed": failed, "actions": lines})
     return int(failed > 0)
@@ -220,12 +222,14 @@ def reap(
 
 def _reaped_adapters(config: DaemonConfig, path: Path, invalid: str) -> list[str]:
     """Return the adapter's name, or, if an invalid file names none, those that have a reaper and a state."""
-    name, known = config.adapter.name, registry.names()
-    kept = [each for each in known if (config.state / each).is_dir() and registry.has_reaper(each)]
-    if not kept or registry.has_reaper(name) or (name in known and not invalid):
+    name, adapters = config.adapter.name, registry.names()
+    reapable = [
+        candidate for candidate in adapters if (config.state / candidate).is_dir() and registry.has_reaper(candidate)
+    ]
+    if not reapable or registry.has_reaper(name) or (name in adapters and not invalid):
         return [name]
-    note(f"{path}: the adapter is taken from {config.state}: {', '.join(kept)}")
-    return kept
+    note(f"{path}: the adapter is taken from {config.state}: {', '.join(reapable)}")
+    return reapable
 
 
 def _reap(name: str, config: DaemonConfig, path: Path, older_s: float, say: Callable[[str], None], *, dry: bool) -> int:

@@ -46,32 +46,32 @@ def warm(
     for name in only or ():
         if name not in KERNELS:
             raise not_among("--kernel", name, "a kernel", KERNELS)
-    wanted = [name for name in KERNELS if not only or name in only]
-    if not as_list and (missing := [name for name in wanted if not is_kept(name)]):
+    kernels = [name for name in KERNELS if not only or name in only]
+    if not as_list and (missing := [name for name in kernels if not is_kept(name)]):
         if problem := why_not_kept():
             raise PilotfishError(problem)
         compile_with_notes(missing, workers)
-    there = {name: is_kept(name) for name in wanted}
-    _show(there, as_list=as_list, as_json=as_json)
-    return int(not all(there.values()))
+    is_compiled = {name: is_kept(name) for name in kernels}
+    _show(is_compiled, as_list=as_list, as_json=as_json)
+    return int(not all(is_compiled.values()))
 
 
-def _show(there: dict[str, bool], *, as_list: bool, as_json: bool) -> None:
+def _show(is_compiled: dict[str, bool], *, as_list: bool, as_json: bool) -> None:
     from ..simulate.kernels import KERNELS, cache_directory, object_file
 
     directory = cache_directory()
     if as_json:
         rows = [
-            {"kernel": name, "title": KERNELS[name].title, "compiled": done, "file": str(object_file(name) or "")}
-            for name, done in there.items()
+            {"kernel": name, "title": KERNELS[name].title, "compiled": compiled, "file": str(object_file(name) or "")}
+            for name, compiled in is_compiled.items()
         ]
         print_json("kernels", {"directory": str(directory or ""), "kernels": rows})
         return
     if as_list:
-        width = max(map(len, there))
-        for name, done in there.items():
-            show(f"{'compiled' if done else 'missing':8}  {name:{width}}  {KERNELS[name].title}")
+        width = max(map(len, is_compiled))
+        for name, compiled in is_compiled.items():
+            show(f"{'compiled' if compiled else 'missing':8}  {name:{width}}  {KERNELS[name].title}")
     if directory is not None:
-        show(f"{sum(there.values())} of {count(len(there), 'kernel is', 'kernels are')} in {directory}")
+        show(f"{sum(is_compiled.values())} of {count(len(is_compiled), 'kernel is', 'kernels are')} in {directory}")
     else:
         show("kernels cannot be kept: this user has no home directory; set PILOTFISH_CACHE")

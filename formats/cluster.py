@@ -154,7 +154,7 @@ def _node_type(key: str, value: Any) -> NodeType:
 def _nodes(value: Any, types: dict[str, NodeType]) -> tuple[Node, ...]:
     if not isinstance(value, list) or not value:
         raise bad(found(value), 'a list such as [{names: "n[1-4]", type: fast}]')
-    seen: dict[str, int] = {}
+    entry_of: dict[str, int] = {}
     domains: dict[str, NodeType] = {}
     nodes: list[Node] = []
 
@@ -173,10 +173,10 @@ def _nodes(value: Any, types: dict[str, NodeType]) -> tuple[Node, ...]:
             continue
         entry["type"] = entry["type"].at_pace(entry.pop("relative_speed", 1.0))
         for node in entry.pop("names"):
-            if node in seen:
-                wrong.add(bad(f"node {node!r} is already in nodes[{seen[node]}]", "each once", key=f"[{i}].names"))
+            if node in entry_of:
+                wrong.add(bad(f"node {node!r} is already in nodes[{entry_of[node]}]", "each once", key=f"[{i}].names"))
                 break
-            seen[node] = i
+            entry_of[node] = i
             nodes.append(Node(node, **entry))
         if len(nodes) > MOST_NODES:
             raise bad(f"more than {MOST_NODES} nodes")

@@ -108,9 +108,9 @@ def fit(text: str, cells: int, *, ascii_only: bool = False) -> str:
 
 
 def _head(text: str, cells: int) -> str:
-    taken, end = 0, 0
-    while end < len(text) and taken + (step := width(text[end])) <= cells:
-        taken, end = taken + step, end + 1
+    cells_used, end = 0, 0
+    while end < len(text) and cells_used + (step := width(text[end])) <= cells:
+        cells_used, end = cells_used + step, end + 1
     return text[:end]
 
 

@@ -87,7 +87,7 @@ def _plot(figure: Figure, panel: Panel, x_label: str, high: int, first: Plot | N
     calendar = panel.x.time is not None and panel.x.time.epoch is not None
     kind: Any = "log" if panel.x.log else "datetime" if calendar else "linear"
     names = max((width(name) for name in bars[0].names), default=0) if bars and named else 0
-    made = Plot(
+    plot = Plot(
         height=high, width=None if bars else _WIDE, frame_width=_bars_width(bars[0]) if bars else None,
         toolbar_location="right",
         sizing_mode=None if bars else "stretch_width", tools="" if bars else "pan,box_zoom,reset,save",
@@ -95,33 +95,33 @@ def _plot(figure: Figure, panel: Panel, x_label: str, high: int, first: Plot | N
         y_axis_type="log" if panel.y.log else "linear",
         x_range=first.x_range if first else models.Range1d(*panel.x_range), y_range=models.Range1d(*panel.y_range),
     )  # fmt: skip
-    made.min_border_left = round(names * _CHAR)
+    plot.min_border_left = round(names * _CHAR)
     if not bars:
-        made.min_border_left = 80
+        plot.min_border_left = 80
         wheel = models.WheelZoomTool(dimensions="both" if boxes else "width")
-        made.add_tools(wheel)
-        made.toolbar.active_scroll = wheel
-        for axis in (made.yaxis, made.xaxis) if kind == "linear" else (made.yaxis,):
+        plot.add_tools(wheel)
+        plot.toolbar.active_scroll = wheel
+        for axis in (plot.yaxis, plot.xaxis) if kind == "linear" else (plot.yaxis,):
             axis.formatter = models.NumeralTickFormatter(format="0,0.[000]")
     if panel.title:
-        made.title.text = models.PlainText(text=panel.title)  # Bokeh reads a str as mathematics between $$
+        plot.title.text = models.PlainText(text=panel.title)  # Bokeh reads a str as mathematics between $$
     if panel.x.marks or (panel.x.time and panel.x.time.breaks):
-        _named_ticks(made.xaxis, panel.x_ticks(12))
+        _named_ticks(plot.xaxis, panel.x_ticks(12))
     if panel.y.marks:
-        _named_ticks(made.yaxis, panel.y_ticks(6))
+        _named_ticks(plot.yaxis, panel.y_ticks(6))
     if panel.rows:
-        _rows(made, panel)
-    made.xaxis.axis_label, made.yaxis.axis_label = x_label, panel.y.label
-    _plain(made)
+        _rows(plot, panel)
+    plot.xaxis.axis_label, plot.yaxis.axis_label = x_label, panel.y.label
+    _plain(plot)
     for series in panel.series:
-        _draw(made, panel, series, named=named)
+        _draw(plot, panel, series, named=named)
     if panel.empty:
         (begin, end), (low, top) = panel.x_range, panel.y_range
         middle = (begin * end) ** 0.5 if panel.x.log else (begin + end) / 2
-        made.add_layout(
+        plot.add_layout(
             models.Label(x=middle, y=(low + top) / 2, text=panel.empty, text_color=QUIET, text_align="center")
         )
-    return made
+    return plot
 
 
 def _named_ticks(axis: Any, ticks: Any) -> None:
@@ -129,55 +129,55 @@ def _named_ticks(axis: Any, ticks: Any) -> None:
     axis.major_label_overrides = {at: models.PlainText(text=label) for at, label in ticks}
 
 
-def _rows(made: Plot, panel: Panel) -> None:
-    _named_ticks(made.yaxis, [((row.low + row.high) / 2, row.name) for row in panel.rows])
-    made.yaxis.major_tick_line_color = None
+def _rows(plot: Plot, panel: Panel) -> None:
+    _named_ticks(plot.yaxis, [((row.low + row.high) / 2, row.name) for row in panel.rows])
+    plot.yaxis.major_tick_line_color = None
     for row in panel.rows[::2]:
-        made.add_layout(
+        plot.add_layout(
             models.BoxAnnotation(bottom=row.low, top=row.high, fill_color=STRIPE, line_color=None, level="image")
         )
 
 
-def _plain(made: Plot) -> None:
-    for axis in made.axis:
+def _plain(plot: Plot) -> None:
+    for axis in plot.axis:
         axis.axis_label_text_font_style = "normal"
         axis.axis_label_text_color, axis.major_label_text_color, axis.axis_line_color = INK, INK, QUIET
         axis.minor_tick_line_color = None
-    made.xgrid.grid_line_color, made.ygrid.grid_line_color = GRID, GRID
-    made.outline_line_color = None
-    made.toolbar.logo = None
+    plot.xgrid.grid_line_color, plot.ygrid.grid_line_color = GRID, GRID
+    plot.outline_line_color = None
+    plot.toolbar.logo = None
 
 
-def _draw(made: Plot, panel: Panel, series: Any, *, named: bool) -> None:
+def _draw(plot: Plot, panel: Panel, series: Any, *, named: bool) -> None:
     """Draw a series; `named`: bars have their names on the left."""
     x = panel.x.place(getattr(series, "x", ()))
     colour = getattr(series, "colour", INK)
     if isinstance(series, Line):
-        at, y = x, series.y
+        corners, y = x, series.y
         if series.stairs:  # as corners: Bokeh's own steps do not react to the pointer
-            at, y = np.repeat(x, 2)[1:], np.repeat(y, 2)[:-1]
+            corners, y = np.repeat(x, 2)[1:], np.repeat(y, 2)[:-1]
         dashes = [max(1, round(2 * length)) for length in DASHES[series.dash]]
-        line = made.line(at, y, color=colour, line_width=1 if panel.rows else 1.8, line_dash=dashes)
+        line = plot.line(corners, y, color=colour, line_width=1 if panel.rows else 1.8, line_dash=dashes)
         if not panel.rows:
-            _hover(made, panel, line, series.label)
+            _hover(plot, panel, line, series.label)
     elif isinstance(series, Area):
         alpha = 0.25 if series.faint else 1.0
         if len(x):  # a browser never ends to draw an empty one (Bokeh 3.9)
-            made.varea_step(x, series.low, series.high, step_mode="after", fill_color=colour, fill_alpha=alpha)
+            plot.varea_step(x, series.low, series.high, step_mode="after", fill_color=colour, fill_alpha=alpha)
     elif isinstance(series, Points):
         if series.error is not None:
-            made.segment(x, series.y - series.error, x, series.y + series.error, color=colour)
-        dots = made.scatter(x, series.y, color=colour, size=5, alpha=0.5 if len(x) > 60 else 1.0)
-        _hover(made, panel, dots, series.label)
+            plot.segment(x, series.y - series.error, x, series.y + series.error, color=colour)
+        dots = plot.scatter(x, series.y, color=colour, size=5, alpha=0.5 if len(x) > 60 else 1.0)
+        _hover(plot, panel, dots, series.label)
     elif isinstance(series, Boxes):
-        _boxes(made, panel, series)
+        _boxes(plot, panel, series)
     elif isinstance(series, Strokes):
-        made.segment(x, series.low, x, series.high, line_color=colour, line_width=2)
+        plot.segment(x, series.low, x, series.high, line_color=colour, line_width=2)
     else:
-        _bars(made, series, named=named)
+        _bars(plot, series, named=named)
 
 
-def _hover(made: Plot, panel: Panel, drawn: Any, label: str) -> None:
+def _hover(plot: Plot, panel: Panel, drawn: Any, label: str) -> None:
     """Show the values of a line or of points under the pointer."""
     time = panel.x.time
     x, formats = "@x{0,0.[000]}", {}
@@ -188,16 +188,16 @@ def _hover(made: Plot, panel: Panel, drawn: Any, label: str) -> None:
     elif panel.x.marks:
         x, formats = "@x{custom}", {"@x": models.CustomJSHover(code=_DURATION)}
     alone = len(panel.of(Line)) == 1
-    made.add_tools(models.HoverTool(
+    plot.add_tools(models.HoverTool(
         renderers=[drawn], tooltips=[(panel.x.label, x), (label or panel.y.label, "@y{0,0.[00]}")], formatters=formats,
         mode="vline" if alone else "mouse", line_policy="prev", visible=False,
     ))  # fmt: skip
 
 
-def _boxes(made: Plot, panel: Panel, boxes: Boxes) -> None:
-    made.ygrid.grid_line_color = None
+def _boxes(plot: Plot, panel: Panel, boxes: Boxes) -> None:
+    plot.ygrid.grid_line_color = None
     if len(boxes) > MOST_BOXES:
-        _raster(made, panel, boxes)
+        _raster(plot, panel, boxes)
         return
     data = {
         "left": panel.x.place(boxes.left), "right": panel.x.place(boxes.right), "low": boxes.low.astype(np.float32),
@@ -216,41 +216,41 @@ def _boxes(made: Plot, panel: Panel, boxes: Boxes) -> None:
     source = models.ColumnDataSource(data)
     colour = linear_cmap("fill", list(boxes.colours), -0.5, len(boxes.colours) - 0.5)
     gap = "white" if panel.rows else None
-    drawn = [made.quad("left", "right", "high", "low", source=source, fill_color=colour, line_color=gap)]
+    drawn = [plot.quad("left", "right", "high", "low", source=source, fill_color=colour, line_color=gap)]
     if (at_once := boxes.left == boxes.right).any():
         view = models.CDSView(filter=models.BooleanFilter(at_once.tolist()))
-        drawn.append(made.segment("left", "low", "left", "high", source=source, view=view, line_color=colour))
+        drawn.append(plot.segment("left", "low", "left", "high", source=source, view=view, line_color=colour))
     if boxes.strong is not None and boxes.strong.any():
         view = models.CDSView(filter=models.BooleanFilter(boxes.strong.tolist()))
-        made.quad("left", "right", "high", "low", source=source, view=view, fill_color=None, line_color=INK,
+        plot.quad("left", "right", "high", "low", source=source, view=view, fill_color=None, line_color=INK,
                   line_width=1.8)  # fmt: skip
-    made.add_tools(models.HoverTool(renderers=drawn, tooltips=shown, formatters=formats, visible=False))
-    _names(made, panel, boxes)
+    plot.add_tools(models.HoverTool(renderers=drawn, tooltips=shown, formatters=formats, visible=False))
+    _names(plot, panel, boxes)
     for span in panel.x.time.breaks if panel.x.time else ():
         begin, end = panel.x.place(span).tolist()
-        made.add_layout(models.BoxAnnotation(left=begin, right=end, fill_color="white", fill_alpha=0.6, line_color=None,
+        plot.add_layout(models.BoxAnnotation(left=begin, right=end, fill_color="white", fill_alpha=0.6, line_color=None,
                                       hatch_pattern="/", hatch_alpha=0.4))  # fmt: skip
 
 
-def _names(made: Plot, panel: Panel, boxes: Boxes) -> None:
-    high = (made.height or 400) - 70.0
+def _names(plot: Plot, panel: Panel, boxes: Boxes) -> None:
+    high = (plot.height or 400) - 70.0
     placed = list(rectangles.names(panel, boxes, 1050.0, high, (_CHAR, 13.0))) if boxes.labelled else []
     if not placed:
         return
-    chosen = np.array([i for i, _ in placed])
-    left, right = panel.x.place(boxes.left[chosen]), panel.x.place(boxes.right[chosen])
-    inks = [ink_on(boxes.colours[boxes.fill[i]]) for i in chosen]
-    made.text((left + right) / 2, (boxes.low[chosen] + boxes.high[chosen]) / 2, [name for _, name in placed],
+    labelled = np.array([i for i, _ in placed])
+    begins, ends = panel.x.place(boxes.left[labelled]), panel.x.place(boxes.right[labelled])
+    inks = [ink_on(boxes.colours[boxes.fill[i]]) for i in labelled]
+    plot.text((begins + ends) / 2, (boxes.low[labelled] + boxes.high[labelled]) / 2, [name for _, name in placed],
               text_align="center", text_baseline="middle", text_color=inks, text_font_size="11px")  # fmt: skip
 
 
-def _raster(made: Plot, panel: Panel, boxes: Boxes) -> None:
+def _raster(plot: Plot, panel: Panel, boxes: Boxes) -> None:
     picture = rectangles.cells(panel, boxes, *CELLS)[::-1]
     image = np.full((*picture.shape[:2], 4), 255, np.uint8)
     image[:, :, :3] = picture
     (begin, end), (low, high) = panel.x_range, panel.y_range
     flat = np.ascontiguousarray(image).view(np.uint32)[:, :, 0]
-    made.image_rgba([flat], x=begin, y=low, dw=end - begin, dh=high - low)
+    plot.image_rgba([flat], x=begin, y=low, dw=end - begin, dh=high - low)
 
 
 def _bars_width(bars: Bars) -> int:
@@ -258,13 +258,13 @@ def _bars_width(bars: Bars) -> int:
     return max(_BARS, _BAR + 10 + round(max((width(word) for word in bars.words), default=0) * _CHAR))
 
 
-def _bars(made: Plot, bars: Bars, *, named: bool) -> None:
+def _bars(plot: Plot, bars: Bars, *, named: bool) -> None:
     places = np.arange(len(bars.names))[::-1]
     values = np.nan_to_num(bars.values)
-    made.hbar(places, right=values, height=0.62, color=list(bars.colours))
-    made.text(values, places, list(bars.words), x_offset=5, text_baseline="middle", text_font_size="12px",
+    plot.hbar(places, right=values, height=0.62, color=list(bars.colours))
+    plot.text(values, places, list(bars.words), x_offset=5, text_baseline="middle", text_font_size="12px",
               text_color=INK)  # fmt: skip
-    made.x_range.end = (values.max(initial=0.0) or 1.0) * _bars_width(bars) / _BAR
-    made.xaxis.visible, made.xgrid.visible, made.ygrid.visible = False, False, False
-    _named_ticks(made.yaxis, [(int(at), name if named else "") for at, name in zip(places, bars.names, strict=True)])
-    made.yaxis.major_tick_line_color = None
+    plot.x_range.end = (values.max(initial=0.0) or 1.0) * _bars_width(bars) / _BAR
+    plot.xaxis.visible, plot.xgrid.visible, plot.ygrid.visible = False, False, False
+    _named_ticks(plot.yaxis, [(int(at), name if named else "") for at, name in zip(places, bars.names, strict=True)])
+    plot.yaxis.major_tick_line_color = None

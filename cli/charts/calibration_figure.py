@@ -59,8 +59,8 @@ def _measured(points: Sequence[Point], unit: float) -> Points:
     )  # fmt: skip
 
 
-def _bandwidth(found: Calibration) -> Panel:
-    data, fit = _measured(found.curve, 1e9), found.bandwidth
+def _bandwidth(calibrated: Calibration) -> Panel:
+    data, fit = _measured(calibrated.curve, 1e9), calibrated.bandwidth
     at = np.linspace(0.0, data.x.max(), 200)
     line = np.minimum(at * fit.per_thread.value, fit.most.value) / 1e9
     series: list[Series] = [data, Line("fit: min(n x one thread, maximum)", _FIT, at, line)]
@@ -80,11 +80,11 @@ def _models(choice: Choice) -> Panel:
     from ...profiles.calibration.report import model
 
     chosen = (choice.contention, choice.contending_threads)
-    errors = [float(100 * np.expm1(each.error)) for each in choice.candidates]
-    mine = [(each.contention, each.contending_threads) == chosen for each in choice.candidates]
-    names = [model(each.contention, each.contending_threads) for each in choice.candidates]
-    words = [f"{error:.3g} %{' (chosen)' if taken else ''}" for error, taken in zip(errors, mine, strict=True)]
-    bars = Bars(names, [_FIT if taken else _DATA for taken in mine], errors, words)
+    errors = [float(100 * np.expm1(candidate.error)) for candidate in choice.candidates]
+    is_chosen = [(candidate.contention, candidate.contending_threads) == chosen for candidate in choice.candidates]
+    names = [model(candidate.contention, candidate.contending_threads) for candidate in choice.candidates]
+    words = [f"{error:.3g} %{' (chosen)' if is_best else ''}" for error, is_best in zip(errors, is_chosen, strict=True)]
+    bars = Bars(names, [_FIT if is_best else _DATA for is_best in is_chosen], errors, words)
     title = f"cross-validated error of speeds in {count(choice.mixes, 'mix')}, by contention model"
     return bars_panel(bars, title, 0.1)
 
@@ -105,7 +105,7 @@ def _waiting(fit: WaitFit) -> Panel:
     )  # fmt: skip
 
 
-def _against(measured: Sequence[float], fitted: Sequence[float], what: str) -> list[Series]:
+def _against(measured: Sequence[float], fitted: Sequence[float], label: str) -> list[Series]:
     most = max(*measured, *fitted)
-    return [Points(what, _DATA, np.array(measured), np.array(fitted)),
+    return [Points(label, _DATA, np.array(measured), np.array(fitted)),
             Line("fit = measurement", _FIT, np.array([0.0, most]), np.array([0.0, most]), 1)]  # fmt: skip

@@ -46,10 +46,10 @@ _METRICS: tuple[tuple[str, Callable[[RunMetrics], float | None], Words], ...] = 
 def compare(view: FigureView) -> Figure:
     """Return a panel of bars for each figure of merit, and the distribution of waiting times."""
     window = view.x if view.asked else None
-    found = [figures(each.run, window) for each in view.shown]
-    bars = [_bars(title, view.shown, [of(each) for each in found], words) for title, of, words in _METRICS]
-    known = [panel for panel in bars if panel is not None]
-    rows = [known[i : i + _ACROSS] for i in range(0, len(known), _ACROSS)]
+    values = [figures(item.run, window) for item in view.shown]
+    bars = [_bars(title, view.shown, [of(facts) for facts in values], words) for title, of, words in _METRICS]
+    panels = [panel for panel in bars if panel is not None]
+    rows = [panels[i : i + _ACROSS] for i in range(0, len(panels), _ACROSS)]
     rows.append([_distribution(view.shown, window)])
     notes = [f"slowdown: bounded by {TAU_S:g} s"]
     height = 3.3 + (0.24 * len(view.shown) + 0.55) * (len(rows) - 1)
@@ -57,13 +57,13 @@ def compare(view: FigureView) -> Figure:
 
 
 def _bars(title: str, shown: Sequence[Shown], values: Sequence[float | None], words: Words) -> Panel | None:
-    known = [value for value in values if value is not None]
-    if not known:
+    numbers = [value for value in values if value is not None]
+    if not numbers:
         return None
-    texts = iter(words(known))
+    texts = iter(words(numbers))
     bars = Bars(
-        [fit(each.label, _LONGEST) for each in shown],
-        [each.colour for each in shown],
+        [fit(run.label, _LONGEST) for run in shown],
+        [run.colour for run in shown],
         [float("nan") if value is None else value for value in values],
         ["unknown" if value is None else next(texts) for value in values],
     )
@@ -72,18 +72,18 @@ def _bars(title: str, shown: Sequence[Shown], values: Sequence[float | None], wo
 
 def _distribution(shown: Sequence[Shown], window: tuple[float, float] | None) -> Panel:
     """The share of jobs that waited at most some time, from a second on."""
-    each_jobs = [(each.run if window is None else each.run.within(*window)).jobs for each in shown]
+    each_jobs = [(item.run if window is None else item.run.within(*window)).jobs for item in shown]
     waits = [np.maximum((jobs.start - jobs.submit)[jobs.ran], 0.0) for jobs in each_jobs]
     longest = max((float(values.max()) for values in waits if len(values)), default=0.0)
     right = max(10.0, 1.1 * longest)
     series: list[Series] = []
-    for each, values in zip(shown, waits, strict=True):
+    for item, values in zip(shown, waits, strict=True):
         if not len(values):
             continue
         x, y = distribution(np.maximum(values, 1.0))
         at_once = np.count_nonzero(values <= 1.0) / len(values)
         y = np.concatenate([[at_once], y, [1.0]]) * 100.0
-        series.append(Line(each.label, each.colour, np.concatenate([[1.0], x, [right]]), y, each.dash, stairs=True))
+        series.append(Line(item.label, item.colour, np.concatenate([[1.0], x, [right]]), y, item.dash, stairs=True))
     marks = [mark for mark in _MARKS if mark[0] <= right]
     return Panel(
         Axis("waiting time, at most", 1.0, right, log=True, marks=marks), Axis("jobs (%)", 0.0, 102.0), series,

@@ -170,7 +170,7 @@ class Panel:
 
     def of(self, kind: type[Any]) -> list[Any]:
         """Return the series of one kind."""
-        return [each for each in self.series if isinstance(each, kind)]
+        return [part for part in self.series if isinstance(part, kind)]
 
     @property
     def x_range(self) -> tuple[float, float]:
@@ -252,11 +252,11 @@ class Figure:
 
     def legend(self) -> list[LegendEntry]:
         """Return an entry for each label of a series, once."""
-        found: dict[str, LegendEntry] = {}
+        entries: dict[str, LegendEntry] = {}
         for series in (series for panel in self.panels() for series in panel.series):
             entry = _entry(series)
-            found.setdefault(entry.label, entry)
-        return [entry for entry in found.values() if entry.label]
+            entries.setdefault(entry.label, entry)
+        return [entry for entry in entries.values() if entry.label]
 
 
 def _entry(series: Series) -> LegendEntry:
@@ -274,10 +274,10 @@ def _entry(series: Series) -> LegendEntry:
 def _largest(series: Sequence[Series], axis: str) -> float:
     """The largest finite value of all series on an axis, 0 without any."""
     values = [0.0]
-    for each in series:
-        if isinstance(each, Area) and axis == "y":
-            values += each.high.tolist()
-        elif isinstance(each, Line | Points):
-            error = each.error if isinstance(each, Points) and each.error is not None and axis == "y" else 0.0
-            values += np.ravel(getattr(each, axis) + error).tolist()
+    for item in series:
+        if isinstance(item, Area) and axis == "y":
+            values += item.high.tolist()
+        elif isinstance(item, Line | Points):
+            error = item.error if isinstance(item, Points) and item.error is not None and axis == "y" else 0.0
+            values += np.ravel(getattr(item, axis) + error).tolist()
     return max(value for value in values if np.isfinite(value))

@@ -73,18 +73,23 @@ def _latest(jobs: Sequence[ForecastOutcome]) -> Panel:
     """Return the Gantt chart of jobs whose nodes are known."""
     starts = [(job.forecast_start_time or job.time - job.actual_s, job.time - job.actual_s) for job in jobs]
     begin = min((min(both) for both in starts), default=0.0)
-    outcomes = [_outcome(job, said - begin, ran - begin) for job, (said, ran) in zip(jobs, starts, strict=True)]
+    outcomes = [
+        _outcome(job, forecast_start - begin, actual_start - begin)
+        for job, (forecast_start, actual_start) in zip(jobs, starts, strict=True)
+    ]
     end = max((max(job.planned.finish_time, job.finish_time or 0.0) for job in outcomes), default=1.0)
     scale = TimeScale(0.0, max(end, 1e-3), dated(0.0, end, begin))
     return gantt(outcomes, sorted({name for job in outcomes for name in job.nodes}), scale)
 
 
-def _outcome(job: ForecastOutcome, said: float, ran: float) -> JobOutcome:
+def _outcome(job: ForecastOutcome, forecast_start: float, actual_start: float) -> JobOutcome:
     """Return a completed job; `said` and `ran`: when it was to start, and did."""
-    nodes, end = tuple(job.node.split(",")), said + job.forecast_s
-    bounds = job.within and PredictionInterval(said + job.within[0], said + job.within[1], *job.within)
-    planned = PlannedJob(job.key, nodes, said, end, job.forecast_s, 1.0, within=bounds)
-    return JobOutcome(planned, JobState.COMPLETED, nodes, ran, ran + job.actual_s, None, None, "")
+    nodes, end = tuple(job.node.split(",")), forecast_start + job.forecast_s
+    bounds = job.within and PredictionInterval(
+        forecast_start + job.within[0], forecast_start + job.within[1], *job.within
+    )
+    planned = PlannedJob(job.key, nodes, forecast_start, end, job.forecast_s, 1.0, within=bounds)
+    return JobOutcome(planned, JobState.COMPLETED, nodes, actual_start, actual_start + job.actual_s, None, None, "")
 
 
 def run_report(outcome: RunOutcome, workflow: Workflow, cluster: Cluster, about: str = "") -> Figure:
@@ -112,26 +117,26 @@ def run_report(outcome: RunOutcome, workflow: Workflow, cluster: Cluster, about:
 
 
 def _over_time(jobs: Sequence[ForecastOutcome]) -> Panel:
-    seen = known(jobs)
-    begin, end = (seen[0].time, seen[-1].time) if seen else (0.0, 0.0)
+    known_jobs = known(jobs)
+    begin, end = (known_jobs[0].time, known_jobs[-1].time) if known_jobs else (0.0, 0.0)
     span = max(end - begin, time_unit(end - begin).size)
-    scale = TimeScale(0.0, span, dated(0.0, span, begin) if seen else None)
+    scale = TimeScale(0.0, span, dated(0.0, span, begin) if known_jobs else None)
     series: list[Series] = []
-    for number, model in enumerate(by("model", seen)[:_MODELS]):
-        mine = [job for job in seen if (job.model or model.name) == model.name]
+    for number, model in enumerate(by("model", known_jobs)[:_MODELS]):
+        of_model = [job for job in known_jobs if (job.model or model.name) == model.name]
         colour, dash = series_style(number)
-        x = np.array([job.time - begin for job in mine])
-        sizes = np.minimum([factor(job.error) for job in mine], _TOP)
+        x = np.array([job.time - begin for job in of_model])
+        sizes = np.minimum([factor(job.error) for job in of_model], _TOP)
         series.append(Points(f"{clean(model.name)}, single jobs", colour, x[-_POINTS:], sizes[-_POINTS:]))
         medians = np.array([np.median(sizes[max(0, i + 1 - _WINDOW) : i + 1]) for i in range(len(sizes))])
         series.append(Line(f"{clean(model.name)}, median", colour, x, medians, dash, stairs=True))
-    worst = max((float(each.y.max()) for each in series if isinstance(each, Points)), default=1.0)
+    worst = max((float(item.y.max()) for item in series if isinstance(item, Points)), default=1.0)
     marks = next((marks for marks in _MARKS if marks[-1] >= worst), _MARKS[-1])
     shown = [(mark, f"{mark:g}x") for mark in marks]
     factors = Axis("run times off by", 1.0, marks[-1] * 1.05, log=True, marks=shown)
     return Panel(
         time_axis("time", scale), factors, series, height=2.0,
-        empty="" if seen else "no completed job had a forecast",
+        empty="" if known_jobs else "no completed job had a forecast",
     )  # fmt: skip
 
 
@@ -144,7 +149,7 @@ def scatter(runs: Sequence[RunTime], height: float) -> Panel:
     """
     names = [name for name, _ in Counter(run.profile for run in runs).most_common(_COLOURED)]
     spans = [[max(span, _SHORTEST_S) for span in (run.forecast_s, run.actual_s)] for run in runs]
-    least, most = min((min(both) for both in spans), default=1.0), max((max(both) for both in spans), default=5.0)
+    least, most = min((min(pair) for pair in spans), default=1.0), max((max(pair) for pair in spans), default=5.0)
     low = max((step for step in _STEPS if step <= least * (1 + 1e-9)), default=_STEPS[0])
     high = min((step for step in _STEPS if step >= most and step > low), default=2 * most)
     series: list[Series] = []
@@ -157,15 +162,15 @@ def scatter(runs: Sequence[RunTime], height: float) -> Panel:
         series.append(Strokes(f"{percent(LEVEL)} interval", GRID, *np.array(bounds).T))
     series.append(Line("actual = forecast", QUIET, np.array([low, high]), np.array([low, high]), 1))
     for number, name in enumerate([*names, None]):
-        mine = [both for run, both in zip(runs, spans, strict=True) if (run.profile in names) == (name is not None)
+        pairs = [pair for run, pair in zip(runs, spans, strict=True) if (run.profile in names) == (name is not None)
                 and name in (None, run.profile)][-_POINTS:]  # fmt: skip
         label = "other profiles" if name is None else fit(clean(name), _LONGEST) or "no profile"
-        if mine:
-            series.append(Points(label, series_style(number)[0], *np.array(mine).T))
+        if pairs:
+            series.append(Points(label, series_style(number)[0], *np.array(pairs).T))
     inner = [step for step in _STEPS if low <= step <= high]
     inner = inner if len(inner) <= _MOST_MARKS else [step for step in inner if math.log10(step).is_integer()]
     marks = [(step, f"{step:g} s" if step < 1e5 else f"{step:.0e} s") for step in inner]
-    x, y = (Axis(f"{what} run time", low, high, log=True, marks=marks) for what in ("forecast", "actual"))
+    x, y = (Axis(f"{kind} run time", low, high, log=True, marks=marks) for kind in ("forecast", "actual"))
     return Panel(x, y, series, height=height, empty="" if runs else "no completed job had a forecast")
 
 

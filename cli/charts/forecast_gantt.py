@@ -43,28 +43,28 @@ def gantt(jobs: Sequence[JobOutcome], nodes: Iterable[str], scale: TimeScale) ->
         nodes: the rows in their order; those that were neither planned nor used get none.
         scale: of the time axis.
     """
-    said, ran = dict[str, list[Span]](), dict[str, list[Span]]()
+    forecasts, actual = dict[str, list[Span]](), dict[str, list[Span]]()
     for number, job in enumerate(jobs):
         for name in job.planned.nodes:
-            said.setdefault(name, []).append((job.planned.start_time, job.planned.finish_time, number))
+            forecasts.setdefault(name, []).append((job.planned.start_time, job.planned.finish_time, number))
         if job.start_time is not None and job.finish_time is not None:
             for name in job.nodes:
-                ran.setdefault(name, []).append((job.start_time, job.finish_time, number))
+                actual.setdefault(name, []).append((job.start_time, job.finish_time, number))
     rows, table, top = list[GanttRow](), list[tuple[float, ...]](), 0.0
-    for name in [name for name in nodes if name in said or name in ran]:
+    for name in [name for name in nodes if name in forecasts or name in actual]:
         begin = top
-        for spans, fills in ((said.get(name, []), None), (ran.get(name, []), [_fill(job) for job in jobs])):
+        for spans, fills in ((forecasts.get(name, []), None), (actual.get(name, []), [_fill(job) for job in jobs])):
             spans.sort()
             lane_of = lanes([(start, finish) for start, finish, _ in spans])
             for (start, finish, number), lane in zip(spans, lane_of, strict=True):
                 table.append((start, finish, top - lane - 1, top - lane, 0 if fills is None else fills[number], number))
             top -= max(lane_of, default=0) + 1
         rows.append(GanttRow(clean(name), top, begin))
-    left, right, low, high, fill, job_of = np.array(table, float).reshape(-1, 6).T
+    begins, ends, low, high, fill, job_of = np.array(table, float).reshape(-1, 6).T
     rows = [GanttRow(row.name, row.low - top, row.high - top) for row in rows]
     names = np.array([clean(job.planned.id) for job in jobs], object)
     colours = [colour for _, colour in _FILLS]
-    boxes = Boxes("", left, right, low - top, high - top, fill.astype(int), colours, job_of.astype(int), names,
+    boxes = Boxes("", begins, ends, low - top, high - top, fill.astype(int), colours, job_of.astype(int), names,
                   _facts(jobs))  # fmt: skip
     shown = [_FILLS[number] for number in sorted(set(fill.astype(int).tolist()))]
     series: list[Series] = [boxes, *(_key(label, colour) for label, colour in shown)]

@@ -68,13 +68,13 @@ def build(figure: Figure) -> Sheet:
 
 def _head(sheet: Sheet, figure: Figure) -> float:
     """Draw title, notes, legend and colour bar; return the inches that they take."""
-    high, left, top = figure.height, 0.1 / WIDTH, 0.1
+    high, margin, top = figure.height, 0.1 / WIDTH, 0.1
     if figure.title:
-        sheet.text(left, 1 - top / high, fit(figure.title, 70), fontsize=11, weight="bold", va="top")
+        sheet.text(margin, 1 - top / high, fit(figure.title, 70), fontsize=11, weight="bold", va="top")
         top += _TITLE
     for text in (figure.about, *figure.notes):
         for line in textwrap.wrap(text, round((WIDTH - 0.2) / _CHAR)):
-            sheet.text(left, 1 - top / high, line, fontsize=_SMALL, color=QUIET, va="top")
+            sheet.text(margin, 1 - top / high, line, fontsize=_SMALL, color=QUIET, va="top")
             top += _LINE
     lines = 0
     if entries := figure.legend():
@@ -85,7 +85,7 @@ def _head(sheet: Sheet, figure: Figure) -> float:
         top += 0.06
         sheet.legend(
             handles=[_handle(entry) for entry in entries], loc="upper left", fontsize=_SMALL, ncols=columns,
-            bbox_to_anchor=(left, 1 - top / high), frameon=False, borderaxespad=0.0, borderpad=0.0,
+            bbox_to_anchor=(margin, 1 - top / high), frameon=False, borderaxespad=0.0, borderpad=0.0,
             handlelength=1.8, columnspacing=1.4, labelspacing=0.4,
         )  # fmt: skip
     if figure.bar:
@@ -98,12 +98,12 @@ def _colour_bar(sheet: Sheet, bar: ColourBar, top: float, high: float) -> None:
     axes = sheet.add_axes((1 - (_RIGHT + 1.6) / WIDTH, 1 - (top + 0.25) / high, 1.5 / WIDTH, 0.1 / high))
     sheet.text(1 - (_RIGHT + 1.6) / WIDTH, 1 - top / high, bar.label, fontsize=_SMALL, va="top")
     scale = ScalarMappable(LogNorm(1, bar.high), ListedColormap(bar.colours))
-    made = sheet.colorbar(scale, axes, orientation="horizontal")
+    scale_bar = sheet.colorbar(scale, axes, orientation="horizontal")
     middle = bar.high**0.5
-    made.set_ticks([1, middle, bar.high], labels=["1", f"{middle:.3g}", f"{bar.high:g}"])
-    made.ax.minorticks_off()
-    made.ax.tick_params(length=0, pad=2)
-    made.outline.set_visible(False)
+    scale_bar.set_ticks([1, middle, bar.high], labels=["1", f"{middle:.3g}", f"{bar.high:g}"])
+    scale_bar.ax.minorticks_off()
+    scale_bar.ax.tick_params(length=0, pad=2)
+    scale_bar.outline.set_visible(False)
 
 
 def _rows(figure: Figure, head: float) -> list[tuple[float, float]]:
@@ -112,20 +112,26 @@ def _rows(figure: Figure, head: float) -> list[tuple[float, float]]:
     lower = [_BOTTOM if figure.x_label(row) else _GAP for row in range(len(figure.rows))]
     shares = [max(panel.height for panel in row) for row in figure.rows]
     room = max(figure.height - head - sum(titles) - sum(lower), 0.2 * len(shares))
-    found, top = [], head
+    places, top = [], head
     for title, below, share in zip(titles, lower, shares, strict=True):
-        found.append((top + title, room * share / sum(shares)))
-        top += title + found[-1][1] + below
-    return found
+        places.append((top + title, room * share / sum(shares)))
+        top += title + places[-1][1] + below
+    return places
 
 
 def _row(sheet: Sheet, figure: Figure, row: int, top: float, high: float) -> None:
     panels = figure.rows[row]
     bars = panels[0].of(Bars)
-    across = max(len(each) for each in figure.rows if each[0].of(Bars)) if bars else len(panels)
+    across = max(len(other_row) for other_row in figure.rows if other_row[0].of(Bars)) if bars else len(panels)
     lefts = [_left(panel, first=i == 0) for i, panel in enumerate(panels)]
     if len(panels) == 1 and not bars:  # axes below each other are aligned
-        lefts = [max(_left(each[0], first=True) for each in figure.rows if len(each) == 1 and not each[0].of(Bars))]
+        lefts = [
+            max(
+                _left(other_row[0], first=True)
+                for other_row in figure.rows
+                if len(other_row) == 1 and not other_row[0].of(Bars)
+            )
+        ]
     lefts += [0.1] * (across - len(panels))
     wide = (WIDTH - sum(lefts) - _RIGHT * across) / across
     at = 0.0
@@ -212,8 +218,8 @@ def _draw(axes: Axes, panel: Panel, series: Any, wide: float, high: float, *, na
     elif isinstance(series, Points):
         if series.error is not None:
             axes.errorbar(x(series.x), series.y, yerr=series.error, fmt="none", ecolor=series.colour, capsize=2.5, lw=1)
-        many = len(series.x) > 60
-        axes.plot(x(series.x), series.y, "o", color=series.colour, ms=2 if many else 3.5, alpha=0.45 if many else 1,
+        dense = len(series.x) > 60
+        axes.plot(x(series.x), series.y, "o", color=series.colour, ms=2 if dense else 3.5, alpha=0.45 if dense else 1,
                   mew=0)  # fmt: skip
     elif isinstance(series, Boxes):
         _boxes(axes, panel, series, wide, high)
@@ -231,14 +237,14 @@ def _boxes(axes: Axes, panel: Panel, boxes: Boxes, wide: float, high: float) -> 
         image = rectangles.cells(panel, boxes, round(wide * DPI), round(high * DPI))
         axes.imshow(image, extent=(begin, end, floor, top), aspect="auto", interpolation="none", zorder=1)
     pixel = (end - begin) / wide / 100, (top - floor) / high / 100
-    left, right = (np.clip(panel.x.place(x), begin, end) for x in (boxes.left, boxes.right))
-    right, upper = _apart(left, right, pixel[0]), _apart(boxes.low, boxes.high, pixel[1])
+    begins, ends = (np.clip(panel.x.place(x), begin, end) for x in (boxes.left, boxes.right))
+    ends, upper = _apart(begins, ends, pixel[0]), _apart(boxes.low, boxes.high, pixel[1])
     lower = boxes.low + (np.minimum(2 * pixel[1], 0.12) if panel.rows else 0.0)
-    corners = np.stack([left, lower, right, lower, right, upper, left, upper, left, lower], axis=1)
+    corners = np.stack([begins, lower, ends, lower, ends, upper, begins, upper, begins, lower], axis=1)
     for number in np.unique(boxes.fill).tolist() if len(boxes) <= rectangles.FEW else ():
         _path(axes, corners[boxes.fill == number].reshape(-1, 2), 5, facecolor=boxes.colours[number], edgecolor="none")
     if boxes.strong is not None:
-        lines = (right - left)[boxes.strong] / pixel[0] / 100 * 72  # points
+        lines = (ends - begins)[boxes.strong] / pixel[0] / 100 * 72  # points
         lane = 72 * high / (top - floor) if panel.rows else 72.0
         narrow = float(min(1.3, lane / 5, max(0.3, np.median(lines) / 4))) if len(lines) else 0.3
         points = corners[boxes.strong].reshape(-1, 2)
@@ -246,7 +252,7 @@ def _boxes(axes: Axes, panel: Panel, boxes: Boxes, wide: float, high: float) -> 
     if boxes.labelled and len(boxes) <= rectangles.FEW:
         for i, name in rectangles.names(panel, boxes, wide, high, (_CHAR * 0.92, 0.12)):
             ink = ink_on(boxes.colours[boxes.fill[i]])
-            axes.text((left[i] + right[i]) / 2, (boxes.low[i] + boxes.high[i]) / 2, name, ha="center",
+            axes.text((begins[i] + ends[i]) / 2, (boxes.low[i] + boxes.high[i]) / 2, name, ha="center",
                       va="center_baseline", fontsize=_NAME, color=ink, zorder=4, clip_on=True)  # fmt: skip
     for span in panel.x.time.breaks if panel.x.time else ():
         low, up = panel.x.place(span).tolist()

@@ -65,7 +65,7 @@ def _boxes(
 ) -> tuple[Boxes, list[GanttRow]]:
     """The rectangles of all jobs, and the row of each node, the first at the top."""
     lanes_of = {name: lanes([(job.start_time, job.finish_time) for job in jobs]) for name, jobs in on_node.items()}
-    top = float(sum(max(each, default=0) + 1 for each in lanes_of.values()))
+    top = float(sum(max(node_lanes, default=0) + 1 for node_lanes in lanes_of.values()))
     number = {job.id: i for i, job in enumerate(plan.jobs)}
     rows, table = [], []
     for name, jobs in on_node.items():
@@ -74,10 +74,10 @@ def _boxes(
             heat = round(heat_of(job.contention_slowdown, high) * (LEVELS - 1))
             table.append((number[job.id], job.start_time, job.finish_time, top - lane - 1, top - lane, heat))
         top = rows[-1].low
-    job_of, left, right, low, up, fill = np.array(table, float).reshape(-1, 6).T
+    job_of, begins, ends, low, up, fill = np.array(table, float).reshape(-1, 6).T
     names = np.array([clean(job.id) for job in plan.jobs], object)
     strong = np.array([plan.jobs[int(i)].id in chain for i in job_of], bool)
-    return Boxes(f"{_CHAIN} ({count(len(chain), 'job')})", left, right, low, up, fill.astype(int), HEAT,
+    return Boxes(f"{_CHAIN} ({count(len(chain), 'job')})", begins, ends, low, up, fill.astype(int), HEAT,
                  job_of.astype(int), names, _facts(plan, chain), strong), rows  # fmt: skip
 
 
@@ -96,10 +96,12 @@ def _facts(plan: Plan, chain: set[str]) -> list[Fact]:
     return [Fact(title, np.array([of(job) for job in plan.jobs], object)) for title, of in facts.items()]
 
 
-def _next_best(why: RunnerUp | None, places: int) -> str:
-    if why is None:
+def _next_best(runner_up: RunnerUp | None, places: int) -> str:
+    if runner_up is None:
         return "-"
-    return clean(fold(why.nodes)) + ("" if why.cost_s is None else f", +{seconds(max(0.0, why.cost_s), places)}")
+    return clean(fold(runner_up.nodes)) + (
+        "" if runner_up.cost_s is None else f", +{seconds(max(0.0, runner_up.cost_s), places)}"
+    )
 
 
 def _links(chain: Sequence[PlannedJob], boxes: Boxes) -> list[Line]:
@@ -111,10 +113,10 @@ def _links(chain: Sequence[PlannedJob], boxes: Boxes) -> list[Line]:
     for i in np.flatnonzero(boxes.strong).tolist():
         place.setdefault(str(boxes.names[boxes.job[i]]), float(boxes.low[i] + boxes.high[i]) / 2)
     x, y = [], []
-    for one, other in pairwise(chain):
-        begin, end = place[clean(one.id)], place[clean(other.id)]
+    for job, successor in pairwise(chain):
+        begin, end = place[clean(job.id)], place[clean(successor.id)]
         if begin != end:
-            x += [one.finish_time, other.start_time, math.nan]
+            x += [job.finish_time, successor.start_time, math.nan]
             y += [begin, end, math.nan]
     return [Line("", INK, np.array(x), np.array(y))] if x else []
 
@@ -135,14 +137,14 @@ def lanes(spans: Sequence[tuple[float, float]]) -> list[int]:
     """Return the lowest free lane for each (start, finish), given in order of start. O(n log n)."""
     free: list[int] = []
     busy: list[tuple[float, int]] = []
-    found = []
+    lane_numbers = []
     for start, finish in spans:
         while busy and busy[0][0] <= start:
             heapq.heappush(free, heapq.heappop(busy)[1])
         lane = heapq.heappop(free) if free else len(busy)
         heapq.heappush(busy, (finish, lane))
-        found.append(lane)
-    return found
+        lane_numbers.append(lane)
+    return lane_numbers
 
 
 def critical_chain(plan: Plan, workflow: Workflow) -> tuple[PlannedJob, ...]:

@@ -37,12 +37,12 @@ def busy_cells(panel: Panel, boxes: Boxes, columns: int, rows: int) -> tuple[Any
     placed = (panel.x.place(x) for x in (boxes.left, boxes.right))
     across = [(np.clip(x, begin, end) - begin) * (columns / (end - begin)) for x in placed]
     up = [(y - floor) * (rows / (top - floor)) for y in (boxes.low, boxes.high)]
-    left, right, low, high = (each.round(9) for each in (*across, *up))  # an end at an edge ends there
+    begins, ends, low, high = (edges.round(9) for edges in (*across, *up))  # an end at an edge ends there
     colour = np.zeros((rows, columns, 3))
     share, weight = np.zeros((rows, columns)), np.zeros((rows, columns))
     for number in np.unique(boxes.fill).tolist():
         chosen = boxes.fill == number
-        box: tuple[Any, ...] = (left[chosen], right[chosen], low[chosen], high[chosen], columns, rows)
+        box: tuple[Any, ...] = (begins[chosen], ends[chosen], low[chosen], high[chosen], columns, rows)
         touching = touches(*box)
         part = np.where(touching > 0, np.maximum(shares(*box), 0.0), 0.0)
         inked = part + 1e-6 * touching
@@ -76,8 +76,8 @@ def names(panel: Panel, boxes: Boxes, wide: float, high: float, cell: tuple[floa
         cell: width and height of a character, in the same unit.
     """
     (begin, end), (floor, top) = panel.x_range, panel.y_range
-    left, right = (np.clip(panel.x.place(x), begin, end) for x in (boxes.left, boxes.right))
-    long, tall = (right - left) * wide / (end - begin), (boxes.high - boxes.low) * high / (top - floor)
+    begins, ends = (np.clip(panel.x.place(x), begin, end) for x in (boxes.left, boxes.right))
+    long, tall = (ends - begins) * wide / (end - begin), (boxes.high - boxes.low) * high / (top - floor)
     written: set[int] = set()
     for i in np.argsort(-long * tall, kind="stable").tolist():
         job = int(boxes.job[i])

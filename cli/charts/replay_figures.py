@@ -64,7 +64,7 @@ class FigureView:
     @property
     def axis(self) -> Axis:
         """The time axis: calendar dates where all runs have the same start date."""
-        epochs = {each.run.epoch for each in self.shown}
+        epochs = {item.run.epoch for item in self.shown}
         epoch = epochs.pop() if len(epochs) == 1 else None
         return time_axis("time of the trace", TimeScale(self.begin, self.end, dated(self.begin, self.end, epoch)))
 
@@ -98,18 +98,18 @@ def view(
 
 def about(shown: Sequence[Shown]) -> str:
     """Return workload, machine and policy of some runs in a line."""
-    workloads = list(dict.fromkeys(each.run.workload for each in shown if each.run.workload))
-    machines = sorted({each.run.machine for each in shown})
+    workloads = list(dict.fromkeys(item.run.workload for item in shown if item.run.workload))
+    machines = sorted({item.run.machine for item in shown})
     names = ", ".join(fit(clean(name), _LONGEST) for name in workloads[:2]) + (", ..." if len(workloads) > 2 else "")
     sizes = " and ".join(f"{size:,}" for size in machines[:3]) + (", ..." if len(machines) > 3 else "")
-    least = "" if all(each.run.sure for each in shown) else "at least "
+    least = "" if all(item.run.sure for item in shown) else "at least "
     policy = f", policy {shown[0].run.policy}" if len(shown) == 1 and shown[0].run.policy else ""
     return f"{names or shown[0].label} on {least}{sizes} resources{clean(policy)}"
 
 
 def replay_gantt(view: FigureView, *, labelled: bool) -> Figure:
     """Return a Gantt chart for each run, one below the other; `labelled`: with the names of jobs where they fit."""
-    rows = [[_gantt_panel(each, view, labelled)] for each in view.shown]
+    rows = [[_gantt_panel(item, view, labelled)] for item in view.shown]
     return Figure("Gantt chart", rows, about(view.shown), height=1.2 + (3.4 if len(rows) == 1 else 2.0 * len(rows)))
 
 
@@ -132,10 +132,10 @@ def _gantt_panel(shown: Shown, view: FigureView, labelled: bool) -> Panel:
 
 def _boxes(run: RecordedRun, view: FigureView, labelled: bool) -> Boxes:
     jobs = run.jobs
-    left, right = jobs.start[jobs.owner], jobs.finish[jobs.owner]
-    at_once = (left == right) & (left >= view.begin) & (left <= view.end)
-    seen = at_once | ((right > view.begin) & (left < view.end))
-    owner, pieces = jobs.owner[seen], jobs.pieces[seen]
+    begins, ends = jobs.start[jobs.owner], jobs.finish[jobs.owner]
+    at_once = (begins == ends) & (begins >= view.begin) & (begins <= view.end)
+    visible = at_once | ((ends > view.begin) & (begins < view.end))
+    owner, pieces = jobs.owner[visible], jobs.pieces[visible]
     chosen, job = np.unique(owner, return_inverse=True)
     names = np.array([clean(str(name)) for name in jobs.id[chosen]], object)
     facts = (
@@ -143,16 +143,16 @@ def _boxes(run: RecordedRun, view: FigureView, labelled: bool) -> Boxes:
         Fact("waiting time", (jobs.start - jobs.submit)[chosen], "time"),
         Fact("run time", (jobs.finish - jobs.start)[chosen], "time"),
     )
-    label = "jobs; paler where partly idle" if seen.sum() > FEW else "jobs, each in its own colour"
+    label = "jobs; paler where partly idle" if visible.sum() > FEW else "jobs, each in its own colour"
     return Boxes(
-        label, left[seen], right[seen], pieces[:, 0].astype(float), pieces[:, 1] + 1.0,
+        label, begins[visible], ends[visible], pieces[:, 0].astype(float), pieces[:, 1] + 1.0,
         job_colours(jobs.id[chosen])[job], colours.JOBS, job, names, facts, labelled=labelled,
     )  # fmt: skip
 
 
 def _strokes(run: RecordedRun, view: FigureView) -> list[Strokes]:
     """Marks at the ends of jobs that did not complete; where they are too many, only their number."""
-    jobs, found = run.jobs, []
+    jobs, strokes = run.jobs, []
     for ending, words in _ENDED:
         which = (jobs.ending == ending) & (jobs.finish >= view.begin) & (jobs.finish <= view.end)
         pieces = np.flatnonzero(which[jobs.owner])
@@ -161,27 +161,27 @@ def _strokes(run: RecordedRun, view: FigureView) -> list[Strokes]:
             label, pieces = f"{words}, not marked", pieces[:0]
         if number:
             low, high = jobs.pieces[pieces, 0].astype(float), jobs.pieces[pieces, 1] + 1.0
-            found.append(Strokes(f"{label} ({number:,})", colours.INK, jobs.finish[jobs.owner[pieces]], low, high))
-    return found
+            strokes.append(Strokes(f"{label} ({number:,})", colours.INK, jobs.finish[jobs.owner[pieces]], low, high))
+    return strokes
 
 
 def utilisation(view: FigureView) -> Figure:
     """Return the resources in use over time, below a line at the size of the machine."""
     series = _steps(view, steps.busy)
-    most = (each.y.max(initial=0.0) for each in series if isinstance(each, Line))
-    y = Axis("resources in use", 0.0, 1.05 * max(*(each.run.machine for each in view.shown), *most), whole=True)
+    most = (line.y.max(initial=0.0) for line in series if isinstance(line, Line))
+    y = Axis("resources in use", 0.0, 1.05 * max(*(item.run.machine for item in view.shown), *most), whole=True)
     panel = Panel(view.axis, y, [*_machines(view), *series], empty=_empty(view))
-    used = [float(steps.busy(each.run.jobs).mean_over(np.array(view.x))[0]) / each.run.machine for each in view.shown]
+    used = [float(steps.busy(item.run.jobs).mean_over(np.array(view.x))[0]) / item.run.machine for item in view.shown]
     note = f"mean utilisation: {_by_run(view.shown, map(percent, used))}"
     return Figure("Utilisation", [[panel]], about(view.shown), [note], height=3.6)
 
 
 def queue(view: FigureView) -> Figure:
     """Return the number of waiting jobs over time, and the resources that they request."""
-    wanted = [*_machines(view), *_steps(view, steps.wanted)]
+    requested = [*_machines(view), *_steps(view, steps.wanted)]
     rows = [
         [Panel(view.axis, Axis("jobs waiting", whole=True), _steps(view, steps.waiting), empty=_empty(view))],
-        [Panel(view.axis, Axis("resources requested", whole=True), wanted)],
+        [Panel(view.axis, Axis("resources requested", whole=True), requested)],
     ]
     return Figure("Queue", rows, about(view.shown), height=4.6)
 
@@ -196,14 +196,14 @@ def energy(view: FigureView, folders: Sequence[object]) -> Figure:
     Raises:
         ConfigError: a run has neither energy nor machine states.
     """
-    for each, folder in zip(view.shown, folders, strict=True):
-        if each.run.energy is None and each.run.states is None:
+    for item, folder in zip(view.shown, folders, strict=True):
+        if item.run.energy is None and item.run.states is None:
             raise ConfigError(str(folder), "", "no consumed_energy.csv and no machine_states.csv in it",
                               "the results of machines whose power is known")  # fmt: skip
-    measured = [each for each in view.shown if each.run.energy is not None]
+    measured = [item for item in view.shown if item.run.energy is not None]
     rows = _power_and_energy(measured, view) if measured else []
-    rows += [[_states(each, view)] for each in view.shown if each.run.states is not None]
-    used = [figures(each.run, view.x).joules for each in measured]
+    rows += [[_states(item, view)] for item in view.shown if item.run.states is not None]
+    used = [figures(item.run, view.x).joules for item in measured]
     words = ("unknown" if value is None else joules(value) for value in used)
     notes = [f"energy in this time: {_by_run(measured, words)}"] if used else []
     return Figure("Energy", rows, about(view.shown), notes, height=1.5 + 1.5 * max(len(rows), 2))
@@ -211,30 +211,30 @@ def energy(view: FigureView, folders: Sequence[object]) -> Figure:
 
 def _power_and_energy(shown: Sequence[Shown], view: FigureView) -> list[list[Panel]]:
     drawn = []
-    for each in shown:
-        found = each.run.energy
-        assert found is not None
-        at = edges(np.unique(found.time), view)
-        consumed = steps.joules_at(found, at)
-        known = consumed[~np.isnan(consumed)]
-        drawn.append((each, at, steps.watts_over(found, at), consumed - (known[0] if len(known) else 0.0)))
+    for item in shown:
+        consumption = item.run.energy
+        assert consumption is not None
+        at = edges(np.unique(consumption.time), view)
+        consumed = steps.joules_at(consumption, at)
+        readings = consumed[~np.isnan(consumed)]
+        drawn.append((item, at, steps.watts_over(consumption, at), consumed - (readings[0] if len(readings) else 0.0)))
     watts = amount_unit(max(np.nanmax(row[2], initial=0.0) for row in drawn), "W")
     unit = amount_unit(max(np.nanmax(row[3], initial=0.0) for row in drawn), "J")
-    power = [_stairs(each, at, by_column / watts.size) for each, at, by_column, _ in drawn]
-    total = [Line(each.label, each.colour, at, until / unit.size, each.dash) for each, at, _, until in drawn]
+    power = [_stairs(item, at, by_column / watts.size) for item, at, by_column, _ in drawn]
+    total = [Line(item.label, item.colour, at, until / unit.size, item.dash) for item, at, _, until in drawn]
     return [[Panel(view.axis, Axis(f"power ({watts.name})"), power)],
             [Panel(view.axis, Axis(f"energy ({unit.name})"), total)]]  # fmt: skip
 
 
 def _states(shown: Shown, view: FigureView) -> Panel:
     assert shown.run.states is not None
-    found = steps.states(shown.run.states)
+    functions = steps.states(shown.run.states)
     until = min(view.end, max(span([shown.run])[1], shown.run.states.time.max(initial=view.begin)))
     layers: list[Series] = []
     if until > view.begin:
-        at = edges(found[0].times, replace(view, end=until))
+        at = edges(functions[0].times, replace(view, end=until))
         below = np.zeros(len(at))
-        for name, colour, function in reversed(list(zip(STATES, colours.STATES, found, strict=True))):
+        for name, colour, function in reversed(list(zip(STATES, colours.STATES, functions, strict=True))):
             if (mean := _closed(function.mean_over(at))).any():
                 layers.append(Area(name.replace("_", " "), colour, at, below, below + mean))
                 below = below + mean
@@ -256,12 +256,12 @@ def _steps(view: FigureView, function: Callable[[Jobs], steps.StepFunction]) -> 
     """The means per column of each run, and for a single run the extremes where they differ."""
     series: list[Series] = []
     for shown in view.shown:
-        found = function(shown.run.jobs)
-        at = edges(found.times, view)
-        low, high = found.extremes_over(at)
+        of_run = function(shown.run.jobs)
+        at = edges(of_run.times, view)
+        low, high = of_run.extremes_over(at)
         if len(view.shown) == 1 and (low != high).any():
             series.append(Area("minimum to maximum", shown.colour, at, _closed(low), _closed(high), faint=True))
-        series.append(_stairs(shown, at, found.mean_over(at)))
+        series.append(_stairs(shown, at, of_run.mean_over(at)))
     return series
 
 
@@ -275,13 +275,13 @@ def _closed(values: Array) -> Array:
 
 
 def _machines(view: FigureView) -> list[Line]:
-    x, sizes = np.array(view.x), sorted({each.run.machine for each in view.shown})
+    x, sizes = np.array(view.x), sorted({item.run.machine for item in view.shown})
     return [Line(f"machine size ({size:,})", colours.LIMIT, x, np.full(2, float(size)), 1) for size in sizes]
 
 
 def _by_run(shown: Sequence[Shown], words: Iterable[str]) -> str:
-    return ", ".join(f"{each} {one.title}".rstrip() for one, each in zip(shown, words, strict=True))
+    return ", ".join(f"{text} {item.title}".rstrip() for item, text in zip(shown, words, strict=True))
 
 
 def _empty(view: FigureView) -> str:
-    return "" if any(each.run.jobs.ran.any() for each in view.shown) else "no job ran"
+    return "" if any(item.run.jobs.ran.any() for item in view.shown) else "no job ran"

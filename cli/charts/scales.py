@@ -158,11 +158,11 @@ class TimeScale:
         if self.breaks:
             return self._broken_ticks(most)
         if spelled and self.low == 0:
-            found = clock_ticks(self.high, most)
+            marks = clock_ticks(self.high, most)
         else:
             size = self.unit.size
-            found = [(at * size, label) for at, label in number_ticks(self.low / size, self.high / size, most)]
-        return [(float(self.place(at)), label) for at, label in found]
+            marks = [(at * size, label) for at, label in number_ticks(self.low / size, self.high / size, most)]
+        return [(float(self.place(at)), label) for at, label in marks]
 
     def _broken_ticks(self, most: int) -> Ticks:
         """Round times outside of the breaks, and the end, each with its unit."""
@@ -174,9 +174,9 @@ class TimeScale:
             times |= {i * step for i in range(math.ceil(begin / step), math.floor(end / step) + 1)}
         keep: Ticks = []
         for time in sorted(times, reverse=True):
-            at, whole = float(self.place(time)), step >= 60 or time % 60 == 0
+            at, is_minute = float(self.place(time)), step >= 60 or time % 60 == 0
             if not keep or keep[-1][0] - at > 0.6 * step / self.unit.size:
-                keep.append((at, _clock(round(time / 60) * 60, 60) if whole else f"{time:,.{_places(step)}f} s"))
+                keep.append((at, _clock(round(time / 60) * 60, 60) if is_minute else f"{time:,.{_places(step)}f} s"))
         return keep[::-1]
 
 

@@ -204,8 +204,8 @@ def _across(panel: Panel, places: Any, plot: int) -> Array:
     begin, end = panel.x_range
     if panel.x.log:
         begin, end, places = math.log(begin), math.log(end), np.log(np.maximum(places, begin))
-    found: Array = (places - begin) / (end - begin) * plot
-    return found
+    positions: Array = (places - begin) / (end - begin) * plot
+    return positions
 
 
 def _columns(panel: Panel, x: Any, plot: int) -> list[int]:
@@ -253,8 +253,8 @@ def _gantt(panel: Panel, cells: int, glyphs: Glyphs) -> list[Text]:
     order = np.lexsort((boxes.right, boxes.left))
     counted, lines = len(panel.rows) <= _COUNTED_ROWS, list[Text]()
     for number, (row, name) in enumerate(zip(panel.rows[:MAX_ROWS], names, strict=False)):
-        mine = [(int(row.high - boxes.high[i]), i) for i in order[of_row[order] == number].tolist()]
-        canvases = _lanes(row, mine, begins, ends, boxes, plot, limit, glyphs)
+        bars = [(int(row.high - boxes.high[i]), i) for i in order[of_row[order] == number].tolist()]
+        canvases = _lanes(row, bars, begins, ends, boxes, plot, limit, glyphs)
         for first, last in cuts:
             for canvas in canvases:
                 canvas.put((first + last) // 2, glyphs.cut)
@@ -274,23 +274,23 @@ def _gantt(panel: Panel, cells: int, glyphs: Glyphs) -> list[Text]:
 
 
 def _lanes(
-    row: GanttRow, mine: Sequence[tuple[int, int]], begins: Sequence[int], ends: Sequence[int], boxes: Boxes, plot: int,
+    row: GanttRow, bars: Sequence[tuple[int, int]], begins: Sequence[int], ends: Sequence[int], boxes: Boxes, plot: int,
     limit: int, glyphs: Glyphs,
 ) -> list[_Canvas]:  # fmt: skip
     """The lanes of a row; where there are more than `limit`, a last line counts the jobs that are not drawn."""
     high = round(row.high - row.low)
     lanes = [_Canvas(plot) for _ in range(min(high, limit))]
     if high > limit:
-        mine = _longest(mine, boxes, limit)
-    taken, hidden = [0] * len(lanes), np.zeros(plot, int)
-    for lane, i in mine:
+        bars = _longest(bars, boxes, limit)
+    lane_ends, hidden = [0] * len(lanes), np.zeros(plot, int)
+    for lane, i in bars:
         begin = begins[i]
         finish = max(begin + 1, min(plot, ends[i]))
         if lane >= limit:
             hidden[begin:finish] += 1
-        elif (begin := max(begin, taken[lane])) < finish:
+        elif (begin := max(begin, lane_ends[lane])) < finish:
             _bar(lanes[lane], begin, finish, boxes, i, glyphs)
-            taken[lane] = finish
+            lane_ends[lane] = finish
     if high > limit:
         lanes.append(_Canvas(plot))
         for column in np.flatnonzero(hidden).tolist():
@@ -298,19 +298,19 @@ def _lanes(
     return lanes
 
 
-def _longest(mine: Sequence[tuple[int, int]], boxes: Boxes, limit: int) -> list[tuple[int, int]]:
+def _longest(bars: Sequence[tuple[int, int]], boxes: Boxes, limit: int) -> list[tuple[int, int]]:
     """Return jobs in order of start with lanes; of those that run at one time, the `limit` longest get a lane below it.
 
     A longer job takes the lane of a shorter one; others fill the gaps that are left, or have the lane `limit`.
     O(jobs * limit * log jobs), and the moves of sorted lists.
     """
-    lane_of = dict.fromkeys((i for _, i in mine), limit)
+    lane_of = dict.fromkeys((i for _, i in bars), limit)
     last: list[int | None] = [None] * limit
     long = boxes.right - boxes.left
     for i in lane_of:
-        free = (n for n, other in enumerate(last) if other is None or boxes.right[other] <= boxes.left[i])
+        free = (n for n, box in enumerate(last) if box is None or boxes.right[box] <= boxes.left[i])
         if (lane := next(free, None)) is None:
-            shortest = min((other for other in last if other is not None), key=lambda other: float(long[other]))
+            shortest = min((box for box in last if box is not None), key=lambda box: float(long[box]))
             if long[i] <= long[shortest]:
                 continue
             lane, lane_of[shortest] = lane_of[shortest], limit

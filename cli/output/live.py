@@ -66,10 +66,10 @@ class Lines:
     def _ending(self, entry: Entry) -> str:
         if entry.start_time is None or entry.finish_time is None or entry.state is JobState.CANCELLED:
             return f"{_name(entry.job.id)}: {entry.reason or entry.state}"
-        how = f"{entry.state} in {seconds(entry.finish_time - entry.start_time)}"
+        ending = f"{entry.state} in {seconds(entry.finish_time - entry.start_time)}"
         if entry.forecast:
-            how += f" (forecast {seconds(entry.forecast.run_time)})"
-        return f"{_name(entry.job.id)} on {fold(entry.nodes)}: {how}"
+            ending += f" (forecast {seconds(entry.forecast.run_time)})"
+        return f"{_name(entry.job.id)} on {fold(entry.nodes)}: {ending}"
 
     def _print(self, kind: str, text: str) -> None:
         print_diagnostic(f"{self._clock() - self._began:7.2f} s  {kind:5}  {text}")
@@ -129,8 +129,8 @@ class Picture(Lines):
 
     def _progress(self) -> str:
         entries = self._submission.entries.values()
-        done = sum(entry.state.ended for entry in entries)
+        ended = sum(entry.state.ended for entry in entries)
         full, empty = "#." if self._console.options.ascii_only else "█░"
-        bar = (full * round(_BAR * done / len(entries))).ljust(_BAR, empty)
+        bar = (full * round(_BAR * ended / len(entries))).ljust(_BAR, empty)
         elapsed = self._clock() - self._began
-        return f"{bar} {done}/{count(len(entries), 'job')}, {elapsed:.1f} s of {self._plan.makespan:.1f} s forecast"
+        return f"{bar} {ended}/{count(len(entries), 'job')}, {elapsed:.1f} s of {self._plan.makespan:.1f} s forecast"

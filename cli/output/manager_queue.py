@@ -55,21 +55,21 @@ def put_queue(screen: Screen, reply: dict[str, Any], *, everything: bool) -> Non
     screen.put("", Text(title, style="bold"))
     screen.table(_COLUMNS, [_row(job, reply["time"]) for job in shown])
     for reason, ids in _reasons(shown).items():
-        others = f" and {len(ids) - _NAMED:,} more" if len(ids) > _NAMED else ""
-        screen.put(*hanging("?  ", f"{reason}: {', '.join(ids[:_NAMED])}{others}", screen.cells))
+        more_jobs = f" and {len(ids) - _NAMED:,} more" if len(ids) > _NAMED else ""
+        screen.put(*hanging("?  ", f"{reason}: {', '.join(ids[:_NAMED])}{more_jobs}", screen.cells))
     if array := next((job for job in shown if job["tasks"] > 1), None):
-        says = f"{count(array['tasks'], 'task waits', 'tasks wait')}; the first starts, and the last ends, as shown"
-        screen.put(*hanging(f"{_name(array)}: ", says, screen.cells))
+        text = f"{count(array['tasks'], 'task waits', 'tasks wait')}; the first starts, and the last ends, as shown"
+        screen.put(*hanging(f"{_name(array)}: ", text, screen.cells))
     if more := len(jobs) - len(shown):
         screen.put(Text(f"{more:,} more: --all", style="dim"))
 
 
 def _row(job: dict[str, Any], now: float) -> tuple[str, ...]:
-    plan, said = job["plan"], job["manager_start_time"]
+    plan, manager_start = job["plan"], job["manager_start_time"]
     times = [None] * 4 if plan is None else [plan["start_time"], *plan["start_within"], plan["finish_time"]]
     start, soonest, latest, end = ("" if at is None else short_time(max(0.0, at - now)) for at in times)
     start = start or "?"
-    manager = "" if said is None else short_time(max(0.0, said - now))
+    manager = "" if manager_start is None else short_time(max(0.0, manager_start - now))
     return (
         _name(job),
         job["name"],
@@ -94,11 +94,11 @@ def _name(job: dict[str, Any]) -> str:
 
 def _reasons(jobs: Sequence[dict[str, Any]]) -> dict[str, list[str]]:
     """Return the ids of the jobs whose start is not known, by the reason."""
-    found: dict[str, list[str]] = {}
+    ids_of: dict[str, list[str]] = {}
     for job in jobs:
         if job["unknown"]:
-            found.setdefault(job["unknown"], []).append(_name(job))
-    return found
+            ids_of.setdefault(job["unknown"], []).append(_name(job))
+    return ids_of
 
 
 def put_starts(screen: Screen, records: Sequence[QueueRecord]) -> None:

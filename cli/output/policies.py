@@ -37,32 +37,32 @@ def mapping_commands(name: str) -> tuple[str, ...]:
 
 
 def _listed(words: Iterable[str]) -> str:
-    *others, last = words
-    return f"{', '.join(others)} and {last}"
+    *first_words, last = words
+    return f"{', '.join(first_words)} and {last}"
 
 
 def queue_policies() -> dict[str, dict[str, Any]]:
     """Return all queue policies, and the parts that are added with `+`, by name, as JSON objects."""
-    found = {name: _described(kind, name in PARTS) for name, kind in (POLICIES | PARTS).items()}
+    policies = {name: _described(kind, name in PARTS) for name, kind in (POLICIES | PARTS).items()}
     for name in POLICIES:
-        found[name]["for"] += PLANS if _decides_plans(name) else ()
-        found[name]["for"] += ["edc"] * issubclass(POLICIES[name], Queueing)
+        policies[name]["for"] += PLANS if _decides_plans(name) else ()
+        policies[name]["for"] += ["edc"] * issubclass(POLICIES[name], Queueing)
     for name in PARTS:
-        found[name]["goes_with"] = [*goes_with(name)]
-        spec = f"easy+{name}:end=1" if "end" in found[name]["options"] else f"easy+{name}"
-        found[name]["for"] += PLANS if _decides_plans(spec) else ()
-        if "daemon" not in found[name]["for"] and _decides_plans(spec, service=True):
-            found[name]["for"].append("daemon")
-    return found
+        policies[name]["goes_with"] = [*goes_with(name)]
+        spec = f"easy+{name}:end=1" if "end" in policies[name]["options"] else f"easy+{name}"
+        policies[name]["for"] += PLANS if _decides_plans(spec) else ()
+        if "daemon" not in policies[name]["for"] and _decides_plans(spec, service=True):
+            policies[name]["for"].append("daemon")
+    return policies
 
 
 def _described(kind: type[Any], is_part: bool) -> dict[str, Any]:
     options = {}
-    for each in fields(kind):
-        value: Any = each.default
+    for field in fields(kind):
+        value: Any = field.default
         number = isinstance(value, float)
         default = "" if number and math.isinf(value) else format(value, "g" if number else "")
-        options[each.name] = {"help": each.metadata["help"], "allowed": each.metadata["allowed"], "default": default}
+        options[field.name] = {"help": field.metadata["help"], "allowed": field.metadata["allowed"], "default": default}
     summary = (kind.__doc__ or "").splitlines()[0]
     return {"summary": summary, "source": kind.source, "part": is_part, "options": options, "for": [*REPLAYS]}
 
@@ -77,7 +77,9 @@ def _decides_plans(name: str, *, service: bool = False) -> bool:
 
 def _words(name: str) -> dict[str, dict[str, str]]:
     """Return word -> meaning of each option of a policy that takes words."""
-    return {each.name: each.metadata["words"] for each in fields((POLICIES | PARTS)[name]) if "words" in each.metadata}
+    return {
+        field.name: field.metadata["words"] for field in fields((POLICIES | PARTS)[name]) if "words" in field.metadata
+    }
 
 
 def show_policies() -> None:
@@ -110,8 +112,8 @@ def show_policy(name: str) -> None:
         _put(f"{name} (mapping policy, for {_listed(commands)}): {mapping_policies()[name]}")
         return
     policy = queue_policies()[name]
-    what = "part of a queue policy, added with +" if policy["part"] else "queue policy"
-    _put_policy(name, policy, f" ({what})")
+    role = "part of a queue policy, added with +" if policy["part"] else "queue policy"
+    _put_policy(name, policy, f" ({role})")
     _put_values(_words(name))
 
 

@@ -42,14 +42,14 @@ def show_run(name: str, measured: Measurement, known: Statistics | None) -> None
     """
     _print_groups(measured.to_profile(name))
     waiting = "not known" if measured.waiting is None else percent(measured.waiting)
-    others = "not known" if measured.company is None else percent(measured.company)
+    company = "not known" if measured.company is None else percent(measured.company)
     storage = "not known"
     if measured.read_bytes is not None:
         storage = f"{_size(measured.read_bytes)} read, {_size(measured.written_bytes)} written"
     alone = f"; {measured.isolated_s:.3f} s without the waiting" if (measured.waiting or 0.0) >= 0.01 else ""
     show(
         f"waiting for a core: {waiting}",
-        f"other jobs on the other cores: {others}",
+        f"other jobs on the other cores: {company}",
         f"memory: {_size(measured.memory_bytes or None) or 'not known'}",
         f"storage: {storage}",
         f"wall time: {measured.wall_s:.3f} s{alone}",
@@ -62,13 +62,13 @@ def show_run(name: str, measured: Measurement, known: Statistics | None) -> None
 def _counted(measured: Measurement) -> list[str]:
     """Return the values of counters with their sources, and why others are missing."""
     facts = (("IPC", "ipc", "{:.2f}"), ("instructions", "instructions", "{:.4g}"), ("power", "power_watts", "{:.1f} W"))
-    found = [
+    lines = [
         f"{word}: {form.format(value)} ({measured.sources.get(name, 'source unknown')})"
         for word, name, form in facts
         if (value := getattr(measured, name)) is not None
     ]
     source = measured.sources.get("bandwidth")
-    return found + [f"bandwidth: by {source}"] * bool(source) + [f"counters: {note}" for note in measured.notes]
+    return lines + [f"bandwidth: by {source}"] * bool(source) + [f"counters: {note}" for note in measured.notes]
 
 
 def show_profile(profile: Profile, known: Statistics | None, classed: Classification, owner: str = "") -> None:
@@ -84,8 +84,8 @@ def show_profile(profile: Profile, known: Statistics | None, classed: Classifica
     about = profile.provenance
     alone = ""
     if about.interval:
-        what = "predicted" if about.source == "predicted" else "measured"
-        alone = f"-{percent(1 - about.interval[0])} to +{percent(about.interval[1] - 1)} of what was {what}"
+        origin = "predicted" if about.source == "predicted" else "measured"
+        alone = f"-{percent(1 - about.interval[0])} to +{percent(about.interval[1] - 1)} of what was {origin}"
     facts = {
         "class": str(classed),
         "memory": _size(profile.memory or None),
@@ -110,10 +110,10 @@ def show_profile(profile: Profile, known: Statistics | None, classed: Classifica
 
 def show_first_runs(found: FirstRuns) -> None:
     """Print how well class and power were guessed before first runs."""
-    known = f"{count(found.classes, 'command')} of {found.commands:,} with a known class"
+    classes = f"{count(found.classes, 'command')} of {found.commands:,} with a known class"
     f1 = "" if found.f1 is None else f"; {found.guessed:,} guessed; F1 {found.f1:.2f}"
     power = "" if found.power_error is None else f"; median error {percent(found.power_error)}"
-    show(f"class: {known}{f1}", f"power: {count(found.powers, 'command')} measured and guessed{power}")
+    show(f"class: {classes}{f1}", f"power: {count(found.powers, 'command')} measured and guessed{power}")
 
 
 def show_list(profiles: Mapping[str, tuple[Profile, Classification]], own: Mapping[str, int]) -> None:
@@ -124,7 +124,7 @@ def show_list(profiles: Mapping[str, tuple[Profile, Classification]], own: Mappi
         own: names in the store, and the uid of the user whose runs change each; the others are of the shipped library.
             There is a column of owners if not all of them are the current user's.
     """
-    rows, others = [], any(uid != os.geteuid() for uid in own.values())
+    rows, has_others = [], any(uid != os.geteuid() for uid in own.values())
     for name, (profile, classed) in profiles.items():
         about = profile.provenance
         origin = "library" if name not in own else count(about.runs, "run") if about.runs else about.source
@@ -135,7 +135,7 @@ def show_list(profiles: Mapping[str, tuple[Profile, Classification]], own: Mappi
             f"{first.mean_utilisation:.2f}",
         )
         rate, memory = _size(first.mean_bandwidth or None, rate=True), _size(profile.memory or None)
-        owner = [owner_name(own[name]) if name in own else ""] if others else []
+        owner = [owner_name(own[name]) if name in own else ""] if has_others else []
         rows.append([name, demand, utilisation, rate, memory, f"{classed.name}{'?' * classed.guessed}", origin, *owner])
     heads = [
         TextColumn("PROFILE"),
@@ -143,7 +143,7 @@ def show_list(profiles: Mapping[str, tuple[Profile, Classification]], own: Mappi
         TextColumn("CLASS"),
         TextColumn("FROM"),
     ]
-    Screen().named_table([*heads, TextColumn("OWNER")][: len(heads) + others], rows)
+    Screen().named_table([*heads, TextColumn("OWNER")][: len(heads) + has_others], rows)
 
 
 def owner_name(uid: int | None) -> str:
@@ -165,9 +165,9 @@ def _strain(facts: Mapping[str, float]) -> str:
     """Return the stalls, throttling and memory events of a job in words; a measured zero is included."""
     stalls = []
     for resource, word in (("cpu", "CPU"), ("memory", "memory"), ("io", "I/O")):
-        some, full = facts.get(f"{resource}_some"), facts.get(f"{resource}_full")
-        if some is not None:
-            stalls.append(f"{word} {percent(some)}" + (f" (all of it {percent(full)})" if full else ""))
+        partly, fully = facts.get(f"{resource}_some"), facts.get(f"{resource}_full")
+        if partly is not None:
+            stalls.append(f"{word} {percent(partly)}" + (f" (all of it {percent(fully)})" if fully else ""))
     parts = [f"stalled for {', '.join(stalls)}"] if stalls else []
     if "throttled_s" in facts:
         parts.append(f"throttled {facts['throttled_s']:.3g} s")
@@ -178,12 +178,12 @@ def _strain(facts: Mapping[str, float]) -> str:
     return "; ".join(parts)
 
 
-def _scatter(known: Statistics) -> str:
+def _scatter(statistics: Statistics) -> str:
     """Return the median and spread of the runs of a profile, in words."""
-    spread = f" +- {known.spread_cpu_s:.2g}" if known.used > 1 else ""
-    others = f" of {known.runs}" if known.runs > known.used else ""
-    runs = f"{known.used}{others} run{'s' * (max(known.runs, known.used) > 1)}"
-    return f"{known.median_cpu_s:.4g}{spread} CPU seconds over {runs}"
+    spread = f" +- {statistics.spread_cpu_s:.2g}" if statistics.used > 1 else ""
+    of_runs = f" of {statistics.runs}" if statistics.runs > statistics.used else ""
+    runs = f"{statistics.used}{of_runs} run{'s' * (max(statistics.runs, statistics.used) > 1)}"
+    return f"{statistics.median_cpu_s:.4g}{spread} CPU seconds over {runs}"
 
 
 def _print_groups(profile: Profile) -> None:
@@ -335,8 +335,8 @@ def show_probes(found: Sequence[ProbeState]) -> None:
             put(form.format(finding.name, finding.of, *costs, _SHORT[finding.used_by]), finding.gives)
     if missing:
         screen.put("", Text("MISSING   WHAT IT MEASURES: WHY IT IS MISSING", style="bold"))
-    for finding, why in missing:
-        put(f"{finding.name:<10}", f"{finding.gives}: {why}")
+    for finding, reason in missing:
+        put(f"{finding.name:<10}", f"{finding.gives}: {reason}")
     screen.put("")
     put("USED BY   ", _WHO)
 

@@ -88,22 +88,22 @@ def runtimes_line(runtimes: str, known: Mapping[str, RunTimeAccuracy | None] | N
 
     Args:
         runtimes: one of `known_run_times.RUNTIMES`.
-        known: accuracy of predictions and walltimes, if run times were predicted.
+        known: score of predictions and walltimes, if run times were predicted.
     """
     if known is None:
         return "actual: known at the submission" if runtimes == "actual" else ""
-    of = [(name, found) for name, found in known.items() if found is not None]
+    known_accuracies = [(name, score) for name, score in known.items() if score is not None]
     return "; ".join(
-        f"{name}: {found.median_factor:,.2f} times off in the median, {percent(found.within_20_percent)} within 20 %, "
-        f"{percent(found.too_low)} too low"
-        for name, found in of
+        f"{name}: {score.median_factor:,.2f} times off in the median, {percent(score.within_20_percent)} within 20 %, "
+        f"{percent(score.too_low)} too low"
+        for name, score in known_accuracies
     )
 
 
 def _percentiles(values: Sequence[float | None], shown: Callable[[float], str]) -> str:
     """Return `50 % within 1 s, 95 % within 2 s, 99 % within 3 s`, or "" without jobs."""
-    found = zip(("50 %", "95 %", "99 %"), values, strict=True)
-    return ", ".join(f"{level} within {shown(value)}" for level, value in found if value is not None)
+    levels = zip(("50 %", "95 %", "99 %"), values, strict=True)
+    return ", ".join(f"{level} within {shown(value)}" for level, value in levels if value is not None)
 
 
 def _period(replayed: Replayed) -> str:
@@ -134,17 +134,17 @@ def _limit(limit: LimitOutcome) -> str:
 
 
 def _ends(summary: Summary, replayed: Replayed, policy: str) -> str:
-    left, large = replayed.stranded, replayed.workload.size > replayed.machine
-    stranded, too_large = int(left.sum()), int((large & ~left).sum())
-    why = ": no node has room for them" if policy.startswith(("pairs", "nodes")) else " by the policy"
+    is_stranded, large = replayed.stranded, replayed.workload.size > replayed.machine
+    stranded, too_large = int(is_stranded.sum()), int((large & ~is_stranded).sum())
+    cause = ": no node has room for them" if policy.startswith(("pairs", "nodes")) else " by the policy"
     if policy.startswith("daemon:"):
-        why = ": they never started, see below"
+        cause = ": they never started, see below"
     ends = {
         "completed": summary.nb_jobs_success,
         "failed": summary.nb_jobs_finished - summary.nb_jobs_success - summary.nb_jobs_killed,
         "ended by their walltime": summary.nb_jobs_killed,
         "rejected: too large for the machine": too_large,
-        f"rejected{why}": summary.nb_jobs_rejected - too_large - stranded,
+        f"rejected{cause}": summary.nb_jobs_rejected - too_large - stranded,
         "rejected: a job that they depend on was rejected or failed": stranded,
     }
     return ", ".join(f"{number:,} {end}" for end, number in ends.items() if number or end == "completed")
@@ -207,8 +207,8 @@ def show_evaluation(screen: Screen, name: str, need: str, found: Evaluation) -> 
         need: what was predicted, `run-time` or `memory`.
         found: the evaluation.
     """
-    rest = f", {count(found.left_out, 'other')} left out" if found.left_out else ""
-    screen.title(f"{fit(clean(name), 40)}: {need} of {count(found.jobs, 'job')}{rest}")
+    left_out = f", {count(found.left_out, 'other')} left out" if found.left_out else ""
+    screen.title(f"{fit(clean(name), 40)}: {need} of {count(found.jobs, 'job')}{left_out}")
     heads = numbers("MEAN ERROR ", "MEDIAN ERROR ", "VS ESTIMATE ", "TOO LOW ")
     rows = list(zip(found.scores, *_columns(list(found.scores.values()), need), strict=True))
     screen.table([TextColumn("PREDICTOR", most=20), *heads], rows)
@@ -224,16 +224,17 @@ def show_evaluation(screen: Screen, name: str, need: str, found: Evaluation) -> 
             screen.put("", *_interval_lines(predictor, score.intervals))
 
 
-def _interval_lines(predictor: str, found: Intervals) -> list[str]:
+def _interval_lines(predictor: str, intervals: Intervals) -> list[str]:
     from ...profiles.prediction.evaluate import CALIBRATED, ENOUGH_JOBS, LEVEL
 
     low, high = (f"{100 * share:.0f}" for share in CALIBRATED)
-    held = f"{count(found.held, 'user')} of {found.users} with {ENOUGH_JOBS} or more jobs have at least {low} % inside"
+    users = f"{count(intervals.held, 'user')} of {intervals.users} with {ENOUGH_JOBS} or more jobs"
+    held = f"{users} have at least {low} % inside"
     return [
-        f"{predictor}: {percent(found.inside)} of {count(found.jobs, 'job')} inside their {percent(LEVEL)} interval, "
-        f"median width {times(found.width)}",
-        *([f"{held}, {found.calibrated} of them at most {high} %"] if found.users else ()),
-        f"{percent(found.no_better)} of the intervals are no better than the job's own limit: they reach it",
+        f"{predictor}: {percent(intervals.inside)} of {count(intervals.jobs, 'job')} inside their {percent(LEVEL)} "
+        f"interval, median width {times(intervals.width)}",
+        *([f"{held}, {intervals.calibrated} of them at most {high} %"] if intervals.users else ()),
+        f"{percent(intervals.no_better)} of the intervals are no better than the job's own limit: they reach it",
     ]
 
 

@@ -73,9 +73,9 @@ def show_status(reply: dict[str, Any], *, everything: bool) -> None:
     """
     screen, workflows = Screen(), reply["workflows"]
     total = count(sum(not flow.get("handed_over") for flow in workflows), "workflow")
-    how = f"{reply['mode']}, policy {reply['policy']}, " if "mode" in reply else ""
-    how = f"{reply['view']}, " if "view" in reply else how
-    screen.put(Text(f"{reply['cluster']}: {how}{total}{age_of(reply)}"))
+    mode = f"{reply['mode']}, policy {reply['policy']}, " if "mode" in reply else ""
+    mode = f"{reply['view']}, " if "view" in reply else mode
+    screen.put(Text(f"{reply['cluster']}: {mode}{total}{age_of(reply)}"))
     if reply["blocked"]:
         screen.put(Text(f"blocked: {reply['blocked']}"))
     elif reply.get("not_ready"):
@@ -93,12 +93,12 @@ def show_status(reply: dict[str, Any], *, everything: bool) -> None:
         screen.put("")
     for flow in ended:
         _put_workflow(screen, flow, flow["jobs"] if everything else [], reply["time"])
-    shown, left = alive if everything else alive[:_MOST_WORKFLOWS], _MOST_JOBS
+    shown, budget = alive if everything else alive[:_MOST_WORKFLOWS], _MOST_JOBS
     for flow in shown:
         pressing = [job for job in flow["jobs"] if job["state"] != "completed"]  # failed, running, waiting
         pressing.sort(key=lambda job: _URGENCY.get(job["state"], 2))
-        jobs = flow["jobs"] if everything else pressing[:left]
-        left -= len(jobs)
+        jobs = flow["jobs"] if everything else pressing[:budget]
+        budget -= len(jobs)
         if jobs or flow is alive[0]:
             screen.put("")
         _put_workflow(screen, flow, jobs, reply["time"])
@@ -117,11 +117,11 @@ _NODE_COLUMNS = (TextColumn("NODE"), TextColumn("STATE", most=10),
 
 def show_nodes(reply: dict[str, Any]) -> None:
     """Print the reply to `nodes`: a line on each node; `-` is unknown."""
-    screen, found = Screen(), reply["nodes"]
-    screen.put(Text(f"{reply['cluster']}: {count(len(found), 'node')}{age_of(reply)}"))
-    if found:
-        screen.table(_NODE_COLUMNS, [_node_row(node) for node in found])
-        for node in found:
+    screen, nodes = Screen(), reply["nodes"]
+    screen.put(Text(f"{reply['cluster']}: {count(len(nodes), 'node')}{age_of(reply)}"))
+    if nodes:
+        screen.table(_NODE_COLUMNS, [_node_row(node) for node in nodes])
+        for node in nodes:
             if (speed := node.get("speed", 1.0)) != 1.0:
                 screen.put(Text(f"{node['name']}: plans assume {times(speed)} the speed of its type"))
 
@@ -149,13 +149,13 @@ def limit_line(
     """Return a limit of power or energy in words, with local times; see `status_documents.limit_document`."""
     times = [(word, at) for word, at in (("from", begin), ("to", end)) if at is not None]
     span = " ".join(f"{word} {time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(at))}" for word, at in times)
-    what = f"{kind}: {watts:,.0f} W{' on average' if balance_j is not None else ''}{' ' if span else ''}{span}"
+    description = f"{kind}: {watts:,.0f} W{' on average' if balance_j is not None else ''}{' ' if span else ''}{span}"
     if not holds:
-        return f"{what}; it does not hold now"
+        return f"{description}; it does not hold now"
     if balance_j is None or consumed_j is None:
-        return what
-    left = f"{joules(balance_j)} left now" if balance_j >= 0.0 else f"{joules(-balance_j)} too much consumed"
-    return f"{what}; {left}, {joules(consumed_j)} consumed ({consumption})"
+        return description
+    balance = f"{joules(balance_j)} left now" if balance_j >= 0.0 else f"{joules(-balance_j)} too much consumed"
+    return f"{description}; {balance}, {joules(consumed_j)} consumed ({consumption})"
 
 
 def _why_fallback(median_factor: float, bound: float, model: str, source: str = "") -> str:
@@ -164,8 +164,8 @@ def _why_fallback(median_factor: float, bound: float, model: str, source: str = 
 
 def _put_workflow(screen: Screen, workflow: dict[str, Any], jobs: list[dict[str, Any]], now: float) -> None:
     counts = workflow.get("job_counts") or Counter(job["state"] for job in workflow["jobs"])
-    total, done = sum(counts.values()), counts.get("completed", 0)
-    head = f"{workflow['id']}: {workflow['state']}, {done:,} of {count(total, 'job')} completed"
+    total, completed = sum(counts.values()), counts.get("completed", 0)
+    head = f"{workflow['id']}: {workflow['state']}, {completed:,} of {count(total, 'job')} completed"
     if workflow.get("handed_over"):  # it drops jobs that have ended
         head = f"{workflow['id']}: {count(total, 'job')} handed over"
     if (owner := workflow.get("owner")) and owner != user_name(os.getuid()):
@@ -185,8 +185,8 @@ def _put_workflow(screen: Screen, workflow: dict[str, Any], jobs: list[dict[str,
             names = ", ".join(_COLUMNS[i].heading for i in hidden)
             screen.put(Text(f"{names}: in a wider terminal, or with --json", style="dim"))
         if guessed:
-            says = "a guess, because nothing is known of the job; so are starts that wait for its end"
-            screen.put(*hanging("?         ", says, screen.cells))
+            text = "a guess, because nothing is known of the job; so are starts that wait for its end"
+            screen.put(*hanging("?         ", text, screen.cells))
         screen.put(*class_lines({job["id"]: job for job in jobs}, screen.cells))
         if more := total - len(workflow["jobs"]):
             screen.put(Text(f"{count(more, 'more job')} in the daemon; explain shows each", style="dim"))
@@ -194,13 +194,13 @@ def _put_workflow(screen: Screen, workflow: dict[str, Any], jobs: list[dict[str,
 
 def _too_wide(shown: Sequence[int], rows: Sequence[Sequence[str]], giving_way: Sequence[str], cells: int) -> list[int]:
     """Return the columns without which a table is as wide as the terminal."""
-    left, hidden = list(shown), list[int]()
+    columns, hidden = list(shown), list[int]()
     for heading in giving_way:
-        if narrowest([_COLUMNS[i] for i in left], [[row[i] for i in left] for row in rows]) <= cells:
+        if narrowest([_COLUMNS[i] for i in columns], [[row[i] for i in columns] for row in rows]) <= cells:
             break
-        gone = [i for i in left if _COLUMNS[i].heading == heading]
-        hidden += gone
-        left = [i for i in left if i not in gone]
+        dropped = [i for i in columns if _COLUMNS[i].heading == heading]
+        hidden += dropped
+        columns = [i for i in columns if i not in dropped]
     return hidden
 
 
@@ -227,7 +227,7 @@ def _row(job: dict[str, Any], now: float, guess: str) -> tuple[str, ...]:
         fold(nodes) if nodes else "",
         "" if priority is None else f"{priority:.0f}",
         "" if plan is None else short_time(max(0.0, plan["start_time"] - now)),
-        "" if (said := job.get("manager_start_time")) is None else short_time(max(0.0, said - now)),
+        "" if (manager_start := job.get("manager_start_time")) is None else short_time(max(0.0, manager_start - now)),
         "" if ends is None else short_time(max(0.0, ends - now)) + guess,
         "" if forecast is None else short_time(forecast) + guess,
         _known_to(within, forecast) if plan is None else _known_to(plan["finish_within"], plan["finish_time"], now),
@@ -242,8 +242,8 @@ def _known_to(within: Sequence[float] | None, forecast: float, now: float = 0.0)
 
 
 def _state(job: dict[str, Any]) -> str:
-    how = mark(job["state"], job["exit_code"], job["signal"])
-    return how if how == job["state"] else f"{job['state']} ({how})"
+    word = mark(job["state"], job["exit_code"], job["signal"])
+    return word if word == job["state"] else f"{job['state']} ({word})"
 
 
 def _error(job: dict[str, Any], actual: float | None) -> str:
@@ -265,8 +265,10 @@ def show_job_log(reply: dict[str, Any]) -> None:
     decides = f"{job['standing']}; " if job.get("standing") else ""
     screen.put(Text(f"{job['key']}: {decides}{_state(job)}; submitted {at}{age_of(reply)}", style="bold"))
     lines: list[tuple[str, str]] = [("after", ", ".join(reply["after"])), ("waits", reply["waits"])]
-    if (said := job.get("manager_start_time")) is not None:
-        lines.append(("starts in", f"{seconds(max(0.0, said - reply.get('time', begin)))}, says the resource manager"))
+    if (manager_start := job.get("manager_start_time")) is not None:
+        lines.append(
+            ("starts in", f"{seconds(max(0.0, manager_start - reply.get('time', begin)))}, says the resource manager")
+        )
     if unknown := job.get("unknown"):
         lines.append(("starts", f"it is not known when: {unknown}"))
     lines += _plan_lines(job, reply.get("time", begin))
@@ -344,7 +346,7 @@ def show_accuracy(jobs: Sequence[ForecastOutcome], starts: Sequence[QueueRecord]
         starts: jobs of the resource manager that have started.
         everything: show all profiles.
     """
-    screen, whole = Screen(), known(jobs)
+    screen, known_jobs = Screen(), known(jobs)
     put_starts(screen, starts)
     if not jobs:
         screen.put("No job with a forecast has completed yet.")
@@ -355,33 +357,33 @@ def show_accuracy(jobs: Sequence[ForecastOutcome], starts: Sequence[QueueRecord]
         shown = groups if everything else groups[:_MOST_PROFILES]
         if not groups:
             continue
-        total = [accuracy("all", whole)] if kind == KINDS[0] and len(groups) > 1 else []
+        total = [accuracy("all", known_jobs)] if kind == KINDS[0] and len(groups) > 1 else []
         heads = numbers("JOBS", "MEDIAN", "90 %", "BIAS", "TREND", "INSIDE", "WIDTH")
         screen.named_table([TextColumn(kind.upper()), *heads], list(map(_accuracy_row, (*shown, *total))))
-        if left := len(groups) - len(shown):
-            screen.put(Text(f"{count(left, 'more profile')}: --all", style="dim"))
+        if more_profiles := len(groups) - len(shown):
+            screen.put(Text(f"{count(more_profiles, 'more profile')}: --all", style="dim"))
         screen.put("")
-    if any(job.inside is not None for job in whole):
+    if any(job.inside is not None for job in known_jobs):
         screen.put(
             f"inside    share of jobs inside their prediction interval; {percent(LEVEL)} is expected",
             "width     longest over shortest run time of the interval, in the median",
         )
         low, high = (f"{100 * share:.0f}" for share in CALIBRATED)
-        for found in calibration(jobs):
-            which = f"{found.calibrated} of {count(found.groups, found.kind)} with {ENOUGH_JOBS} or more jobs"
-            more = f"; {found.below} below" * (found.below > 0) + f"; {found.above} above" * (found.above > 0)
+        for group in calibration(jobs):
+            which = f"{group.calibrated} of {count(group.groups, group.kind)} with {ENOUGH_JOBS} or more jobs"
+            more = f"; {group.below} below" * (group.below > 0) + f"; {group.above} above" * (group.above > 0)
             screen.put(f"reliable  {which}: {low} to {high} % inside{more}")
     if gain := turnaround_gain(jobs):
         _show_gain(screen, gain)
-    if assumed := len(jobs) - len(whole):
+    if assumed := len(jobs) - len(known_jobs):
         screen.put(f"default   {count(assumed, 'job')} without a profile, counted only in the table of profiles")
 
 
 def _show_gain(screen: Screen, gain: TurnaroundGain) -> None:
     less = gain.turnaround_s / max(gain.plain_turnaround_s, 1e-3) - 1.0
-    own = f"in the resource manager's own order {seconds(gain.plain_turnaround_s)} ({100 * less:+.0f} %)"
+    plain_order = f"in the resource manager's own order {seconds(gain.plain_turnaround_s)} ({100 * less:+.0f} %)"
     screen.put(
-        f"{count(gain.jobs, 'placed job')}: mean turnaround {seconds(gain.turnaround_s)}, {own};",
+        f"{count(gain.jobs, 'placed job')}: mean turnaround {seconds(gain.turnaround_s)}, {plain_order};",
         f"mean bounded slowdown {gain.slowdown:.2f} and {gain.plain_slowdown:.2f}. That order is simulated with the",
         "run times that the jobs had, and without holds.",
     )

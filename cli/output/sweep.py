@@ -57,20 +57,20 @@ def show_sweep(screen: Screen, rows: Sequence[Row], same: Sequence[str]) -> None
         rows: the results.
         same: the columns that define a case: workload, selection of jobs, load.
     """
-    found = cases([row for row in rows if row["status"] == "done"], same)
+    groups = cases([row for row in rows if row["status"] == "done"], same)
     vary = [name for name in ("machine", "runtimes", "seed") if len({row.get(name) for row in rows}) > 1]
     differing = [name for name in same[1:] if len({row[name] for row in rows}) > 1]
-    for case in found[:MOST_CASES]:
+    for case in groups[:MOST_CASES]:
         words = [f"{name} {_word(case[0][name])}" for name in differing if case[0][name] is not None]
         title = ", ".join([str(case[0]["workload"]), *words])
         judged = worth(case)
         screen.title(f"{fit(clean(title), screen.cells - 20)}: {count(len(case), 'run')}")
         screen.put(*_lines(case, judged, vary, screen), "")
         names = " and ".join(objective.name for objective in judged.two)
-    if found:
+    if groups:
         screen.put(f"> no other run beats it in both {names}    * best")
-    if len(found) > MOST_CASES:
-        screen.put(f"{count(len(found) - MOST_CASES, 'more case')} in the results; --json is for programs")
+    if len(groups) > MOST_CASES:
+        screen.put(f"{count(len(groups) - MOST_CASES, 'more case')} in the results; --json is for programs")
 
 
 def _lines(case: Sequence[Row], judged: BestRuns, vary: Sequence[str], screen: Screen) -> list[Table | Text]:
@@ -82,20 +82,20 @@ def _lines(case: Sequence[Row], judged: BestRuns, vary: Sequence[str], screen: S
     shown = [objective for objective in OBJECTIVES if objective in judged.best]
     keys = [tuple(row[objective.column] for objective in shown) for row in case]
     alike, chosen = defaultdict[tuple[Any, ...], list[str]](list), dict[tuple[Any, ...], int]()
-    for key, done in zip(keys, case, strict=True):
-        alike[key].append(done["policy"])
+    for key, run_row in zip(keys, case, strict=True):
+        alike[key].append(run_row["policy"])
     for place in (*judged.front, *judged.best.values()):
         chosen.setdefault(keys[place], place)
     places = sorted(chosen.values(), key=lambda place: (judged.two[1].cost(case[place]) or 0.0, place))
     marks = ["> " if place in judged.front else "  " for place in places]
     runs = [(case[place]["policy"], *(str(case[place][name]) for name in vary)) for place in places]
-    many = [len(alike[keys[place]]) for place in places]
-    values = [[_number(each, case[place], case[judged.best[each]]) for each in shown] for place in places]
+    counts = [len(alike[keys[place]]) for place in places]
+    values = [[_number(goal, case[place], case[judged.best[goal]]) for goal in shown] for place in places]
     heads = [_SHOWN[objective.column][0] + " " for objective in shown]
     columns = [TextColumn("  POLICY"), *(TextColumn(name.upper(), right=name == "seed") for name in vary)]
-    shared = max(many) > 1
+    shared = max(counts) > 1
     columns += numbers(*["EQUAL RUNS"] * shared, *heads)
-    every = list(zip(marks, runs, many, values, strict=True))
+    every = list(zip(marks, runs, counts, values, strict=True))
     rows = [(mark + run[0], *run[1:], *[str(same)] * shared, *row) for mark, run, same, row in every]
     labels = [", ".join([run[0], *map(" ".join, zip(vary, run[1:], strict=True))]) for run in runs]
     below = list[Text]()
@@ -107,19 +107,23 @@ def _lines(case: Sequence[Row], judged: BestRuns, vary: Sequence[str], screen: S
     lines = [Text("    " + _right(heads, sizes), style="bold")]
     for label, (mark, _, same, row) in zip(labels, every, strict=True):
         text = clean(label + f", {count(same, 'equal run')}" * (same > 1), ascii_only=screen.ascii_only)
-        first, *others = broken(text, screen.cells - 4, ascii_only=screen.ascii_only)
-        lines += [Text(mark + first), *(Text(f"    {each}") for each in others), Text("    " + _right(row, sizes))]
+        first, *continuation = broken(text, screen.cells - 4, ascii_only=screen.ascii_only)
+        lines += [
+            Text(mark + first),
+            *(Text(f"    {line}") for line in continuation),
+            Text("    " + _right(row, sizes)),
+        ]
     return [*lines, *below]
 
 
-def _equal(run: str, others: Sequence[str], screen: Screen) -> Iterator[Text]:
+def _equal(run: str, policies: Sequence[str], screen: Screen) -> Iterator[Text]:
     """Yield the lines that name the other policies with the numbers of a run."""
-    if others:
-        more = f", and {len(others) - MOST_EQUAL} more" if len(others) > MOST_EQUAL else ""
-        text = clean(f"equal to {run}: {', '.join(others[:MOST_EQUAL])}{more}", ascii_only=screen.ascii_only)
-        first, *rest = broken(text, screen.cells - 4, ascii_only=screen.ascii_only)
+    if policies:
+        more = f", and {len(policies) - MOST_EQUAL} more" if len(policies) > MOST_EQUAL else ""
+        text = clean(f"equal to {run}: {', '.join(policies[:MOST_EQUAL])}{more}", ascii_only=screen.ascii_only)
+        first, *continuation = broken(text, screen.cells - 4, ascii_only=screen.ascii_only)
         yield Text(f"  {first}")
-        yield from (Text(f"    {each}") for each in rest)
+        yield from (Text(f"    {line}") for line in continuation)
 
 
 def _right(words: Sequence[str], sizes: Sequence[int]) -> str:
@@ -135,24 +139,26 @@ def _number(objective: ResultColumn, row: Row, best: Row) -> str:
 
 def show_runs(screen: Screen, rows: Sequence[Row]) -> None:
     """Print the runs of a sweep: workload, policy, and what else differs between runs."""
-    rest = [name for name in rows[0] if name not in ("run", "workload", "policy") and not name.startswith("policy_")]
-    names = ["workload", "policy", *(name for name in rest if len({row[name] for row in rows}) > 1)]
+    column_names = [
+        name for name in rows[0] if name not in ("run", "workload", "policy") and not name.startswith("policy_")
+    ]
+    names = ["workload", "policy", *(name for name in column_names if len({row[name] for row in rows}) > 1)]
 
     def line(row: Row) -> tuple[str, ...]:
         return tuple(_word(row[name]) for name in names)
 
     columns = [TextColumn(name.upper(), right=name in ("load", "seed"), most=_WIDEST_NAME) for name in names]
     lines = with_gap(rows, line, everything=False)
-    others = [columns[0], *columns[2:]]
-    room = screen.cells - 2 - needed(others, [(each[0], *each[2:]) for each in lines])
+    fixed_columns = [columns[0], *columns[2:]]
+    room = screen.cells - 2 - needed(fixed_columns, [(cells[0], *cells[2:]) for cells in lines])
     if room < _LEAST_POLICY:  # long names of workloads give way, and no number does
         columns[0] = TextColumn("WORKLOAD", most=_WIDEST_NAME - (_LEAST_POLICY - room))
         room = _LEAST_POLICY
     columns[1] = TextColumn("POLICY", most=room)
     parted = list[tuple[str, ...]]()
     for workload, policy, *more in lines:
-        first, *rest = broken(policy, room - 2, ascii_only=screen.ascii_only)
-        parted += [(workload, first, *more), *(("", f"  {each}", *[""] * len(more)) for each in rest)]
+        first, *continuation = broken(policy, room - 2, ascii_only=screen.ascii_only)
+        parted += [(workload, first, *more), *(("", f"  {text}", *[""] * len(more)) for text in continuation)]
     screen.table(columns, parted)
 
 

@@ -89,11 +89,11 @@ def known_to(within: tuple[float, float], forecast: float) -> str:
     return f"-{below:.{places}f} " + (f"+{above:.{places}f} %" if above < 999.5 else ">999 %")
 
 
-def _next_best(why: RunnerUp | None, places: int) -> str:
-    if why is None:
+def _next_best(runner_up: RunnerUp | None, places: int) -> str:
+    if runner_up is None:
         return "-"
-    cost = "" if why.cost_s is None else f" +{max(0.0, why.cost_s):,.{places}f} s"
-    return fit(fold(why.nodes), 9) + cost
+    cost = "" if runner_up.cost_s is None else f" +{max(0.0, runner_up.cost_s):,.{places}f} s"
+    return fit(fold(runner_up.nodes), 9) + cost
 
 
 def with_gap(items: Sequence[T], row: Callable[[T], tuple[str, ...]], everything: bool) -> list[tuple[str, ...]]:
@@ -151,8 +151,8 @@ def energy(plan: Plan, cluster: Cluster) -> str:
     blind = [*dict.fromkeys(clean(kind.nominal.name) for kind in cluster.types if kind.power is None)]
     if not blind:
         return "unknown"
-    others = f" and {count(len(blind) - 1, 'other')} give" if blind[1:] else " gives"
-    return f"unknown: node type {fit(blind[0], 24)}{others} no power"
+    blind_types = f" and {count(len(blind) - 1, 'other')} give" if blind[1:] else " gives"
+    return f"unknown: node type {fit(blind[0], 24)}{blind_types} no power"
 
 
 def bound(plan: Plan) -> str:
@@ -175,25 +175,25 @@ def summary(plan: Plan, cluster: Cluster, guessed: Collection[str] = ()) -> list
     if guessed:
         jobs = f"{len(guessed):,} of {count(len(plan.jobs), 'job')}"
         half = 2 * len(guessed) >= len(plan.jobs)
-        says = f"?, a guess: nothing is known of {jobs}" if half else f", with guesses for {jobs}"
-        first = f"makespan  {seconds(plan.makespan)}{says}"
-    known = []
+        text = f"?, a guess: nothing is known of {jobs}" if half else f", with guesses for {jobs}"
+        first = f"makespan  {seconds(plan.makespan)}{text}"
+    known_to = []
     if plan.makespan_within is not None:
         low, high = (seconds(bound, decimals(bound)) for bound in plan.makespan_within)
-        known = [f"known to  {low} to {high} with {percent(LEVEL)}, as far as the jobs' needs are known"]
+        known_to = [f"known to  {low} to {high} with {percent(LEVEL)}, as far as the jobs' needs are known"]
     elif any(job.within for job in plan.jobs):
-        known = [f"known to  the interval in which {percent(LEVEL)} of the jobs end, as far as needs are known"]
+        known_to = [f"known to  the interval in which {percent(LEVEL)} of the jobs end, as far as needs are known"]
     decided = f"decided   in {duration(plan.simulated_in)}{effort}{cut}"
-    return [first, *known, f"energy    {energy(plan, cluster)}", decided]
+    return [first, *known_to, f"energy    {energy(plan, cluster)}", decided]
 
 
 def replicates(drawn: Replicated) -> list[str]:
     """Return the lines about the draws that the plan represents."""
     low, high = min(drawn.quantiles), max(drawn.quantiles)
     inner = f"{100 * (high - low):g} % within {seconds(drawn.quantiles[low])} to {seconds(drawn.quantiles[high])}"
-    kept = f"{percent(drawn.share)} map as shown" if drawn.dominant else "no two map alike"
+    agreement = f"{percent(drawn.share)} map as shown" if drawn.dominant else "no two map alike"
     first = f"draws     {len(drawn.makespans)}, makespan {seconds(drawn.mean)} +- {seconds(drawn.std)}"
-    return [first, f"          {inner}; {kept}"]
+    return [first, f"          {inner}; {agreement}"]
 
 
 def best_of(score: Sequence[float]) -> int:
@@ -284,9 +284,9 @@ def outcome_summary(outcome: RunOutcome) -> list[str]:
         at_worst = f"{off(worst.error)} ({fit(clean(worst.planned.id), 24)})"
         lines.append(f"run time  off by {times(median)} in the median, at worst {at_worst}")
     states = Counter(job.state for job in outcome.jobs)
-    done = states.pop(JobState.COMPLETED, 0)
-    rest = "".join(f", {states[state]} {state}" for state in JobState if states[state])
-    return [*lines, f"jobs      {done} of {len(outcome.jobs):,} completed{rest}"]
+    completed = states.pop(JobState.COMPLETED, 0)
+    other_states = "".join(f", {states[state]} {state}" for state in JobState if states[state])
+    return [*lines, f"jobs      {completed} of {len(outcome.jobs):,} completed{other_states}"]
 
 
 def busy_hint(outcome: RunOutcome, others: float) -> str:
@@ -294,8 +294,8 @@ def busy_hint(outcome: RunOutcome, others: float) -> str:
     missed = max(factor(outcome.makespan_error or 1.0), outcome.median_factor or 1.0)
     if missed < _MISSED or outcome.makespan < _LEAST_S or others < _BUSY:
         return ""
-    left = "forecasts assume the share that was left at the start"
-    return f"other processes used {percent(others)} of these CPUs' time: {left}"
+    assumption = "forecasts assume the share that was left at the start"
+    return f"other processes used {percent(others)} of these CPUs' time: {assumption}"
 
 
 def failures(outcome: RunOutcome, outputs: dict[str, tuple[str, str]]) -> list[str]:

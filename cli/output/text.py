@@ -237,11 +237,11 @@ def show_findings(found: Sequence[Finding]) -> None:
     screen = Screen()
     for finding in found:
         head = f"{finding.level:<{_LEVEL}}{finding.topic:<{_TOPIC}}"
-        first, *others = map(Text, hanging(head, finding.says, screen.cells, _LEVEL + _TOPIC) or [head])
+        first, *continuation = map(Text, hanging(head, finding.says, screen.cells, _LEVEL + _TOPIC) or [head])
         first.stylize(_STYLE[finding.level], 0, _LEVEL)
-        screen.put(first, *others)
+        screen.put(first, *continuation)
         for line in finding.mend:  # not wrapped: it is meant to be copied
             show(f"{' ' * _LEVEL}{'' if _OF_A_FILE in line else _prompt(line)}{line}")
-    many = Counter(finding.level for finding in found)
-    words = (count(many[level], level) for level in (PROBLEM, WARNING, NOTE) if many[level])
+    counts = Counter(finding.level for finding in found)
+    words = (count(counts[level], level) for level in (PROBLEM, WARNING, NOTE) if counts[level])
     screen.put("", ", ".join(words) or "all is well")

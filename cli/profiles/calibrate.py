@@ -97,19 +97,19 @@ def calibrate(
         --up-command 'ping -c1 -W1 $PILOTFISH_NODE'
     """
     numbers = {"--seconds": seconds, "--bound": bound, "--switch-limit": switch_limit, "--settle": settle}
-    for written, value in numbers.items():
+    for option_name, value in numbers.items():
         if not math.isfinite(value):
-            raise bad(written, f"{value:g} (allowed: a number)")
+            raise bad(option_name, f"{value:g} (allowed: a number)")
     if out is not None:
         check_output(out, (".yaml", ".yml"))
     picture_files.check(picture)
-    given = given_options(context)
+    option_names = given_options(context)
     if switching is not None:
         from ...profiles.calibration.node_switching import SwitchingCommands, SwitchTiming
 
         down, power = down_command.strip() or None, power_command.strip() or None
         commands = SwitchingCommands(off_command, on_command, up_command, down, power)
-        _check_switching(switching, commands, given)
+        _check_switching(switching, commands, option_names)
         if not yes:
             times = "once" if repeat == 1 else f"{repeat} times"
             raise bad("--yes", f"missing: {switching} would be switched OFF and on, {times}")
@@ -117,18 +117,18 @@ def calibrate(
         timing = SwitchTiming(switch_limit, settle, max(0.05, min(1.0, settle / 10)))
         _switch(switching, commands, timing, repeat, out, picture, references, bound, as_json)
         return
-    refuse(_OF_SWITCHING, given, "only with --switching NODE")
+    refuse(_OF_SWITCHING, option_names, "only with --switching NODE")
     if other is not None:
-        refuse(("out", "picture", "record", "grid"), given, "not with two files to compare: nothing is measured")
+        refuse(("out", "picture", "record", "grid"), option_names, "not with two files to compare: nothing is measured")
         _compare(compare, other, name, bound, as_json)
         return
-    chosen = local_node_names(platform.node(), [()])[0] if name is None else name
-    if not is_node_name(chosen):
-        raise bad("--name", f"found {chosen[:100]!r} (allowed: letters, digits, '.', '_', '-')")
+    node_name = local_node_names(platform.node(), [()])[0] if name is None else name
+    if not is_node_name(node_name):
+        raise bad("--name", f"found {node_name[:100]!r} (allowed: letters, digits, '.', '_', '-')")
     if record is not None:
         _make(record)
     references = {} if compare is None else {str(compare): _known(compare, name)}
-    _measure(chosen, seconds, grid, out, picture, record, references, bound, as_json, force)
+    _measure(node_name, seconds, grid, out, picture, record, references, bound, as_json, force)
 
 
 def _compare(before: Path | None, after: Path, name: str | None, bound: float, as_json: bool) -> None:
@@ -165,19 +165,19 @@ def _known(path: Path, name: str | None) -> dict[str, KnownValue]:
     types = {kind.name: kind for kind in read_cluster(path).types}
     if name is None and len(types) == 1:
         return type_values(next(iter(types.values())))
-    wanted = platform.node() if name is None else name
-    if wanted not in types:
-        hint = did_you_mean(wanted, types) if name else "; --name selects one"
-        raise ConfigError(str(path), "node_types", f"none is named {wanted!r}{hint}", ", ".join(types))
-    return type_values(types[wanted])
+    type_name = platform.node() if name is None else name
+    if type_name not in types:
+        hint = did_you_mean(type_name, types) if name else "; --name selects one"
+        raise ConfigError(str(path), "node_types", f"none is named {type_name!r}{hint}", ", ".join(types))
+    return type_values(types[type_name])
 
 
-def _recorded(folder: Path, found: Calibration, name: str) -> dict[str, dict[str, KnownValue]]:
+def _recorded(folder: Path, measured: Calibration, name: str) -> dict[str, dict[str, KnownValue]]:
     """Record a calibration; return the numbers of the last record of the same node."""
     from ...profiles.calibration.calibration_records import calibrated_values, newest, record_files, save_record
 
     last = newest(record_files(folder).get(name, []), 1, lambda error: warn(f"not a calibration: {error}"))
-    note(f"recorded in {save_record(folder, found, name)}")
+    note(f"recorded in {save_record(folder, measured, name)}")
     if not last:
         note(f"it is the first record of {name} there")
     return {f"the calibration of {record.found.date}": calibrated_values(record.found, record.name) for record in last}
@@ -197,37 +197,39 @@ def _measure(
     from ..output.profiles import show_calibration, show_changes
 
     try:
-        found = calibrate(seconds, with_grid=grid, progress=note if sys.stderr.isatty() else lambda text: None)
+        measured = calibrate(seconds, with_grid=grid, progress=note if sys.stderr.isatty() else lambda text: None)
     except MemoryError:
         raise PilotfishError("there is not enough free memory for the arrays") from None
-    unwritten = [file for file in (out, picture, record) if file is not None and not (found.idle or force)]
+    unwritten = [file for file in (out, picture, record) if file is not None and not (measured.idle or force)]
     if unwritten:
         out = picture = record = None
     if out is not None:
-        write_whole(out, cluster_text(found, name))
+        write_whole(out, cluster_text(measured, name))
         note(f"the node type is in {out}")
     if picture is not None:
         from ..charts.calibration_figure import calibration
 
-        picture_files.save(calibration(found), picture)
+        picture_files.save(calibration(measured), picture)
     if record is not None:
-        references |= _recorded(record, found, name)
-    now = calibrated_values(found, name)
-    changed = {source: changes(known, now, bound) for source, known in references.items()}
+        references |= _recorded(record, measured, name)
+    now = calibrated_values(measured, name)
+    changed = {source: changes(values, now, bound) for source, values in references.items()}
     if as_json:
-        data = to_document(found, name)
+        data = to_document(measured, name)
         if changed:
-            data["changes"] = [{"since": key, **asdict(change)} for key, each in changed.items() for change in each]
+            data["changes"] = [
+                {"since": key, **asdict(change)} for key, differences in changed.items() for change in differences
+            ]
         print_json("calibration", data)
     else:
-        show_calibration(found)
-        for source, each in changed.items():
-            show_changes(each, "it", source, bound)
+        show_calibration(measured)
+        for source, differences in changed.items():
+            show_changes(differences, "it", source, bound)
     if unwritten:
         raise PilotfishError(f"the node was not idle: {', '.join(map(str, unwritten))} not written (--force writes)")
 
 
-def _check_switching(node: str, commands: SwitchingCommands, given: set[str]) -> None:
+def _check_switching(node: str, commands: SwitchingCommands, option_names: set[str]) -> None:
     """Check the options of switching. Raises typer.BadParameter."""
     if not is_node_name(node):
         raise bad("--switching", f"found {node[:100]!r} (allowed: the name of a node)")
@@ -236,8 +238,8 @@ def _check_switching(node: str, commands: SwitchingCommands, given: set[str]) ->
     for key in ("off", "on", "up"):
         if not getattr(commands, key).strip():
             raise bad(f"--{key}-command", "missing (allowed: a command, for --switching)")
-    refuse(_OF_THIS_NODE, given, "not with --switching: it is about a measurement on this node")
-    if "picture" in given and commands.power is None:
+    refuse(_OF_THIS_NODE, option_names, "not with --switching: it is about a measurement on this node")
+    if "picture" in option_names and commands.power is None:
         raise bad("--plot", "there is nothing to draw without --power-command")
 
 
@@ -254,20 +256,24 @@ def _switch(
     with ExitStack() as stack:
         for number in (signal.SIGTERM, signal.SIGHUP):
             stack.callback(signal.signal, number, signal.signal(number, signal.default_int_handler))
-        found = measure(node, commands, Shell(node), timing, repeat, note)
+        measured = measure(node, commands, Shell(node), timing, repeat, note)
     if out is not None:
-        write_whole(out, power_text(found))
+        write_whole(out, power_text(measured))
         note(f"the power of its node type is in {out}")
     if picture is not None:
         from ..charts.calibration_figure import switching
 
-        picture_files.save(switching(found), picture)
-    now = switching_values(found)
-    changed = {source: changes(known, now, bound) for source, known in references.items()}
+        picture_files.save(switching(measured), picture)
+    now = switching_values(measured)
+    changed = {source: changes(values, now, bound) for source, values in references.items()}
     if as_json:
-        more = {"changes": [asdict(change) for each in changed.values() for change in each]} if changed else {}
-        print_json("switching", {**found.to_dict(), **more})
+        more = (
+            {"changes": [asdict(change) for differences in changed.values() for change in differences]}
+            if changed
+            else {}
+        )
+        print_json("switching", {**measured.to_dict(), **more})
         return
-    show_switching(found)
-    for source, each in changed.items():
-        show_changes(each, "it", source, bound)
+    show_switching(measured)
+    for source, differences in changed.items():
+        show_changes(differences, "it", source, bound)

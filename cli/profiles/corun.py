@@ -93,11 +93,11 @@ def pairs(
     scores = [read_scores(file) for file in files] if files else list(keep.scores())
     if not scores:
         raise ConfigError(str(keep.path), "", "it has no scores; `pilotfish profile corun` makes them")
-    dates = sorted(one.date[:10] for one in scores)
-    found = co_run_inflation(scores)
-    most = [one.name for one in scores if one.pressure is None]
+    dates = sorted(score.date[:10] for score in scores)
+    inflation = co_run_inflation(scores)
+    most = [score.name for score in scores if score.pressure is None]
     note(*(f"{name} presses more than the streamer: its effect on others is a lower bound" for name in most))
     if as_json:
-        print_json("pairs", {"from": dates[0], "to": dates[-1], "co_run_inflation": found})
+        print_json("pairs", {"from": dates[0], "to": dates[-1], "co_run_inflation": inflation})
         return
-    show_pairs(found, f"{count(len(scores), 'program')}, {' to '.join(dict.fromkeys((dates[0], dates[-1])))}")
+    show_pairs(inflation, f"{count(len(scores), 'program')}, {' to '.join(dict.fromkeys((dates[0], dates[-1])))}")

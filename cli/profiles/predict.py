@@ -78,20 +78,20 @@ def evaluate(
     check_files(path)
     load_kernels("swf.parser")
     jobs = traced(replace(read_swf(path, skip_invalid=skip_invalid), name=str(path)), need)
-    found = evaluate(jobs, names, QUANTILE if quantile is None else quantile)
-    if not found.jobs:
+    evaluation = evaluate(jobs, names, QUANTILE if quantile is None else quantile)
+    if not evaluation.jobs:
         raise ConfigError(str(path), "", f"no job's {need} can be predicted by {', '.join(names)}")
-    if found.silent:
-        note(f"this trace has no data for: {', '.join(found.silent)}")
-    if found.unknown_waits:
-        note(f"{count(found.unknown_waits, 'job')} of unknown waiting time, taken as 0 s")
+    if evaluation.silent:
+        note(f"this trace has no data for: {', '.join(evaluation.silent)}")
+    if evaluation.unknown_waits:
+        note(f"{count(evaluation.unknown_waits, 'job')} of unknown waiting time, taken as 0 s")
     if as_json:
-        print_json("prediction-scores", {"workload": str(path), "need": need, **asdict(found)})
+        print_json("prediction-scores", {"workload": str(path), "need": need, **asdict(evaluation)})
         return
     from ..output.replay import show_evaluation
     from ..output.text import Screen
 
-    show_evaluation(Screen(), path.name, need, found)
+    show_evaluation(Screen(), path.name, need, evaluation)
 
 
 @app.command()
@@ -114,13 +114,13 @@ def classes(
     from ...profiles.prediction.first_runs import first_runs
     from ..inputs import classifier
 
-    found = first_runs(Profiles(store).store.runs(), classifier(cluster))
+    report = first_runs(Profiles(store).store.runs(), classifier(cluster))
     if as_json:
-        print_json("first-runs", asdict(found))
+        print_json("first-runs", asdict(report))
         return
     from ..output.profiles import show_first_runs
 
-    show_first_runs(found)
+    show_first_runs(report)
 
 
 @app.command(context_settings={"allow_interspersed_args": False})
@@ -147,16 +147,16 @@ def command(
 
     check_positive("--walltime", walltime)
     keep = Profiles(store).store
-    asked = Job("job", DEFAULT_PROFILE, nodes=nodes, walltime=walltime, command=tuple(words), inputs=input_sizes(words))
-    found = keep.expected(asked)
-    if found is None:
+    job = Job("job", DEFAULT_PROFILE, nodes=nodes, walltime=walltime, command=tuple(words), inputs=input_sizes(words))
+    profile = keep.expected(job)
+    if profile is None:
         raise ConfigError(str(keep.path), "", f"no run of {program_words(words)[0][0]!r} is recorded")
     if as_json:
         from ...profiles.profiles_file import dump_entry
 
-        profiles = {found.name: dump_entry(found)}
-        print_json("profiles", {"profiles": profiles, **class_fields(classify_there(found))})
+        profiles = {profile.name: dump_entry(profile)}
+        print_json("profiles", {"profiles": profiles, **class_fields(classify_there(profile))})
         return
     from ..output.profiles import show_profile
 
-    show_profile(found, keep.statistics(found.name), classify_there(found))
+    show_profile(profile, keep.statistics(profile.name), classify_there(profile))

@@ -77,7 +77,7 @@ def run(
     with value_of("--bandwidth"):
         rate = None if bandwidth is None else parse_rate(bandwidth)
     keep = Profiles(store).store
-    chosen = profile_name(command, name)
+    profile_id = profile_name(command, name)
     runs, code = [], 0
     for _ in range(repeat):
         try:
@@ -91,21 +91,26 @@ def run(
             sources = {part: source for part, source in measured.sources.items() if part != "bandwidth"}
             measured = replace(measured, bandwidth=rate, sources=sources)
         read = inputs_of_run(sizes, dict(input_sizes(command, since=began - MTIME_S)))
-        own, job = profile_name(command, None), Job("job", DEFAULT_PROFILE, command=tuple(command))
-        runs.append(replace(measured, inputs=read, words=words_checksum(job), command=own))
-        profile = keep.record(chosen, runs[-1])
-        if own != chosen:
-            keep.record(own, runs[-1])
+        command_profile, job = profile_name(command, None), Job("job", DEFAULT_PROFILE, command=tuple(command))
+        runs.append(replace(measured, inputs=read, words=words_checksum(job), command=command_profile))
+        profile = keep.record(profile_id, runs[-1])
+        if command_profile != profile_id:
+            keep.record(command_profile, runs[-1])
         if code:
             note(f"{command[0]} ended with exit code {code}: the run is recorded, but not used for the profile")
             break
     if as_json:
-        found = {"name": chosen, "runs": [one.to_dict() for one in runs], "profile": _entry(profile), "exit_code": code}
-        print_json("measurement", found)
+        document = {
+            "name": profile_id,
+            "runs": [record.to_dict() for record in runs],
+            "profile": _entry(profile),
+            "exit_code": code,
+        }
+        print_json("measurement", document)
     else:
         from ..output.profiles import show_run
 
-        show_run(chosen, runs[-1], keep.statistics(chosen))
+        show_run(profile_id, runs[-1], keep.statistics(profile_id))
     return code
 
 
@@ -129,19 +134,19 @@ def list_(cluster: options.ClusterFile = None, store: options.Store = None, as_j
     """
     keep = Profiles(store).store
     classify = classifier(cluster)
-    known = {name: (profile, classify(profile)) for name in keep.names() if (profile := keep.get(name))}
+    classified = {name: (profile, classify(profile)) for name in keep.names() if (profile := keep.get(name))}
     if as_json:
         from ...profiles.classes import class_fields
 
-        classes = {name: class_fields(classed) for name, (_, classed) in known.items()}
-        profiles = {name: _entry(profile) for name, (profile, _) in known.items()}
-        owners = {name: keep.owner_of(name) for name in known}
+        classes = {name: class_fields(classed) for name, (_, classed) in classified.items()}
+        profiles = {name: _entry(profile) for name, (profile, _) in classified.items()}
+        owners = {name: keep.owner_of(name) for name in classified}
         print_json("profiles", {"profiles": profiles, "classes": classes, "owners": owners})
         return
     from ..output.profiles import show_list
 
-    show_list(known, {name: owner for name in known if (owner := keep.owner_of(name)) is not None})
-    dropped = [(count(gone.number, gone.what[:-1]), gone.latest) for gone in keep.dropped()]
+    show_list(classified, {name: owner for name in classified if (owner := keep.owner_of(name)) is not None})
+    dropped = [(count(loss.number, loss.what[:-1]), loss.latest) for loss in keep.dropped()]
     note(*(f"{number} have been dropped for their age, the last on {latest}" for number, latest in dropped))
 
 
@@ -223,9 +228,9 @@ def import_(
     keep, source = Profiles(store).store, source or tool
     left_out: Mapping[str, int] = {}
     if source is None:
-        for other, value in (("--name", name), ("--node-type", node_type), ("--date", date)):
+        for option_name, value in (("--name", name), ("--node-type", node_type), ("--date", date)):
             if value is not None:
-                raise bad(other, "only with --source")
+                raise bad(option_name, "only with --source")
         from ...profiles.profiles_file import profile_doubts
 
         names = keep.import_file(file)

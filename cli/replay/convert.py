@@ -70,14 +70,14 @@ def convert(
         raise bad("OUT", f"{source.name} cannot be converted to {target.name!r} (allowed: {ends})")
     if (kind in MACHINES or (kind in WORKFLOWS and end != ".swf")) and (procs or cluster or skip_invalid):
         raise bad("--procs, --cluster, --skip-invalid", "only for workloads")
-    made = _converted(source, kind, end, procs, cluster, skip_invalid, Profiles(store))
-    write_whole(target, made.text)
+    converted = _converted(source, kind, end, procs, cluster, skip_invalid, Profiles(store))
+    write_whole(target, converted.text)
     if as_json:
-        losses = {"left_out": dict(made.left_out), "lost": dict(made.lost)}
-        print_json("conversion", {"file": str(target), "content": made.what, **losses})
+        losses = {"left_out": dict(converted.left_out), "lost": dict(converted.lost)}
+        print_json("conversion", {"file": str(target), "content": converted.what, **losses})
         return
-    missing = (("left out", made.left_out), ("not in it any more", made.lost))
-    note(f"{target}: {made.what}", *(f"{what}: {_counted(counts)}" for what, counts in missing if counts))
+    missing = (("left out", converted.left_out), ("not in it any more", converted.lost))
+    note(f"{target}: {converted.what}", *(f"{heading}: {_counted(counts)}" for heading, counts in missing if counts))
 
 
 def _kind(source: Path) -> str:
@@ -114,12 +114,12 @@ def _converted(
         from ...formats.batsim.workload import load_batsim, workload_of
         from ...simulate.model.machine import speeds_of
 
-        speeds, given = speeds_of(read_machine(cluster)), load_batsim(source)
-        jobs = workload_of(given, source, speeds=speeds, skip_invalid=skip_invalid)
-        return formats.batsim_to_swf(given, replace(jobs, machine=procs or jobs.machine), origin)
+        speeds, batsim = speeds_of(read_machine(cluster)), load_batsim(source)
+        jobs = workload_of(batsim, source, speeds=speeds, skip_invalid=skip_invalid)
+        return formats.batsim_to_swf(batsim, replace(jobs, machine=procs or jobs.machine), origin)
     if cluster is not None:
-        what = "SWF has" if kind == "SWF" else "tasks have"
-        raise bad("--cluster", f"{what} run times, no operations (allowed: with a Batsim trace)")
+        subject = "SWF has" if kind == "SWF" else "tasks have"
+        raise bad("--cluster", f"{subject} run times, no operations (allowed: with a Batsim trace)")
     if kind == "SWF":
         from ...formats.replays.swf import read_swf
 

@@ -79,22 +79,22 @@ def component_policy(
         check_endpoint("--edc", endpoint)
     if not 0.0 < timeout_s <= 1e6:
         raise bad("--edc-timeout", f"{timeout_s:g} (allowed: seconds above 0, at most 1e6)")
-    found = dict[str, Any]()
-    for one in config:
-        key, mark, value = one.partition("=")
+    settings = dict[str, Any]()
+    for setting in config:
+        key, mark, value = setting.partition("=")
         if not mark or not key:
-            raise bad("--edc-config", f"{one!r} (allowed: KEY=VALUE)")
-        found[key] = value if isinstance(CONFIG.get(key), str) else _value(value)
+            raise bad("--edc-config", f"{setting!r} (allowed: KEY=VALUE)")
+        settings[key] = value if isinstance(CONFIG.get(key), str) else _value(value)
         if protocol == 5 and key != "sched-config":
-            raise bad("--edc-config", f"{one!r} (allowed with protocol 5: sched-config=TEXT)")
-        fixed, why = FIXED.get(key.replace("_", "-"), (found[key], ""))
-        if found[key] != fixed:
-            raise bad("--edc-config", f"{one!r}: {why} (allowed: {key}={json.dumps(fixed)})")
-        if key in CONFIG and type(found[key]) is not type(CONFIG[key]):
-            raise bad("--edc-config", f"{one!r} (allowed: {key}= with a value such as {json.dumps(CONFIG[key])})")
-    if found.get("dynamic-jobs-enabled"):
-        found["dynamic-jobs-acknowledged"] = True
-    return ComponentPolicy(endpoint, command, timeout_s, found, protocol)
+            raise bad("--edc-config", f"{setting!r} (allowed with protocol 5: sched-config=TEXT)")
+        fixed, reason = FIXED.get(key.replace("_", "-"), (settings[key], ""))
+        if settings[key] != fixed:
+            raise bad("--edc-config", f"{setting!r}: {reason} (allowed: {key}={json.dumps(fixed)})")
+        if key in CONFIG and type(settings[key]) is not type(CONFIG[key]):
+            raise bad("--edc-config", f"{setting!r} (allowed: {key}= with a value such as {json.dumps(CONFIG[key])})")
+    if settings.get("dynamic-jobs-enabled"):
+        settings["dynamic-jobs-acknowledged"] = True
+    return ComponentPolicy(endpoint, command, timeout_s, settings, protocol)
 
 
 #: Options of Batsim that the replay has with one value only, and why.
@@ -127,9 +127,11 @@ def replay_component(policy: ComponentPolicy, files: list[Path], found: Any, **h
 
     if len(short := found.jobs.take(found.jobs.walltime < UNWRITTEN_S)):
         first = short.more.get("name", short.id)[0]
-        others = f", like {count(len(short) - 1, 'other')}" if len(short) > 1 else ""
-        what = f"a walltime of {short.walltime[0]:g} s, which messages have as 0.000000{others}; batsched aborts on it"
-        warn(f"job {first}: {what}")
+        more_jobs = f", like {count(len(short) - 1, 'other')}" if len(short) > 1 else ""
+        problem = (
+            f"a walltime of {short.walltime[0]:g} s, which messages have as 0.000000{more_jobs}; batsched aborts on it"
+        )
+        warn(f"job {first}: {problem}")
     with ExitStack() as stack:
         endpoint, process = policy.endpoint, None
         if policy.command is not None:

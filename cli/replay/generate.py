@@ -91,9 +91,9 @@ def lublin(
     if kind not in KINDS:
         raise not_among("--kind", kind, "a kind of jobs", KINDS)
     limits = _checked_walltimes(out, as_json, load, walltimes)
-    made = model(jobs, procs, kind=kind, load=load, walltimes=limits, seed=seed)
+    trace = model(jobs, procs, kind=kind, load=load, walltimes=limits, seed=seed)
     _write_trace(
-        out, as_json, made, "lublin", jobs=jobs, procs=procs, kind=kind, load=load, walltimes=limits, seed=seed
+        out, as_json, trace, "lublin", jobs=jobs, procs=procs, kind=kind, load=load, walltimes=limits, seed=seed
     )
 
 
@@ -126,10 +126,10 @@ def thesis(
     texts = {"gap": gap, "size": size, "run_time": run_time}
     pairs = {name: _pair(_option(name, True), text) for name, text in texts.items()}
     try:
-        made = model(jobs, procs, **pairs, load=load, walltimes=limits, seed=seed)
+        trace = model(jobs, procs, **pairs, load=load, walltimes=limits, seed=seed)
     except ConfigError as error:
         raise bad_value(_option(error.key, True), error) from None
-    _write_trace(out, as_json, made, "thesis", jobs=jobs, procs=procs, **texts, load=load, walltimes=limits, seed=seed)
+    _write_trace(out, as_json, trace, "thesis", jobs=jobs, procs=procs, **texts, load=load, walltimes=limits, seed=seed)
 
 
 def _shapes() -> list[str]:
@@ -168,12 +168,12 @@ def stream(
     from ...formats.workflows.workflow import dump_workflow
     from ...simulate.generate.workflows import stream as model
 
-    if shape not in (known := _shapes()):
-        raise not_among("--shape", shape, "a shape", known)
+    if shape not in (shapes := _shapes()):
+        raise not_among("--shape", shape, "a shape", shapes)
     _check_out(out, as_json, (".yaml", ".yml"))
-    made = model(jobs, shape=shape, seed=seed)
-    text = dump_workflow(made, (_origin("stream", {"jobs": jobs, "shape": shape, "seed": seed}),))
-    _write(out, as_json, text, count(len(made.jobs), "job"))
+    workflow = model(jobs, shape=shape, seed=seed)
+    text = dump_workflow(workflow, (_origin("stream", {"jobs": jobs, "shape": shape, "seed": seed}),))
+    _write(out, as_json, text, count(len(workflow.jobs), "job"))
 
 
 @app.command()
@@ -228,17 +228,22 @@ def communication(
     load_kernels(*form.kernels)
     recorded = form.read(path, speeds=speeds, skip_invalid=skip_invalid)
     picked = from_source(str(path), JobSelection(jobs, least, most, largest).of, recorded, seed)
-    made = communicating(replace(picked, machine=procs), Factors(f_comp, f_comm, f_w), arrivals=arrivals)
-    given = {
+    communicating_jobs = communicating(replace(picked, machine=procs), Factors(f_comp, f_comm, f_w), arrivals=arrivals)
+    arguments = {
         "workload": shlex.quote(str(path)), "cluster": cluster and shlex.quote(str(cluster)),
         "jobs": jobs, "bounds": bounds, "largest": largest, "procs": procs, "f_comp": f_comp, "f_comm": f_comm,
         "f_w": f_w, "arrivals": arrivals, "matrices": matrices, "skip_invalid": skip_invalid, "seed": seed,
     }  # fmt: skip
-    about = {"description": _origin("communication", given), "input": file_hash(path)}
+    about = {"description": _origin("communication", arguments), "input": file_hash(path)}
     if cluster is not None:
         about["cluster"] = file_hash(cluster)
-    text = batsim_text(from_source(str(path), batsim_communicating, made, about, matrices))
-    _write(out, as_json, text, f"{len(made):,} of {count(len(recorded), 'job')} for {count(procs, 'processor')}")
+    text = batsim_text(from_source(str(path), batsim_communicating, communicating_jobs, about, matrices))
+    _write(
+        out,
+        as_json,
+        text,
+        f"{len(communicating_jobs):,} of {count(len(recorded), 'job')} for {count(procs, 'processor')}",
+    )
 
 
 def _checked_walltimes(out: Path, as_json: bool, load: float | None, written: str) -> Walltimes:
@@ -252,13 +257,15 @@ def _checked_walltimes(out: Path, as_json: bool, load: float | None, written: st
         return parse_walltimes(written)
 
 
-def _write_trace(out: Path, as_json: bool, made: Workload, model: str, **given: Any) -> None:
+def _write_trace(out: Path, as_json: bool, trace: Workload, model: str, **arguments: Any) -> None:
     from ...formats.replays.swf import dump_swf
 
-    last, work = float(made.submit_time[-1]), float((made.size * made.run_time).sum())
-    load = f", offered load {work / (last * made.machine):.2f}" if last and made.machine else ""
-    content = f"{count(len(made), 'job')} in {format_duration(last)} for {count(made.machine or 0, 'processor')}{load}"
-    _write(out, as_json, dump_swf(made, [_origin(model, given)]), content)
+    last, work = float(trace.submit_time[-1]), float((trace.size * trace.run_time).sum())
+    load = f", offered load {work / (last * trace.machine):.2f}" if last and trace.machine else ""
+    content = (
+        f"{count(len(trace), 'job')} in {format_duration(last)} for {count(trace.machine or 0, 'processor')}{load}"
+    )
+    _write(out, as_json, dump_swf(trace, [_origin(model, arguments)]), content)
 
 
 def _check_out(out: Path, as_json: bool, endings: Sequence[str]) -> None:
@@ -278,9 +285,9 @@ def _pair(name: str, text: str) -> tuple[float, float]:
     return first, second
 
 
-def _origin(model: str, given: dict[str, Any]) -> str:
+def _origin(model: str, arguments: dict[str, Any]) -> str:
     """Return the version and the command that makes this workload again."""
-    words = [_option(name, value) for name, value in given.items() if value is not None and value is not False]
+    words = [_option(name, value) for name, value in arguments.items() if value is not None and value is not False]
     return f"generated by pilotfish {__version__}: pilotfish generate {model} {' '.join(words)}"
 
 

@@ -57,8 +57,8 @@ def plot(
     from ..output.text import Screen
 
     screen, runs = Screen(), [read_run(folder) for folder in folders]
-    seen = view(runs, folders, begin, end, picture_files.columns(picture, screen.cells), labels or ())
-    figure = _figure(kind, seen, folders, labelled)
+    figure_view = view(runs, folders, begin, end, picture_files.columns(picture, screen.cells), labels or ())
+    figure = _figure(kind, figure_view, folders, labelled)
     if title is not None:
         figure = replace(figure, title=clean(title), about="")
     if picture is not None:

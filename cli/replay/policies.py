@@ -31,13 +31,13 @@ def policies(
     if name is not None and name not in _names():
         raise not_among("NAME", name, "a policy", _names())
     if as_json:
-        found = {key: policy for key, policy in queue_policies().items() if name in (None, key)}
+        described = {key: policy for key, policy in queue_policies().items() if name in (None, key)}
         mapping = {
             key: {"summary": text, "for": mapping_commands(key)}
             for key, text in mapping_policies().items()
             if name in (None, key)
         }
-        print_json("policies", {"queue": found, "mapping": mapping})
+        print_json("policies", {"queue": described, "mapping": mapping})
     elif name is not None:
         show_policy(name)
     else:

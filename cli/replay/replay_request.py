@@ -142,12 +142,12 @@ def _decision_seconds(text: str) -> float | None:
     if text in ("ignore", "measured"):
         return 0.0 if text == "ignore" else None
     try:
-        found = float(text)
+        seconds = float(text)
     except ValueError:
-        found = math.nan
-    if not 0.0 <= found <= LONGEST:
+        seconds = math.nan
+    if not 0.0 <= seconds <= LONGEST:
         raise bad("--decision-time", f"{text!r} (allowed: ignore, measured, or seconds from 0 to {LONGEST:g})")
-    return found
+    return seconds
 
 
 def _policy(text: str | DaemonPolicy | ComponentPolicy, seed: int) -> NamedPolicy | NamedDaemon | ComponentPolicy:
@@ -174,26 +174,26 @@ def read_replay(request: ReplayRequest) -> ReplayInput:
     check_files(*request.workloads, request.cluster)
     kinds = [format_of(path) for path in request.workloads]
     cluster, policy = read_machine(request.cluster), request.policy.policy
-    given = _given_machine(request, cluster)
-    if given is not None:
-        _refuse_machine(request, given[0], cluster)
+    stated = _given_machine(request, cluster)
+    if stated is not None:
+        _refuse_machine(request, stated[0], cluster)
     load_kernels(*sorted({kernel for kind in kinds for kernel in kind.kernels}))
     storages = storages_of(cluster)
     component = isinstance(request.policy, ComponentPolicy)
     if storages and component:
         storages = MappedLater(storages)
     of_machine = {"speeds": speeds_of(cluster), "storages": storages}
-    how = of_machine | {"skip_invalid": request.skip_invalid, "profiles": Profiles(request.store)}
-    every = [kind.read(path, **how) for path, kind in zip(request.workloads, kinds, strict=True)]
-    warn(*(doubt for each in every for doubt in each.doubts))
-    every = [as_submitted(one, natural=request.natural) for one in every]
-    jobs = request.select.of(joined(every))
-    machine, size_from = given or _stated_machine(every, request, kinds)
-    if given is None:
+    options = of_machine | {"skip_invalid": request.skip_invalid, "profiles": Profiles(request.store)}
+    recorded = [kind.read(path, **options) for path, kind in zip(request.workloads, kinds, strict=True)]
+    warn(*(doubt for workload in recorded for doubt in workload.doubts))
+    recorded = [as_submitted(workload, natural=request.natural) for workload in recorded]
+    jobs = request.select.of(joined(recorded))
+    machine, size_from = stated or _stated_machine(recorded, request, kinds)
+    if stated is None:
         _refuse_machine(request, machine, cluster)
     if not len(jobs):
-        why = f"; left out: {counted(jobs.left_out)}" if jobs.left_out else ""
-        raise ConfigError(_names(request.workloads), "", f"no jobs to replay{why}")
+        losses = f"; left out: {counted(jobs.left_out)}" if jobs.left_out else ""
+        raise ConfigError(_names(request.workloads), "", f"no jobs to replay{losses}")
     _refuse_jobs(request, jobs, machine, cluster)
     predicted = request.runtimes == PREDICTED
     rich = predicted or request.decision_time != 0.0 or jobs.dependencies is not None
@@ -201,8 +201,8 @@ def read_replay(request: ReplayRequest) -> ReplayInput:
         load_simulator()
     else:
         networked, contention = jobs.programs is not None, request.contention
-        asked = is_asked(policy, request.decision_time, predicted=predicted, networked=networked)
-        compiled = None if asked else policy
+        calls_python = is_asked(policy, request.decision_time, predicted=predicted, networked=networked)
+        compiled = None if calls_python else policy
         load_replay([compiled], networked=networked, rich=rich, contention=contention)
     return ReplayInput(jobs, machine, cluster, size_from)
 
@@ -228,9 +228,9 @@ def _refuse_jobs(request: ReplayRequest, jobs: Workload, machine: Machine, clust
         refuse_trace(policy, jobs, cluster)
     elif not isinstance(policy, ComponentPolicy):
         refuse_times(policy, jobs, runtimes, request.decision_time, contention=request.contention)
-        known = with_actual_walltimes(jobs) if runtimes == ACTUAL else jobs
+        known_jobs = with_actual_walltimes(jobs) if runtimes == ACTUAL else jobs
         shared = cluster if request.contention or needs_nodes(policy) else None
-        refuse_jobs(policy, known, machine, shared)
+        refuse_jobs(policy, known_jobs, machine, shared)
 
 
 def _given_machine(request: ReplayRequest, cluster: Cluster | None) -> tuple[Machine, str] | None:
@@ -239,23 +239,26 @@ def _given_machine(request: ReplayRequest, cluster: Cluster | None) -> tuple[Mac
         return Machine(request.procs, powers=assumed_powers(request.policy.policy)), "--procs"
     if cluster is not None:
         if isinstance(base_of(request.policy.policy), DaemonPolicy | OnNodes) and cluster.oversubscription != 1.0:
-            found = Machine(int(min(sum(cluster.thread_limits), LARGEST)), powers=None)
-            return found, f"the threads that the nodes of {Path(cluster.source).name} take"
+            named_machine = Machine(int(min(sum(cluster.thread_limits), LARGEST)), powers=None)
+            return named_machine, f"the threads that the nodes of {Path(cluster.source).name} take"
         solver = request.network_solver or SOLVERS[0]
-        found = machine_of(cluster, whole_nodes=request.resource == "node", solver=solver)
-        what = "nodes" if found.processors == len(cluster.nodes) else "cores"
-        return found, f"the {what} of {Path(cluster.source).name}"
+        named_machine = machine_of(cluster, whole_nodes=request.resource == "node", solver=solver)
+        unit = "nodes" if named_machine.processors == len(cluster.nodes) else "cores"
+        return named_machine, f"the {unit} of {Path(cluster.source).name}"
     return None
 
 
 def _stated_machine(every: list[Workload], request: ReplayRequest, kinds: list[Format]) -> tuple[Machine, str]:
     """Return the machine that the traces state, and what states its size. Raises ConfigError."""
     rows = list(zip(every, kinds, request.workloads, strict=True))
-    sizes = [(one.machine, kind.size, path.name) for one, kind, path in rows if one.machine is not None]
+    sizes = [(workload.machine, kind.size, path.name) for workload, kind, path in rows if workload.machine is not None]
     if not sizes:
-        key = next((kind.size for one, kind, _ in rows if one.dependencies is None or "preceding" in one.more), "")
-        why, allowed = "missing: the size of the machine", "--procs, or --cluster"
-        raise ConfigError(_names(request.workloads), key, why, f"that, or {allowed}" if key else allowed)
+        key = next(
+            (kind.size for workload, kind, _ in rows if workload.dependencies is None or "preceding" in workload.more),
+            "",
+        )
+        problem, allowed = "missing: the size of the machine", "--procs, or --cluster"
+        raise ConfigError(_names(request.workloads), key, problem, f"that, or {allowed}" if key else allowed)
     bare = Machine(max(sizes)[0], powers=assumed_powers(request.policy.policy))
     return bare, f"{sizes[0][1]} of {_names(name for *_, name in sizes)}"
 

@@ -130,7 +130,7 @@ def simulate(
         check_folder(out)
     select = Select(begin, end, tuple(user or ()), least, most, load)
     files = [*(traces or ()), *(workload or ())]
-    given, decides = given_options(context), cast(str | DaemonPolicy | ComponentPolicy, policy)
+    option_names, decides = given_options(context), cast(str | DaemonPolicy | ComponentPolicy, policy)
     if runtimes not in RUNTIMES:
         raise not_among("--runtimes", runtimes, "a kind of run time", RUNTIMES)
     if jobs_order not in ORDERS:
@@ -140,16 +140,16 @@ def simulate(
     if origin not in ORIGINS:
         raise not_among("--origin", origin, "an origin", ORIGINS)
     if edc is not None or edc_command is not None:
-        refuse(_NOT_WITH_COMPONENT, given, "not together with --edc, whose component decides")
+        refuse(_NOT_WITH_COMPONENT, option_names, "not together with --edc, whose component decides")
         decides = component_policy(edc, edc_command, edc_timeout, edc_config or [], edc_protocol)
     elif daemon is not None:
-        refuse(_INSTEAD, given, "not together with --daemon")
+        refuse(_INSTEAD, option_names, "not together with --daemon")
         from .daemon_replay import read_daemon
 
         decides = service = read_daemon(daemon, runtimes)
         seed, cluster = service.config.seed, cluster or Path(service.config.cluster)
     elif not _replays(policy) and policy in options.mapping_policy_names():
-        refuse(("procs",), given, f"not together with {policy}, which plans the queue of a service")
+        refuse(("procs",), option_names, f"not together with {policy}, which plans the queue of a service")
         if cluster is None or resource == "node":
             raise bad("--policy", f"{policy} chooses among nodes (needed: --cluster, resource core)")
         from .daemon_replay import with_policy
@@ -157,21 +157,21 @@ def simulate(
         decides = with_policy(policy, cluster, seed, runtimes)
     request = ReplayRequest(files, decides, select, seed, procs, cluster, resource, decision_time, skip_invalid,
                             contention, runtimes, network_solver, natural=ties == "natural", store=store)  # fmt: skip
-    found = read_replay(request)
-    predictor = _predictor(found) if runtimes == PREDICTED else None
+    replay_input = read_replay(request)
+    predictor = _predictor(replay_input) if runtimes == PREDICTED else None
     if predictor and predictor.unasked:
-        what = "no requested time; its run time is its walltime, which bounds its prediction"
-        note(f"{count(predictor.unasked, 'job')} with {what}")
-    log_power = out is not None and found.machine.powers is not None
-    replayed, did = _replay(request, found, predictor, log_power=log_power)
-    power = _power(request, found, replayed, 0.0 if origin == "zero" else math.inf, tracked=out is not None)
-    _report(request, found, replayed, did, power, predictor, out, jobs_order, as_json=as_json)
+        problem = "no requested time; its run time is its walltime, which bounds its prediction"
+        note(f"{count(predictor.unasked, 'job')} with {problem}")
+    log_power = out is not None and replay_input.machine.powers is not None
+    replayed, did = _replay(request, replay_input, predictor, log_power=log_power)
+    power = _power(request, replay_input, replayed, 0.0 if origin == "zero" else math.inf, tracked=out is not None)
+    _report(request, replay_input, replayed, did, power, predictor, out, jobs_order, as_json=as_json)
 
 
-def _predictor(found: ReplayInput) -> OnlineRunTimes:
+def _predictor(replay_input: ReplayInput) -> OnlineRunTimes:
     from ...profiles.prediction.online_run_times import OnlineRunTimes
 
-    return OnlineRunTimes(found.jobs)
+    return OnlineRunTimes(replay_input.jobs)
 
 
 def _replays(policy: str) -> bool:
@@ -180,24 +180,24 @@ def _replays(policy: str) -> bool:
 
 
 def _replay(
-    request: ReplayRequest, found: ReplayInput, predictor: OnlineRunTimes | None, *, log_power: bool
+    request: ReplayRequest, replay_input: ReplayInput, predictor: OnlineRunTimes | None, *, log_power: bool
 ) -> tuple[Replayed, DaemonReplay | None]:
     """Replay the jobs and show the progress; also return what the daemon did. Raises ConfigError, PolicyError."""
-    jobs, machine, policy = found.jobs, found.machine, request.policy.policy
+    jobs, machine, policy = replay_input.jobs, replay_input.machine, request.policy.policy
     with print_policy_traceback(), ReplayProgress(jobs) as progress:
         if isinstance(policy, DaemonPolicy):
             from .daemon_replay import replay_daemon
 
-            assert found.cluster is not None
-            did = replay_daemon(policy, jobs, found.cluster, progress.at, predictor, request.decision_time)
-            return did.replayed, did
+            assert replay_input.cluster is not None
+            outcome = replay_daemon(policy, jobs, replay_input.cluster, progress.at, predictor, request.decision_time)
+            return outcome.replayed, outcome
         if isinstance(policy, ComponentPolicy):
             return replay_component(
-                policy, request.workloads, found, contention=request.contention, natural=request.natural,
+                policy, request.workloads, replay_input, contention=request.contention, natural=request.natural,
                 log_power=log_power, progress=progress.at, clock=time.perf_counter,
             ), None  # fmt: skip
         return replay_under(
-            policy, jobs, machine, found.cluster, seed=request.seed, decision_time=request.decision_time,
+            policy, jobs, machine, replay_input.cluster, seed=request.seed, decision_time=request.decision_time,
             contention=request.contention, run_times=predictor or request.runtimes, log_power=log_power,
             progress=progress.at, clock=time.perf_counter,
         ), None  # fmt: skip
@@ -207,12 +207,14 @@ def _replay(
 _Power = tuple[Track | None, Array | None, LimitOutcome | None]
 
 
-def _power(request: ReplayRequest, found: ReplayInput, replayed: Replayed, begin: float, *, tracked: bool) -> _Power:
+def _power(
+    request: ReplayRequest, replay_input: ReplayInput, replayed: Replayed, begin: float, *, tracked: bool
+) -> _Power:
     """Return power and energy, from a time on. O(n log n) for n changes of power."""
     if isinstance(replayed, ContendedReplay):
         track = contended_track(replayed, begin)
         return track, replayed.jobs_joules if replayed.processors.powered else None, None
-    powers = found.machine.powers
+    powers = replay_input.machine.powers
     if powers is None and not tracked:
         return None, None, None
     track = energy.track(replayed, powers or TAURUS_POWERS, begin)  # the states are the same for any power
@@ -223,39 +225,41 @@ def _power(request: ReplayRequest, found: ReplayInput, replayed: Replayed, begin
 
 
 def _report(
-    request: ReplayRequest, found: ReplayInput, replayed: Replayed, did: DaemonReplay | None, power: _Power,
+    request: ReplayRequest, replay_input: ReplayInput, replayed: Replayed, did: DaemonReplay | None, power: _Power,
     predictor: OnlineRunTimes | None, out: Path | None, order: str, *, as_json: bool,
 ) -> None:  # fmt: skip
     """Write the results into `out`, if given, and print the summary. Raises OSError."""
     track, joules, limit = power
-    summary, about = summarise(replayed, found.machine.powers), _about(request, found, limit)
+    summary, about = summarise(replayed, replay_input.machine.powers), _about(request, replay_input, limit)
     if limit is not None:
-        policy, powers = request.policy.policy, found.machine.powers
+        policy, powers = request.policy.policy, replay_input.machine.powers
         warn(*filter(None, (energy.refusal_of(policy, powers, replayed.machine, limit),)))
     if did is not None:
         about["daemon"] = did.counts()
-    known = None if predictor is None else predictor.compared(~replayed.rejected)
+    accuracies = None if predictor is None else predictor.compared(~replayed.rejected)
     about["runtimes"] = request.runtimes
-    if known is not None:
-        about["accuracy"] = {name: None if found is None else asdict(found) for name, found in known.items()}
+    if accuracies is not None:
+        about["accuracy"] = {
+            name: None if accuracy is None else asdict(accuracy) for name, accuracy in accuracies.items()
+        }
     if out is not None and track is not None:
         from ...formats.batsim.machine_description import state_numbers
 
-        states = state_numbers(found.cluster)
+        states = state_numbers(replay_input.cluster)
         write_results(out, replayed, summary, about, track, joules, order=order, states=states)
     if as_json:
         print_json("replay", {**about, **asdict(summary)})
         return
-    has_limit, assumed = getattr(request.policy.policy, "limit", None) is not None, found.cluster is None
+    has_limit, assumed = getattr(request.policy.policy, "limit", None) is not None, replay_input.cluster is None
     show_replay(
-        Screen(), replayed, summary, request.policy.text, found.size_from, limit, has_limit=has_limit,
-        assumed=assumed, runtimes=runtimes_line(request.runtimes, known), daemon=did.lines() if did else (),
+        Screen(), replayed, summary, request.policy.text, replay_input.size_from, limit, has_limit=has_limit,
+        assumed=assumed, runtimes=runtimes_line(request.runtimes, accuracies), daemon=did.lines() if did else (),
     )  # fmt: skip
     if out is not None:
         note(f"the results are in {out}")
 
 
-def _about(request: ReplayRequest, found: ReplayInput, limit: LimitOutcome | None) -> dict[str, Any]:
+def _about(request: ReplayRequest, replay_input: ReplayInput, limit: LimitOutcome | None) -> dict[str, Any]:
     """Return the origin of a summary's numbers."""
     files = [path for path in (*request.workloads, request.cluster, request.policy.file) if path]
     about = {
@@ -265,9 +269,9 @@ def _about(request: ReplayRequest, found: ReplayInput, limit: LimitOutcome | Non
         "inputs": {str(path): file_hash(path) if path.is_file() else None for path in files},  # None: a pipe
         "policy": request.policy.text,
         "seed": request.seed,
-        "machine": found.machine.processors,
-        "epoch": found.jobs.epoch,
-        "left_out": dict(found.jobs.left_out),
+        "machine": replay_input.machine.processors,
+        "epoch": replay_input.jobs.epoch,
+        "left_out": dict(replay_input.jobs.left_out),
     }
     if not request.policy.compiled or request.decision_time != 0.0:
         about["decision_time"] = "measured" if request.decision_time is None else request.decision_time

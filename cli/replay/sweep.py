@@ -58,7 +58,7 @@ def sweep(
     folder = out or Path(f"{file.stem}.results")
     if not dry_run:
         check_folder(folder)
-    found = _workers(workers, dask)
+    pool = _workers(workers, dask)
     if parquet:
         from ..sweeps.results import demand_pyarrow
 
@@ -67,21 +67,21 @@ def sweep(
     from ..sweeps.results import read_journal
 
     with print_policy_traceback():
-        made = prepare(file, execute=not dry_run)
-    todo = made.todo(read_journal(folder / JOURNAL))
-    here = bool(todo) and dask is None  # compile once, before the processes need the kernels
-    if here:
-        load_kernels(*sorted(made.reading))
-    with found as crew:
-        kinds = check(made, todo, crew)
+        prepared = prepare(file, execute=not dry_run)
+    todo = prepared.todo(read_journal(folder / JOURNAL))
+    is_local = bool(todo) and dask is None  # compile once, before the processes need the kernels
+    if is_local:
+        load_kernels(*sorted(prepared.reading))
+    with pool as crew:
+        kinds = check(prepared, todo, crew)
         if dry_run:
-            _show_runs(made, todo, as_json)
+            _show_runs(prepared, todo, as_json)
             return 0
-        for kind in kinds if here else ():
-            for shared in made.sweep.contention:
-                load_replay(made.sweep.policies, networked=kind.networked, rich=kind.rich, contention=shared)
-        rows = _carry_out(made, crew, folder, parquet)
-    _report(made, rows, folder, as_json)
+        for kind in kinds if is_local else ():
+            for shared in prepared.sweep.contention:
+                load_replay(prepared.sweep.policies, networked=kind.networked, rich=kind.rich, contention=shared)
+        rows = _carry_out(prepared, crew, folder, parquet)
+    _report(prepared, rows, folder, as_json)
     return int(any(row["status"] != "done" for row in rows))
 
 
@@ -99,91 +99,91 @@ def _workers(workers: int | None, dask: str | None) -> WorkerPool:
         return DaskWorkers(dask)
 
 
-def _carry_out(made: Prepared, crew: WorkerPool, folder: Path, parquet: bool) -> list[Row]:
+def _carry_out(prepared: Prepared, crew: WorkerPool, folder: Path, parquet: bool) -> list[Row]:
     """Replay the runs that are not done yet; return all rows."""
     from ..output.sweep import SweepProgress
     from ..sweeps.results import ResultsTable, SweepJournal, conduct, known_rows, read_journal
 
     with SweepJournal(folder / JOURNAL) as journal:
-        table = ResultsTable(folder / RESULTS, made.columns, known_rows(made, journal.done))
-        write_whole(folder / ABOUT, json.dumps(_about(made), indent=1) + "\n")
-        done = len(table.rows)
-        if done:
-            note(f"{done:,} of {count(len(made.runs), 'run is', 'runs are')} done already: {folder / JOURNAL}")
+        table = ResultsTable(folder / RESULTS, prepared.columns, known_rows(prepared, journal.done))
+        write_whole(folder / ABOUT, json.dumps(_about(prepared), indent=1) + "\n")
+        finished = len(table.rows)
+        if finished:
+            note(f"{finished:,} of {count(len(prepared.runs), 'run is', 'runs are')} done already: {folder / JOURNAL}")
         try:
-            with SweepProgress(len(made.runs) - done) as progress:
-                conduct(made, crew, journal, table, progress.ended)
+            with SweepProgress(len(prepared.runs) - finished) as progress:
+                conduct(prepared, crew, journal, table, progress.ended)
         except KeyboardInterrupt:
-            table.add(known_rows(made, read_journal(folder / JOURNAL)))  # runs that ended just now, too
-            of = count(len(made.runs), "run has", "runs have")
-            note(f"{len(table.rows):,} of {of} ended; the same command continues")
+            table.add(known_rows(prepared, read_journal(folder / JOURNAL)))  # runs that ended just now, too
+            runs = count(len(prepared.runs), "run has", "runs have")
+            note(f"{len(table.rows):,} of {runs} ended; the same command continues")
             raise
         finally:
             table.write()
     if parquet:
         from ..sweeps.results import write_parquet
 
-        write_parquet(folder / "results.parquet", table.rows, made.columns)
+        write_parquet(folder / "results.parquet", table.rows, prepared.columns)
     return table.rows
 
 
-def _about(made: Prepared) -> dict[str, Any]:
+def _about(prepared: Prepared) -> dict[str, Any]:
     """Return the origin of the numbers."""
     return {
         "schema": "pilotfish/sweep-results/v1",
         "version": __version__,
         "command": shlex.join(["pilotfish", *sys.argv[1:]]),
-        "sweep": made.sweep.source,
-        "inputs": {name: f"sha256:{digest}" for name, digest in made.contents.items()},
+        "sweep": prepared.sweep.source,
+        "inputs": {name: f"sha256:{digest}" for name, digest in prepared.contents.items()},
     }
 
 
-def _report(made: Prepared, rows: list[Row], folder: Path, as_json: bool) -> None:
+def _report(prepared: Prepared, rows: list[Row], folder: Path, as_json: bool) -> None:
     failed = [row for row in rows if row["status"] != "done"]
     if as_json:
-        print_json("sweep-results", {**_about(made), "cases": _cases(made, rows), "runs": rows})
+        print_json("sweep-results", {**_about(prepared), "cases": _cases(prepared, rows), "runs": rows})
     else:
         from ..output.sweep import show_sweep
         from ..output.text import Screen
 
-        show_sweep(Screen(), rows, made.same)
-    for why in list(dict.fromkeys(row["error"] for row in failed))[:MOST_WHYS]:
-        warn(f"run {next(row['run'] for row in failed if row['error'] == why)} failed: {why}")
+        show_sweep(Screen(), rows, prepared.same)
+    for reason in list(dict.fromkeys(row["error"] for row in failed))[:MOST_WHYS]:
+        warn(f"run {next(row['run'] for row in failed if row['error'] == reason)} failed: {reason}")
     ended = f", {len(failed):,} of them failed (the same command tries them again)" if failed else ""
     note(f"{folder / RESULTS} has {count(len(rows), 'run')}{ended}")
 
 
-def _cases(made: Prepared, rows: list[Row]) -> list[dict[str, Any]]:
+def _cases(prepared: Prepared, rows: list[Row]) -> list[dict[str, Any]]:
     """Return the best runs of each case by their numbers."""
     from ...simulate.sweep import cases, worth
 
-    found = []
-    for case in cases([row for row in rows if row["status"] == "done"], made.same):
+    documents = []
+    for case in cases([row for row in rows if row["status"] == "done"], prepared.same):
         judged = worth(case)
-        found.append({
-            **{name: case[0][name] for name in made.same},
+        documents.append({
+            **{name: case[0][name] for name in prepared.same},
             "best": {objective.column: case[place]["run"] for objective, place in judged.best.items()},
             "pareto": {
                 "of": [objective.column for objective in judged.two],
                 "runs": [case[place]["run"] for place in judged.front],
             },
         })  # fmt: skip
-    return found
+    return documents
 
 
-def _show_runs(made: Prepared, todo: list[SweepTask], as_json: bool) -> None:
+def _show_runs(prepared: Prepared, todo: list[SweepTask], as_json: bool) -> None:
     from ...simulate.sweep import described
 
-    rows = [described(run, made.varied) for run in made.runs]
+    rows = [described(run, prepared.varied) for run in prepared.runs]
     if as_json:
-        print_json("sweep-results", {**_about(made), "runs": rows})
+        print_json("sweep-results", {**_about(prepared), "runs": rows})
         return
     from ..output.sweep import show_runs
     from ..output.text import Screen
 
     show_runs(Screen(), rows)
-    left = {task.identity for task in todo}
-    done = sum(task.identity not in left for task in made.tasks)
-    own = sorted({task.policy for task in made.tasks if task.source is not None})
-    unread = f"; not loaded, and so not checked: {', '.join(own)}" if own else ""
-    note(f"{count(len(rows), 'run')}, {done:,} of them done already; nothing was run{unread}")
+    pending = {task.identity for task in todo}
+    finished = sum(task.identity not in pending for task in prepared.tasks)
+    unloaded = sorted({task.policy for task in prepared.tasks if task.source is not None})
+    unread = f"; not loaded, and so not checked: {', '.join(unloaded)}" if unloaded else ""
+    note(f"{count(len(rows), 'run')}, {finished:,} of them done already; nothing was run{unread}")

@@ -47,9 +47,9 @@ def ask_daemon(socket: str | None, do: str, *, timeout_s: float = 30.0, **argume
     except NoDaemonError:
         if os.path.exists(endpoint) or endpoint != runtime_socket():
             raise
-        there = "" if os.environ.get("PILOTFISH_SOCKET") else f", nor at {SYSTEM_SOCKET}"
+        elsewhere = "" if os.environ.get("PILOTFISH_SOCKET") else f", nor at {SYSTEM_SOCKET}"
         asks = f"{do} asks the service: run it on the machine of the service, or name its socket (--socket PATH)"
-        raise NoDaemonError(f"no pilotfish daemon listens at {endpoint}{there}; {asks}") from None
+        raise NoDaemonError(f"no pilotfish daemon listens at {endpoint}{elsewhere}; {asks}") from None
 
 
 def administers_system_daemon() -> bool:
@@ -166,7 +166,7 @@ class DaemonClient:
             raise UnreachableError(str(error)) from None
         except DaemonError as error:
             raise EndUnknownError(str(error)) from None
-        (found,) = reply["workflows"]
-        if reply.get("mode") == "dry-run" and found["exit_code"] is None:
+        (flow,) = reply["workflows"]
+        if reply.get("mode") == "dry-run" and flow["exit_code"] is None:
             raise EndUnknownError("the daemon is in dry run, and starts nothing")
-        return dict(found)
+        return dict(flow)

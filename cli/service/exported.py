@@ -25,16 +25,16 @@ def exported(spec: str, own: Mapping[str, str] = os.environ) -> dict[str, str]:
         ConfigError: an empty name, or a name that is not set.
     """
     words = spec.split(",")
-    found = {name: own[name] for name in _OF_A_LOGIN if name in own} | {"PATH": "/usr/local/bin:/usr/bin:/bin"}
+    variables = {name: own[name] for name in _OF_A_LOGIN if name in own} | {"PATH": "/usr/local/bin:/usr/bin:/bin"}
     if words[0] == "ALL":
-        found = {name: value for name, value in own.items() if _is_text(name) and _is_text(value)}
+        variables = {name: value for name, value in own.items() if _is_text(name) and _is_text(value)}
     for word in words[words[0] in ("ALL", "NONE") :]:
         name, equals, value = word.partition("=")
         if not name or (not equals and name not in own):
             problem = f"{name[:60]!r} is not set" if name else "a name is missing"
             raise ConfigError("--export", "", problem, "ALL, NONE, or names such as A,B=1")
-        found[name] = value if equals else own[name]
-    return found
+        variables[name] = value if equals else own[name]
+    return variables
 
 
 def own_umask() -> int:

@@ -156,12 +156,12 @@ def status(
     if state is not None and state not in options.job_states():
         raise not_among("--state", state, "a state of jobs", options.job_states())
     client, chosen = _asking(adapter, socket), Chosen(user, state, of_workflow, partition, name)
-    whole = everything or workflow is not None or state is not None
+    all_jobs = everything or workflow is not None or state is not None
 
     def show(reply: dict[str, Any]) -> None:
         from ..output.status import show_status
 
-        show_status(reply, everything=whole)
+        show_status(reply, everything=all_jobs)
 
     _print("status", lambda: client.status(workflow, chosen), show, watch, as_json=as_json)
 
@@ -278,18 +278,20 @@ def chosen(adapter: str | None, socket: str | None) -> SubmissionSettings | None
     Raises:
         ConfigError: an unknown adapter, or a wrong file.
     """
-    way = adapter or (None if socket else os.environ.get("PILOTFISH_ADAPTER")) or None
-    if way is not None and way not in ADAPTERS:
+    adapter_name = adapter or (None if socket else os.environ.get("PILOTFISH_ADAPTER")) or None
+    if adapter_name is not None and adapter_name not in ADAPTERS:
         source = "--adapter" if adapter else "PILOTFISH_ADAPTER"
-        raise ConfigError(source, "", f"found {way!r}{did_you_mean(way, ADAPTERS)}", ", ".join(ADAPTERS))
-    if way == "daemon" or (way is None and (socket or os.environ.get("PILOTFISH_SOCKET"))):
+        raise ConfigError(
+            source, "", f"found {adapter_name!r}{did_you_mean(adapter_name, ADAPTERS)}", ", ".join(ADAPTERS)
+        )
+    if adapter_name == "daemon" or (adapter_name is None and (socket or os.environ.get("PILOTFISH_SOCKET"))):
         return None
     files = settings_files()
-    if way is None and not files:
+    if adapter_name is None and not files:
         return None
     from ..user_client.settings import read
 
-    settings = read(files, way)
+    settings = read(files, adapter_name)
     return None if settings.adapter == "daemon" else settings
 
 
@@ -325,7 +327,7 @@ def _wait(client: Client, workflow: str, patience_s: float) -> int:
     since: float | None = None
     while True:
         try:
-            found = client.poll(workflow, patience_s)
+            flow = client.poll(workflow, patience_s)
             since = None
         except UnreachableError as error:
             now = time.monotonic()
@@ -333,16 +335,16 @@ def _wait(client: Client, workflow: str, patience_s: float) -> int:
                 since = now
                 note(f"{error}; asking again about {workflow} for {patience_s:g} s")
             if now - since >= patience_s:
-                why = f"no answer for {patience_s:g} s: {error}"
+                reason = f"no answer for {patience_s:g} s: {error}"
                 break
         except EndUnknownError as error:
-            why = str(error)
+            reason = str(error)
             break
         else:
-            if found["exit_code"] is not None:
-                note(*failure_lines(found))
-                return int(found["exit_code"])
+            if flow["exit_code"] is not None:
+                note(*failure_lines(flow))
+                return int(flow["exit_code"])
         time.sleep(pause)
         pause = min(1.2 * pause, longest)
-    note(f"error: the end of {workflow} is unknown: {why} (`pilotfish status {workflow}` asks again)")
+    note(f"error: the end of {workflow} is unknown: {reason} (`pilotfish status {workflow}` asks again)")
     return END_UNKNOWN

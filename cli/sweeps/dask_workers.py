@@ -85,12 +85,12 @@ class DaskWorkers(WorkerPool):
             self._client.wait_for_workers(1, timeout=PATIENCE_S)
         except TimeoutError:
             raise PilotfishError(f"--dask {self._address}: no worker connected within {PATIENCE_S} s") from None
-        found = self._client.get_versions(packages=["pilotfish"])
-        for name, host in {"scheduler": found["scheduler"], **found["workers"]}.items():
-            theirs = (host or {}).get("packages", {}).get("pilotfish")
-            if theirs != __version__:
-                has = f"pilotfish {theirs}" if theirs else "no pilotfish"
-                raise PilotfishError(f"--dask {self._address}: {name} has {has}: install {__version__} there")
+        versions = self._client.get_versions(packages=["pilotfish"])
+        for name, host in {"scheduler": versions["scheduler"], **versions["workers"]}.items():
+            version = (host or {}).get("packages", {}).get("pilotfish")
+            if version != __version__:
+                label = f"pilotfish {version}" if version else "no pilotfish"
+                raise PilotfishError(f"--dask {self._address}: {name} has {label}: install {__version__} there")
 
     def each(self, function: Callable[..., Any], tasks: Sequence[SweepTask]) -> Iterator[list[tuple[SweepTask, Any]]]:
         """See WorkerPool. Raises PilotfishError: the cluster is gone; ConfigError: a trace cannot be sent."""
@@ -99,20 +99,20 @@ class DaskWorkers(WorkerPool):
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Sending large graph")
             submit: Any = self._client.submit
-            asked = {submit(answer, function, task, self._content(task), pure=False): task for task in tasks}
+            task_of = {submit(answer, function, task, self._content(task), pure=False): task for task in tasks}
         ending: Any = as_completed
-        for ended in ending(asked, self._client.loop, with_results=True, raise_errors=False).batches():
-            found = [(asked[future], self._result(future, result)) for future, result in ended]
+        for ended in ending(task_of, self._client.loop, with_results=True, raise_errors=False).batches():
+            results = [(task_of[future], self._result(future, result)) for future, result in ended]
             for future, _ in ended:
                 future.release()
-            yield found
+            yield results
 
     def _content(self, task: SweepTask) -> Any:
         """Return the content of a task's trace on the cluster; it is sent once."""
         trace = task.trace
         if not trace.kept_together:
-            why = "it names files outside its folder, which --dask cannot send to workers"
-            raise ConfigError(trace.path, "", why, "names in its folder, without ..")
+            problem = "it names files outside its folder, which --dask cannot send to workers"
+            raise ConfigError(trace.path, "", problem, "names in its folder, without ..")
         mark = tuple(trace.hashes.values())
         if mark not in self._contents:
             self._contents[mark] = self._client.submit(hold, trace.contents(), pure=False)

@@ -54,15 +54,15 @@ class PreparedMachine:
 
 def machines_of(sweep: Sweep, folder: Path) -> dict[int | ClusterMachine | None, PreparedMachine]:
     """Read the machines of a sweep and check each with each policy. Raises ConfigError."""
-    places = {one: _place(one, folder) for one in sweep.machines}
-    for (one, place), policy, contention in product(places.items(), sweep.policies, sweep.contention):
+    places = {choice: _place(choice, folder) for choice in sweep.machines}
+    for (choice, place), policy, contention in product(places.items(), sweep.policies, sweep.contention):
         try:
             if place.machine is not None:
                 refuse_machine(policy, place.machine, place.cluster, contention=contention)
         except ConfigError as error:
             where = "" if error.source == "policy" else f"{error.source}: "
-            what = f"{text_of(policy)} on {one}: {where}{error.key}: {error.problem}".replace(": : ", ": ")
-            raise ConfigError(sweep.source, "machines", what, in_a_sweep(error.allowed)) from None
+            problem = f"{text_of(policy)} on {choice}: {where}{error.key}: {error.problem}".replace(": : ", ": ")
+            raise ConfigError(sweep.source, "machines", problem, in_a_sweep(error.allowed)) from None
     return places
 
 
@@ -122,8 +122,8 @@ class Prepared:
 
     def todo(self, done: Iterable[str]) -> list[SweepTask]:
         """Return the tasks whose identity is not in `done`, each once, in the order of the runs."""
-        known = set(done)
-        return list({task.identity: task for task in self.tasks if task.identity not in known}.values())
+        finished = set(done)
+        return list({task.identity: task for task in self.tasks if task.identity not in finished}.values())
 
     def row(self, run: SweepRun, answer: Mapping[str, Any] | Failure) -> dict[str, Any]:
         """Return the row of a run in the results."""
@@ -157,23 +157,25 @@ def prepare(path: Path, *, execute: bool = True) -> Prepared:
         for one in sweep.machines
         if isinstance(one, ClusterMachine)
     }
-    own = {
+    own_sources = {
         policy: _source(policy, folder, sweep, execute=execute) for policy in sweep.policies if isinstance(policy, Own)
     }
     files = {trace.file: one.hashes for trace, one in traces.items()} | sites
-    contents = {str(Path(name).parent / one): digest for name, each in files.items() for one, digest in each.items()}
-    contents |= {policy.where: digest_of(source) for policy, source in own.items()}
+    contents = {
+        str(Path(name).parent / one): digest for name, hashes_of in files.items() for one, digest in hashes_of.items()
+    }
+    contents |= {policy.where: digest_of(source) for policy, source in own_sources.items()}
     specs = {policy: text_of(policy) for policy in sweep.policies}
-    known = specs | {policy: text_of(replace(policy, where=contents[policy.where])) for policy in own}
-    held = {name: "+".join(each.values()) for name, each in sites.items()}
+    identities = specs | {policy: text_of(replace(policy, where=contents[policy.where])) for policy in own_sources}
+    held = {name: "+".join(hashes_of.values()) for name, hashes_of in sites.items()}
 
     def task(run: SweepRun) -> SweepTask:
         trace, place, depends = traces[run.trace], places[run.machine], forms[run.trace.file].depends
         content = held | {run.trace.file: "+".join(trace.hashes.values())}
         return SweepTask(
-            identity(run, known[run.policy], content, __version__, NUMBERS),
+            identity(run, identities[run.policy], content, __version__, NUMBERS),
             trace, run.select, place.machine if depends else place.alike, specs[run.policy], run.seed, __version__,
-            source=own[run.policy] if isinstance(run.policy, Own) else None,
+            source=own_sources[run.policy] if isinstance(run.policy, Own) else None,
             abilities=place.abilities if depends else Abilities(),
             cluster=place.cluster if run.contention or needs_nodes(run.policy) else None, runtimes=run.runtimes,
             contention=run.contention, bare=not isinstance(run.machine, ClusterMachine),
@@ -185,8 +187,8 @@ def prepare(path: Path, *, execute: bool = True) -> Prepared:
 
 def _trace(trace: Trace, folder: Path, form: Format) -> TraceFile:
     """Return a trace for the workers. Raises OSError."""
-    (_, digest), *others = hashes(folder / trace.file, files_of_workload).items()
-    return TraceFile(str(folder / trace.file), digest, trace.skip_invalid, form.size, tuple(others))
+    (_, digest), *more_files = hashes(folder / trace.file, files_of_workload).items()
+    return TraceFile(str(folder / trace.file), digest, trace.skip_invalid, form.size, tuple(more_files))
 
 
 def _source(policy: Own, folder: Path, sweep: Sweep, *, execute: bool) -> bytes:
@@ -198,8 +200,8 @@ def _source(policy: Own, folder: Path, sweep: Sweep, *, execute: bool) -> bytes:
         else:
             compile(path.read_bytes(), str(path), "exec", dont_inherit=True)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        what = f"{policy}: {policy.where}: not Python: {str(error)[:200]}"
-        raise ConfigError(sweep.source, "policies", what) from None
+        problem = f"{policy}: {policy.where}: not Python: {str(error)[:200]}"
+        raise ConfigError(sweep.source, "policies", problem) from None
     except ConfigError as error:
         where = f"{error.source}: {error.key}" if error.source != "policy" else error.key
         raise ConfigError(sweep.source, "policies", f"{policy}: {where}: {error.problem}", error.allowed) from None
@@ -225,9 +227,9 @@ def check(prepared: Prepared, todo: Iterable[SweepTask], pool: WorkerPool) -> se
         machine = run.machine if depends else task.machine is None
         return task.trace, replace(task.select, load=1.0), machine, demanded(run.policy), run.runtimes
 
-    each = list({content(task): task for task in todo}.values())
-    answers = {task.identity: answer for found in pool.each(kind_of, each) for task, answer in found}
-    for task in each:
-        if isinstance(why := answers[task.identity], Failure):
-            raise ConfigError(prepared.sweep.source, runs[task.identity].trace.key, why.why)
+    checked = list({content(task): task for task in todo}.values())
+    answers = {task.identity: answer for batch in pool.each(kind_of, checked) for task, answer in batch}
+    for task in checked:
+        if isinstance(failure := answers[task.identity], Failure):
+            raise ConfigError(prepared.sweep.source, runs[task.identity].trace.key, failure.why)
     return set(answers.values())

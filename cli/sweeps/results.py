@@ -61,9 +61,9 @@ class SweepJournal(AbstractContextManager["SweepJournal"]):
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             self._file.seek(0)
-            self.done, whole = _parsed(path, self._file.read())
-            self._file.truncate(whole)
-            if not whole:
+            self.done, line_bytes = _parsed(path, self._file.read())
+            self._file.truncate(line_bytes)
+            if not line_bytes:
                 self._write(_HEADER)
         except BaseException as error:
             self._file.close()
@@ -94,17 +94,17 @@ class SweepJournal(AbstractContextManager["SweepJournal"]):
 
 def _parsed(path: Path, data: bytes) -> tuple[dict[str, Numbers], int]:
     """Return the finished runs, and the number of bytes of whole lines."""
-    whole = data.rfind(b"\n") + 1
+    line_bytes = data.rfind(b"\n") + 1
     if data[: len(_HEADER)] != _HEADER[: len(data)]:
         raise ConfigError(str(path), "line 1", "not a journal of a sweep", f"a file that begins with {SCHEMA}")
-    done = {}
-    for line in data[len(_HEADER) : whole].splitlines():
+    finished = {}
+    for line in data[len(_HEADER) : line_bytes].splitlines():
         try:
             record = json.loads(line)
-            done[str(record["run"])] = dict(record["numbers"])
+            finished[str(record["run"])] = dict(record["numbers"])
         except (ValueError, TypeError, KeyError):
             continue
-    return done, whole
+    return finished, line_bytes
 
 
 Row = Mapping[str, Any]
@@ -202,6 +202,6 @@ def write_parquet(path: Path, rows: Sequence[Mapping[str, Any]], columns: Sequen
         {name: row[name] if row[name] is None or name in _NUMBERS else str(row[name]) for name in columns}
         for row in rows
     ]
-    made = io.BytesIO()
-    parquet.write_table(pyarrow.Table.from_pylist(values, schema), made)
-    write_whole(path, made.getvalue())
+    buffer = io.BytesIO()
+    parquet.write_table(pyarrow.Table.from_pylist(values, schema), buffer)
+    write_whole(path, buffer.getvalue())

@@ -121,13 +121,13 @@ def jobs_of(trace: TraceFile, contents: Contents | None, machine: Abilities, sel
 @lru_cache(maxsize=1)
 def _read(trace: TraceFile, contents: Contents | None, machine: Abilities) -> Workload:
     if contents is None:
-        found, contents = _parsed(trace, Path(trace.path), machine), trace.contents()
+        workload, contents = _parsed(trace, Path(trace.path), machine), trace.contents()
     else:
         with tempfile.TemporaryDirectory() as folder:
-            found = _parsed(trace, _copied(trace, contents, Path(folder)), machine)
+            workload = _parsed(trace, _copied(trace, contents, Path(folder)), machine)
     if list(map(digest_of, contents)) != list(trace.hashes.values()):
         raise ConfigError(trace.path, "", "it was changed while the sweep ran", "the file as it was")
-    return found
+    return workload
 
 
 def _copied(trace: TraceFile, contents: Contents, folder: Path) -> Path:
@@ -223,11 +223,11 @@ def kind_of(task: SweepTask, contents: Contents | None = None) -> Kind:
     """
     jobs = jobs_of(task.trace, contents, task.abilities, task.select)
     if not len(jobs):
-        why = f"; left out: {counted(jobs.left_out)}" if jobs.left_out else ""
-        raise ConfigError(task.trace.path, "", f"no jobs to replay{why}")
+        losses = f"; left out: {counted(jobs.left_out)}" if jobs.left_out else ""
+        raise ConfigError(task.trace.path, "", f"no jobs to replay{losses}")
     policy = _built_in(task) if task.source is None else parse_python_policy(task.policy)  # which is not loaded
-    known = with_actual_walltimes(jobs) if task.runtimes == ACTUAL else jobs
-    refuse_jobs(policy, known, _machine(task, jobs, policy), task.cluster)
+    known_jobs = with_actual_walltimes(jobs) if task.runtimes == ACTUAL else jobs
+    refuse_jobs(policy, known_jobs, _machine(task, jobs, policy), task.cluster)
     return Kind(jobs.programs is not None, jobs.dependencies is not None or task.runtimes == PREDICTED)
 
 
@@ -272,6 +272,6 @@ def _machine(task: SweepTask, jobs: Workload, policy: object) -> Machine:
     if task.machine is not None:
         return replace(task.machine, powers=assumed_powers(policy)) if task.bare else task.machine
     if jobs.machine is None:
-        why = "missing: the size of the machine"
-        raise ConfigError(task.trace.path, task.trace.size, why, "that, or `machines` in the sweep's file")
+        problem = "missing: the size of the machine"
+        raise ConfigError(task.trace.path, task.trace.size, problem, "that, or `machines` in the sweep's file")
     return Machine(jobs.machine, powers=assumed_powers(policy))

@@ -68,49 +68,55 @@ class Processes(WorkerPool):
 
     def each(self, function: Callable[..., Any], tasks: Sequence[SweepTask]) -> Iterator[list[tuple[SweepTask, Any]]]:
         """See WorkerPool."""
-        left, died = _Unassigned(tasks), Counter[int]()
+        unassigned, died = _Unassigned(tasks), Counter[int]()
         while True:
-            self._distribute(function, left)
+            self._distribute(function, unassigned)
             busy = {worker.connection: worker for worker in self._workers if worker.doing}
             if not busy:
                 return
-            found: list[tuple[SweepTask, Any]] = []
+            results: list[tuple[SweepTask, Any]] = []
             for connection in wait(list(busy)):
                 worker = busy[connection]  # type: ignore[index]
                 try:
                     answer = worker.connection.recv()
                 except (EOFError, OSError):
-                    found += self._requeue(worker, left, died)
+                    results += self._requeue(worker, unassigned, died)
                 else:
-                    found.append((tasks[worker.doing.popleft()], answer))
-            self._distribute(function, left)
-            yield found
+                    results.append((tasks[worker.doing.popleft()], answer))
+            self._distribute(function, unassigned)
+            yield results
 
-    def _distribute(self, function: Callable[..., Any], left: _Unassigned) -> None:
-        while left and len(self._workers) < self._most and all(worker.doing for worker in self._workers):
+    def _distribute(self, function: Callable[..., Any], unassigned: _Unassigned) -> None:
+        while unassigned and len(self._workers) < self._most and all(worker.doing for worker in self._workers):
             self._workers.append(_Worker())
-            self._assign(self._workers[-1], function, left)
+            self._assign(self._workers[-1], function, unassigned)
         for _ in range(AHEAD):
             for worker in self._workers:
-                if left and len(worker.doing) < AHEAD:
-                    self._assign(worker, function, left)
+                if unassigned and len(worker.doing) < AHEAD:
+                    self._assign(worker, function, unassigned)
 
-    def _assign(self, worker: _Worker, function: Callable[..., Any], left: _Unassigned) -> None:
-        others = Counter(other.group for other in self._workers if other is not worker and other.doing)
-        place = left.pop(worker.group, others)
-        worker.group = left.group(place)
-        worker.ask(place, function, left.tasks[place])
+    def _assign(self, worker: _Worker, function: Callable[..., Any], unassigned: _Unassigned) -> None:
+        busy_groups = Counter(
+            colleague.group for colleague in self._workers if colleague is not worker and colleague.doing
+        )
+        place = unassigned.pop(worker.group, busy_groups)
+        worker.group = unassigned.group(place)
+        worker.ask(place, function, unassigned.tasks[place])
 
-    def _requeue(self, worker: _Worker, left: _Unassigned, died: Counter[int]) -> list[tuple[SweepTask, Any]]:
+    def _requeue(self, worker: _Worker, unassigned: _Unassigned, died: Counter[int]) -> list[tuple[SweepTask, Any]]:
         """Put the tasks of a dead worker back; return the task that is not tried again, with its Failure."""
         self._workers.remove(worker)
-        how = worker.end(GRACE_S)
-        first, *others = worker.doing
+        death = worker.end(GRACE_S)
+        first, *remaining = worker.doing
         died[first] += 1
-        again = others if died[first] >= TRIES else [first, *others]
-        for place in reversed(again):
-            left.put_back(place)
-        return [] if first in again else [(left.tasks[first], Failure(f"two workers died of it, the last {how}"))]
+        retried = remaining if died[first] >= TRIES else [first, *remaining]
+        for place in reversed(retried):
+            unassigned.put_back(place)
+        return (
+            []
+            if first in retried
+            else [(unassigned.tasks[first], Failure(f"two workers died of it, the last {death}"))]
+        )
 
 
 class _Unassigned:
@@ -148,14 +154,14 @@ class _Worker:
     """A worker process, and the indices of its tasks in order."""
 
     def __init__(self) -> None:
-        ours, theirs = socket.socketpair()
-        with theirs:
-            command = [sys.executable, "-P", "-c", COMMAND, str(theirs.fileno()), str(os.getpid()), *sys.path]
+        parent_end, child_end = socket.socketpair()
+        with child_end:
+            command = [sys.executable, "-P", "-c", COMMAND, str(child_end.fileno()), str(os.getpid()), *sys.path]
             self._process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, pass_fds=[theirs.fileno()],
+                command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, pass_fds=[child_end.fileno()],
                 process_group=0,
             )  # fmt: skip
-        self.connection = Connection(ours.detach())
+        self.connection = Connection(parent_end.detach())
         self.doing: deque[int] = deque()
         self.group: Hashable = None
 

@@ -62,29 +62,31 @@ class UserClient:
         id = id_for(flow.name, key) if key is not None else new_id(flow.name)
         with records.alone(state, id):
             records.forget(state, KEPT)
-            made = _known(state, id, flow)
-            if made is not None and made.stage == WHOLE:
+            record = _known(state, id, flow)
+            if record is not None and record.stage == WHOLE:
                 return id
             warn(*flow.warnings)
             if key is None:
                 _refuse_after_half(state, flow)
-            begun = made if made is not None and made.stage != TAKEN_BACK else None
-            earlier = made.earlier + 1 if made is not None else 0
+            resumed = record if record is not None and record.stage != TAKEN_BACK else None
+            earlier = record.earlier + 1 if record is not None else 0
             holds_jobs = hold and self.own.begins
-            made = begun or _intent(self.settings, flow, id, key or id, directory, earlier, hold=holds_jobs)
-            submitter = Submitter(self.own, made, self.settings, note)
-            if there := submitter.find_submitted():
-                note(f"{there} of the {count(len(flow.jobs), 'job')} of {id} submitted before; submitting the others")
-            _make_outputs(made.outputs, made.claims)
-            if made is not begun:
-                made.create(records.folder(state))
+            record = resumed or _intent(self.settings, flow, id, key or id, directory, earlier, hold=holds_jobs)
+            submitter = Submitter(self.own, record, self.settings, note)
+            if job_count := submitter.find_submitted():
+                note(
+                    f"{job_count} of the {count(len(flow.jobs), 'job')} of {id} submitted before; submitting the others"
+                )
+            _make_outputs(record.outputs, record.claims)
+            if record is not resumed:
+                record.create(records.folder(state))
             submitter.submit()
         return id
 
     def status(self, workflow: str | None, chosen: Chosen) -> dict[str, Any]:
         """See DaemonClient."""
-        found = read_workflows(self.own, records.known(state_dir(), warn))
-        shown = [_find(found, workflow)] if workflow is not None else found
+        workflows = read_workflows(self.own, records.known(state_dir(), warn))
+        shown = [_find(workflows, workflow)] if workflow is not None else workflows
         replies = [workflow_reply(watched) for watched in shown]
         me = user_name(os.getuid())
         for job in (job for reply in replies if reply["handed_over"] for job in reply["jobs"]):
@@ -95,9 +97,9 @@ class UserClient:
             replies = [reply for reply in replies if reply["id"] not in old]
         for record in (watched.record for watched in shown):
             if record and record.stage == BEGUN:
-                there = f"{len(record.ids)} of {count(len(record.workflow.jobs), 'job')}"
+                progress = f"{len(record.ids)} of {count(len(record.workflow.jobs), 'job')}"
                 warn(
-                    f"the submission of {record.id} was interrupted ({there}): the same command with "
+                    f"the submission of {record.id} was interrupted ({progress}): the same command with "
                     f"`--key {record.key}` continues it, `pilotfish cancel {record.id}` takes it back"
                 )
         view = f"the jobs and workflows of {me.partition(' (uid ')[0]}, without the service"
@@ -106,31 +108,36 @@ class UserClient:
 
     def explain(self, job: str) -> dict[str, Any]:
         """See DaemonClient."""
-        own = self.own
-        found = read_workflows(own, records.known(state_dir(), warn))
+        user_jobs = self.own
+        workflows = read_workflows(user_jobs, records.known(state_dir(), warn))
         try:
-            watched, name = _job(found, job)
+            watched, name = _job(workflows, job)
         except InvalidJobError:  # no job of a workflow; perhaps a job that the user submitted in another way
-            if (single := own.named(job)) is None:
+            if (single := user_jobs.named(job)) is None:
                 raise
-            watched, name = Watched(own.manager.lower(), jobs={job: single}), job
+            watched, name = Watched(user_jobs.manager.lower(), jobs={job: single}), job
         now, queued = time.time(), watched.jobs.get(name)
         with suppress(AdapterError):
-            now = own.time()
-        return {**log_reply(watched, name, own.manager, own.story(queued, now) if queued else Story()), "time": now}
+            now = user_jobs.time()
+        return {
+            **log_reply(watched, name, user_jobs.manager, user_jobs.story(queued, now) if queued else Story()),
+            "time": now,
+        }
 
     def cancel(self, target: str) -> dict[str, Any]:
         """See DaemonClient."""
-        own, known = self.own, records.known(state_dir(), warn)
-        begun = {record.id: record for record in known if record.stage == BEGUN}
+        user_jobs, submissions = self.own, records.known(state_dir(), warn)
+        begun = {record.id: record for record in submissions if record.stage == BEGUN}
         if target in begun:  # also if it cannot be asked: what it has not carried out yet does no work
             begun[target].reached(TAKEN_BACK)
-        found = read_workflows(own, known)
-        watched = _find(found, target.partition("/")[0])
+        workflows = read_workflows(user_jobs, submissions)
+        watched = _find(workflows, target.partition("/")[0])
         if watched.handed_over:
-            what = f"a job that was handed over is cancelled in {own.manager} itself ({own.cancel_command} ID)"
-            raise InvalidJobError(f"{target}: {what}")
-        names = [_job(found, target)[1]] if "/" in target else watched.names
+            advice = (
+                f"a job that was handed over is cancelled in {user_jobs.manager} itself ({user_jobs.cancel_command} ID)"
+            )
+            raise InvalidJobError(f"{target}: {advice}")
+        names = [_job(workflows, target)[1]] if "/" in target else watched.names
         alive = [watched.jobs[name] for name in names if name in watched.jobs and not watched.jobs[name].state.ended]
         if watched.id in begun and "/" not in target:
             begun[watched.id].reached(TAKEN_BACK)
@@ -139,15 +146,15 @@ class UserClient:
         elif not alive:
             reply = job_reply(watched, names[0]) if len(names) == 1 else workflow_reply(watched)
             raise InvalidJobError(f"{target} has ended already ({reply['state']})")
-        own.cancel([job.id for job in alive])
+        user_jobs.cancel([job.id for job in alive])
         waiting = sum(job.state is JobState.PENDING for job in alive)
         return {"cancelled": waiting, "ending": len(alive) - waiting, "warning": ""}
 
     def poll(self, workflow: str, patience_s: float) -> dict[str, Any]:
         """See DaemonClient."""
         try:
-            own, record = self.own, records.folder(state_dir()) / f"{workflow}.jsonl"
-            reply = workflow_reply(_find(read_workflows(own, [records.read(record)]), workflow))
+            user_jobs, record = self.own, records.folder(state_dir()) / f"{workflow}.jsonl"
+            reply = workflow_reply(_find(read_workflows(user_jobs, [records.read(record)]), workflow))
         except AdapterError as error:
             raise UnreachableError(str(error)) from None
         if reply["exit_code"] is None and reply["state"] == JobState.UNKNOWN:
@@ -167,19 +174,19 @@ def _make_outputs(*folders: Path) -> None:
 def _known(state: Path, id: str, flow: Workflow) -> SubmissionRecord | None:
     """Return the earlier submission under this id. Raises InvalidJobError: it was another workflow."""
     path = records.folder(state) / f"{id}.jsonl"
-    known = records.read(path) if path.exists() else None
-    if known and asked_for(known.workflow.jobs) != asked_for(flow.jobs):
+    record = records.read(path) if path.exists() else None
+    if record and asked_for(record.workflow.jobs) != asked_for(flow.jobs):
         raise InvalidJobError(f"the key was used for another workflow ({id})")
-    return known
+    return record
 
 
 def _refuse_after_half(state: Path, flow: Workflow) -> None:
     """Refuse a workflow whose interrupted submission may have left jobs in the queue. Raises InvalidJobError."""
-    for known in records.known(state, lambda problem: None):
-        if known.stage == BEGUN and asked_for(known.workflow.jobs) == asked_for(flow.jobs):
+    for record in records.known(state, lambda problem: None):
+        if record.stage == BEGUN and asked_for(record.workflow.jobs) == asked_for(flow.jobs):
             raise InvalidJobError(
-                f"an earlier submission of this workflow, {known.id}, was not finished: "
-                f"`pilotfish submit --key {known.id} ...` continues it, `pilotfish cancel {known.id}` takes it back"
+                f"an earlier submission of this workflow, {record.id}, was not finished: "
+                f"`pilotfish submit --key {record.id} ...` continues it, `pilotfish cancel {record.id}` takes it back"
             )
 
 
@@ -188,44 +195,44 @@ def _intent(
 ) -> SubmissionRecord:
     """Return the record of a submission, with a forecast where the nodes and the needs of the jobs are known."""
     outputs = (Path(to.output_dir).expanduser() if to.output_dir else directory) / id
-    made = SubmissionRecord(id, key, flow, time.time(), directory / outputs, earlier=earlier)
+    record = SubmissionRecord(id, key, flow, time.time(), directory / outputs, earlier=earlier)
     unknown = guessed(flow)
     if to.cluster and len(unknown) < len(flow.jobs):
         site = read_cluster(Path(to.cluster))
         plan = PlanRequest("lookahead", "makespan", 0, None, 10.0).plan(flow, site)
         classes = classes_of(plan, flow.jobs, site)
         for job in (job for job in plan.jobs if job.id not in unknown):
-            made.forecast[job.id] = {
+            record.forecast[job.id] = {
                 "start": job.start_time, "run_time": job.finish_time - job.start_time, "nodes": list(job.nodes),
                 "slowdown": job.contention_slowdown, **classes[job.id],
             }  # fmt: skip
     if hold:
-        keys = {job.id: made.key_of(job.id) for job in flow.jobs}
-        made.hold = holds(flow, {name: job["start"] for name, job in made.forecast.items()}, keys, to)
-    return made
+        keys = {job.id: record.key_of(job.id) for job in flow.jobs}
+        record.hold = holds(flow, {name: job["start"] for name, job in record.forecast.items()}, keys, to)
+    return record
 
 
-def _find(found: list[Watched], workflow: str) -> Watched:
+def _find(workflows: list[Watched], workflow: str) -> Watched:
     """Return the workflow of this id, or the latest of this name; one that has not ended comes first."""
-    named = [w for w in found if w.id == workflow] or [w for w in found if w.id.rpartition(".")[0] == workflow]
+    named = [w for w in workflows if w.id == workflow] or [w for w in workflows if w.id.rpartition(".")[0] == workflow]
     if not named:
         raise InvalidJobError(
-            f"you have no workflow {workflow!r}{did_you_mean(workflow, [w.id for w in found], cutoff=0.5)}"
+            f"you have no workflow {workflow!r}{did_you_mean(workflow, [w.id for w in workflows], cutoff=0.5)}"
         )
     alive = [w for w in named if workflow_reply(w)["finish_time"] is None]
     return (alive or named)[-1]
 
 
-def _job(found: list[Watched], target: str) -> tuple[Watched, str]:
+def _job(workflows: list[Watched], target: str) -> tuple[Watched, str]:
     """Return the job WORKFLOW/JOB, or JOB of the latest workflow that has one, or the job with this id."""
     workflow, slash, name = target.partition("/")
     if not slash:
-        for watched in reversed(found):
-            by_id = {str(job.id): other for other, job in watched.jobs.items()}
+        for watched in reversed(workflows):
+            by_id = {str(job.id): job_name for job_name, job in watched.jobs.items()}
             if target in watched.names or target in by_id:
                 return watched, target if target in watched.names else by_id[target]
         raise InvalidJobError(f"no workflow of yours has a job {target!r} (name it as WORKFLOW/JOB)")
-    watched = _find(found, workflow)
+    watched = _find(workflows, workflow)
     if name not in watched.names:
         raise InvalidJobError(f"{watched.id} has no job {name!r}{did_you_mean(name, watched.names)}")
     return watched, name

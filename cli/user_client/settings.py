@@ -28,7 +28,7 @@ def read(files: Iterable[Path], adapter: str | None = None) -> SubmissionSetting
 
     from ...formats.documents.files import check_schema, config_error, read_document
 
-    found: dict[str, Any] = {}
+    settings_of_files: dict[str, Any] = {}
     for path in files:
         try:
             check_file(path)
@@ -41,15 +41,15 @@ def read(files: Iterable[Path], adapter: str | None = None) -> SubmissionSetting
             raise config_error(error, str(path), SubmissionSettings) from None
         if document.get("cluster"):
             document["cluster"] = str(path.absolute().parent / Path(document["cluster"]).expanduser())
-        found |= document
+        settings_of_files |= document
         if "submit_options" in document:
-            asked = path
-    settings = SubmissionSettings.model_validate(found | ({"adapter": adapter} if adapter else {}))
+            options_path = path
+    settings = SubmissionSettings.model_validate(settings_of_files | ({"adapter": adapter} if adapter else {}))
     if settings.adapter != "daemon" and settings.submit_options:
-        own = registry.user_jobs(settings.adapter, settings.timeout_seconds)
-        if bad := [word for word in settings.submit_options if not own.takes(word)]:
+        user_jobs = registry.user_jobs(settings.adapter, settings.timeout_seconds)
+        if bad := [word for word in settings.submit_options if not user_jobs.takes(word)]:
             allowed = f"options of {settings.adapter} as --name=value, except those that pilotfish sets"
-            raise ConfigError(str(asked), "submit_options", f"found {bad[0]!r}", allowed)
+            raise ConfigError(str(options_path), "submit_options", f"found {bad[0]!r}", allowed)
     return settings
 
 

@@ -174,32 +174,32 @@ def _apply(record: SubmissionRecord, line: str) -> None:
 
 def folder(state: Path) -> Path:
     """Return the folder of the records, made if missing. Raises ConfigError."""
-    found = state / "workflows"
+    records_folder = state / "workflows"
     try:
-        make_folder(found)
+        make_folder(records_folder)
     except OSError as error:
-        raise ConfigError(str(found), "", f"cannot be made: {error.strerror}") from None
-    return found
+        raise ConfigError(str(records_folder), "", f"cannot be made: {error.strerror}") from None
+    return records_folder
 
 
 def known(state: Path, report: Callable[[str], None]) -> list[SubmissionRecord]:
     """Return every record in the state directory, the oldest first; report each that cannot be read."""
-    found = []
+    submissions = []
     for path in sorted((state / "workflows").glob("*.jsonl")):
         try:
-            found.append(read(path))
+            submissions.append(read(path))
         except ConfigError as error:
             report(str(error))
-    return sorted(found, key=lambda record: record.time)
+    return sorted(submissions, key=lambda record: record.time)
 
 
 def forget(state: Path, keep: int) -> None:
     """Remove all records but those changed last, `keep` of them: a clock that steps forgets nothing."""
-    found = []
+    files = []
     for path in (state / "workflows").glob("*.jsonl"):
         with suppress(OSError):
-            found.append((path.stat().st_mtime_ns, path))
-    for _, path in sorted(found, reverse=True)[keep:]:
+            files.append((path.stat().st_mtime_ns, path))
+    for _, path in sorted(files, reverse=True)[keep:]:
         with suppress(OSError):
             path.unlink()
 

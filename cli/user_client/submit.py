@@ -47,11 +47,11 @@ def in_order(workflow: Workflow) -> list[Job]:
 
 def guessed(workflow: Workflow) -> set[str]:
     """Return the jobs of unknown run time and all their successors: they get no forecast."""
-    found: set[str] = set()
+    unknown: set[str] = set()
     for job in in_order(workflow):
-        if has_default_profile(job) or found.intersection(job.after):
-            found.add(job.id)
-    return found
+        if has_default_profile(job) or unknown.intersection(job.after):
+            unknown.add(job.id)
+    return unknown
 
 
 def earliest_starts(workflow: Workflow) -> dict[str, float]:
@@ -75,12 +75,12 @@ def holds(
         key_of: job -> its key, which staggers the holds so that they do not end together.
         to: the settings.
     """
-    earliest, found = earliest_starts(workflow), {}
+    earliest, hold_of = earliest_starts(workflow), {}
     for name in workflow.index:
         stagger = int.from_bytes(sha256(key_of[name].encode()).digest()[:4]) % (to.stagger_seconds + 1)
-        wanted = math.ceil(max(expected.get(name, 0.0), earliest[name])) + to.grace_seconds + stagger
-        found[name] = min(wanted, math.ceil(earliest[name]) + to.max_defer_seconds, LONGEST_S)
-    return found
+        hold_s = math.ceil(max(expected.get(name, 0.0), earliest[name])) + to.grace_seconds + stagger
+        hold_of[name] = min(hold_s, math.ceil(earliest[name]) + to.max_defer_seconds, LONGEST_S)
+    return hold_of
 
 
 #: Lock of jobs without dependencies, beyond their hold: seconds for all, and for each job.
@@ -140,13 +140,13 @@ class Submitter:
             if self.own.is_too_long(self._request(job)):
                 raise InvalidJobError(f"{name}: the name of job {job.id[:40]!r}... is too long for {self.own.manager}")
         self._skew_s = self._skew() if self.own.begins else 0.0
-        found = self._in_queue()
-        wanted = {self.record.key_of(job.id): job.id for job in self._jobs}
-        if foreign := sorted(found.keys() - wanted.keys()):
+        queued = self._in_queue()
+        name_of = {self.record.key_of(job.id): job.id for job in self._jobs}
+        if foreign := sorted(queued.keys() - name_of.keys()):
             raise InvalidJobError(f"{foreign[0]} is in the queue, not in this workflow: the key was for another one")
-        self._there = {wanted[key]: job for key, job in found.items()}
-        gone = {number: name for name, number in self.record.ids.items() if name not in self._there}
-        self._there |= {gone[job.id]: job for job in self.own.ended(gone)} if gone else {}
+        self._there = {name_of[key]: job for key, job in queued.items()}
+        missing = {number: name for name, number in self.record.ids.items() if name not in self._there}
+        self._there |= {missing[job.id]: job for job in self.own.ended(missing)} if missing else {}
         self._gone = frozenset(self.record.ids.keys() - self._there.keys())
         return len(self._there)
 
@@ -172,22 +172,22 @@ class Submitter:
 
     def _in_queue(self) -> dict[str, UserJob]:
         """Return the jobs of this workflow in the queue by key; of earlier submissions, those that have begun."""
-        own, before = dict[str, UserJob](), dict[str, UserJob]()
+        current, begun = dict[str, UserJob](), dict[str, UserJob]()
         for key, job in by_key(self.own.jobs(), set(self.record.ids.values())).items():
             workflow, earlier, name = parts_of(key)
             if workflow == self.record.id and earlier == self.record.earlier:
-                own[key] = job
+                current[key] = job
             elif workflow == self.record.id and job.state not in (JobState.PENDING, JobState.CANCELLED):
-                before[self.record.key_of(name)] = job
-        return before | own
+                begun[self.record.key_of(name)] = job
+        return begun | current
 
-    def _record_submitted(self, job: Job, there: UserJob) -> None:
+    def _record_submitted(self, job: Job, submitted: UserJob) -> None:
         """Record a submitted job; if it is still locked, unlock it with the others."""
-        self.record.submitted(job.id, self._claimed(job, there.id))
-        if job.after or there.state is not JobState.PENDING or there.begin is None or there.submit is None:
+        self.record.submitted(job.id, self._claimed(job, submitted.id))
+        if job.after or submitted.state is not JobState.PENDING or submitted.begin is None or submitted.submit is None:
             return
-        if there.begin - there.submit - self.record.hold.get(job.id, 0) > SKEW_S:
-            self._locked[job.id] = self.clock() - (self.wall() - self._skew_s - there.submit)
+        if submitted.begin - submitted.submit - self.record.hold.get(job.id, 0) > SKEW_S:
+            self._locked[job.id] = self.clock() - (self.wall() - self._skew_s - submitted.submit)
 
     def _submit(self, job: Job) -> int:
         """Submit one job; after a lost answer, look it up in the queue before the next try."""
@@ -201,8 +201,8 @@ class Submitter:
                     raise _refused(job, str(error)) from None
                 self._unsure = True
                 self.say(f"{error}; looking up whether {job.id} was submitted")
-                if found := self._look_for(self.record.key_of(job.id)):
-                    return found.id
+                if submitted := self._look_for(self.record.key_of(job.id)):
+                    return submitted.id
                 if attempt == TRIES:
                     raise _refused(job, f"{error}, {TRIES} times") from None
         raise AssertionError
@@ -222,21 +222,21 @@ class Submitter:
 
     def _look_for(self, key: str) -> UserJob | None:
         """Return the job once there is an answer; None if it does not appear within SETTLE_S."""
-        asked, answered = self.clock(), math.inf
+        begin, answered = self.clock(), math.inf
         while True:
             try:
-                found = self._in_queue().get(key)
+                job = self._in_queue().get(key)
                 answered = min(answered, self.clock())
             except AdapterError as error:
-                found, answered = None, math.inf
-                if self.clock() - asked > self.to.patience_seconds:
-                    there = f"{len(self.record.ids)} of {count(len(self._jobs), 'job')} were"
+                job, answered = None, math.inf
+                if self.clock() - begin > self.to.patience_seconds:
+                    progress = f"{len(self.record.ids)} of {count(len(self._jobs), 'job')} were"
                     raise NotKnownError(
-                        f"whether {key} was submitted is not known; {there}: {error} (the same command with "
+                        f"whether {key} was submitted is not known; {progress}: {error} (the same command with "
                         f"`--key {self.record.key}` continues, `pilotfish cancel {self.record.id}` takes it back)"
                     ) from None
-            if found or self.clock() - answered >= SETTLE_S:
-                return found
+            if job or self.clock() - answered >= SETTLE_S:
+                return job
             self.sleep(1.0)
 
     def _before(self, job: Job) -> list[int]:
@@ -255,9 +255,9 @@ class Submitter:
 
     def _completed(self, name: str) -> bool:
         """Return whether a submitted job has completed; Slurm takes a forgotten job as completed."""
-        found = self._there.get(name)
+        submitted = self._there.get(name)
         ended = self.record.ended.get(name, {}).get("state")
-        state = found.state if found else JobState(ended) if ended else None
+        state = submitted.state if submitted else JobState(ended) if ended else None
         if state is None and name in self._gone:
             raise AdapterError(f"{name}, for which others wait, has left the queue: how it ended is not known")
         if state is not None and state.ended and state is not JobState.COMPLETED:
@@ -266,17 +266,17 @@ class Submitter:
 
     def _drop_doubles(self) -> None:
         """Cancel what was submitted twice after a lost answer, or came late from an earlier submission."""
-        known = set(self.record.ids.values())
-        mine = [job for job in self.own.jobs() if parts_of(job.key)[0] == self.record.id]
-        self.own.cancel([job.id for job in mine if job.id not in known and not job.state.ended], waiting=True)
+        ids = set(self.record.ids.values())
+        of_workflow = [job for job in self.own.jobs() if parts_of(job.key)[0] == self.record.id]
+        self.own.cancel([job.id for job in of_workflow if job.id not in ids and not job.state.ended], waiting=True)
 
     def _unlock(self) -> None:
         """Set the begin time of every locked job to that in its comment."""
         begins = defaultdict[int, list[int]](list)
         for name, submitted in self._locked.items():
             held = self.record.hold.get(name, 0)
-            left = max(1, round(held - (self.clock() - submitted) - self._skew_s)) if held else 0
-            begins[left].append(self.record.ids[name])
+            hold_s = max(1, round(held - (self.clock() - submitted) - self._skew_s)) if held else 0
+            begins[hold_s].append(self.record.ids[name])
         try:
             for in_s, ids in sorted(begins.items()):
                 self.own.begin(ids, in_s)
@@ -287,23 +287,23 @@ class Submitter:
         """Cancel the submitted jobs; return the exception to raise."""
         record = self.record
         record.reached(TAKEN_BACK)  # first, so that the next submission does not count them after a kill
-        said = str(error) or "interrupted"
+        text = str(error) or "interrupted"
         try:
             ids = {*record.ids.values(), *(job.id for job in self._in_queue().values())}
             self.own.cancel(ids, waiting=True)
-            left = [job.id for job in self.own.jobs() if job.id in ids and not job.state.ended]
+            begun = [job.id for job in self.own.jobs() if job.id in ids and not job.state.ended]
         except AdapterError as problem:
             listed = " ".join(map(str, record.ids.values()))
             return NotKnownError(
-                f"{said}; submitted jobs could not be cancelled: {problem} ({self.own.cancel_command} {listed})"
+                f"{text}; submitted jobs could not be cancelled: {problem} ({self.own.cancel_command} {listed})"
             )
         if ids:
-            said += f"; taken back: {count(len(ids) - len(left), 'job')}"
-            said += f"; begun already: {', '.join(map(str, left))}" if left else "; none had begun"
+            text += f"; taken back: {count(len(ids) - len(begun), 'job')}"
+            text += f"; begun already: {', '.join(map(str, begun))}" if begun else "; none had begun"
         if isinstance(error, KeyboardInterrupt):
-            self.say(said)
+            self.say(text)
             return error
-        return PilotfishError(said)
+        return PilotfishError(text)
 
     def _skew(self) -> float:
         """Return the seconds by which this machine's clock is ahead of the controller's; 0 if small or unknown."""
@@ -322,5 +322,5 @@ def output_files(record: SubmissionRecord, job: str) -> tuple[Path, Path]:
     return record.outputs / f"{name}.out", record.outputs / f"{name}.err"
 
 
-def _refused(job: Job, why: str) -> AdapterError:
-    return AdapterError(f"job {job.id!r} is refused: {why}", kind="refused")
+def _refused(job: Job, reason: str) -> AdapterError:
+    return AdapterError(f"job {job.id!r} is refused: {reason}", kind="refused")

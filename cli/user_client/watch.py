@@ -54,7 +54,7 @@ class Watched:
         """Return the known predecessors of a job: names, or ids of jobs of other workflows."""
         if self.record:
             return list(self.record.workflow.jobs[self.record.workflow.index[name]].after)
-        by_id = {job.id: other for other, job in self.jobs.items()}
+        by_id = {job.id: job_name for job_name, job in self.jobs.items()}
         return [by_id.get(number, str(number)) for number in (self.jobs[name].after if name in self.jobs else ())]
 
 
@@ -64,18 +64,18 @@ def read_workflows(own: UserJobs, records: Iterable[SubmissionRecord]) -> list[W
     Raises AdapterError: the queue cannot be read.
     """
     single = Watched(own.manager.lower(), handed_over=True)
-    found = {record.id: Watched(record.id, record) for record in records}
-    recorded = {number for watched in found.values() if watched.record for number in watched.record.ids.values()}
+    workflows = {record.id: Watched(record.id, record) for record in records}
+    recorded = {number for watched in workflows.values() if watched.record for number in watched.record.ids.values()}
     for job in sorted(own.jobs(), key=lambda job: (job.id in recorded, parts_of(job.key)[1], job.id)):
         workflow, _, name = parts_of(job.key)
         if job.handed_over and not job.key:
             if not job.state.ended:
                 single.jobs[str(job.id)] = job
         elif name:
-            found.setdefault(workflow, Watched(workflow)).jobs[name] = job
+            workflows.setdefault(workflow, Watched(workflow)).jobs[name] = job
     unknown = {
         number: (watched.jobs, name)
-        for watched in found.values()
+        for watched in workflows.values()
         if (record := watched.record)
         for name, number in record.ids.items()
         if name not in watched.jobs and name not in record.ended
@@ -84,9 +84,9 @@ def read_workflows(own: UserJobs, records: Iterable[SubmissionRecord]) -> list[W
         if job.id in unknown:
             jobs, name = unknown[job.id]
             jobs[name] = job
-    for watched in found.values():
+    for watched in workflows.values():
         _record_ended(watched)
-    flows = sorted(found.values(), key=lambda watched: watched.submit_time)
+    flows = sorted(workflows.values(), key=lambda watched: watched.submit_time)
     return [*flows, single] if single.jobs else flows
 
 
@@ -163,18 +163,18 @@ def _queued(job: UserJob) -> dict[str, Any]:
 
 def _not_queued(watched: Watched, name: str) -> dict[str, Any]:
     """Return what is known of a job that is not in the queue."""
-    record, state, why = watched.record, JobState.UNKNOWN, LOST
+    record, state, reason = watched.record, JobState.UNKNOWN, LOST
     if record is None:
         pass
     elif record.stage == TAKEN_BACK:
-        state, why = JobState.CANCELLED, "its submission was taken back"
+        state, reason = JobState.CANCELLED, "its submission was taken back"
     elif name not in record.ids:
         if record.stage == BEGUN:
-            state, why = JobState.PENDING, "it is not submitted"
+            state, reason = JobState.PENDING, "it is not submitted"
     elif any(_has_begun(watched, job.id) for job in record.workflow.jobs if name in job.after):
-        state, why = JobState.COMPLETED, ""
-    known = record.ended.get(name, {}) if record else {}
-    return {**dict.fromkeys(_KEPT), "state": str(state), "nodes": [], "reason": why, **known}
+        state, reason = JobState.COMPLETED, ""
+    recorded = record.ended.get(name, {}) if record else {}
+    return {**dict.fromkeys(_KEPT), "state": str(state), "nodes": [], "reason": reason, **recorded}
 
 
 def _has_begun(watched: Watched, name: str) -> bool:
@@ -229,6 +229,6 @@ def _log(
         entries.append((shown["start_time"], "started", f"on {where}"))
         entries += story.after
     if shown["finish_time"] is not None:
-        how = ending(shown["state"], shown["exit_code"], shown["signal"], shown["reason"] or "")
-        entries.append((shown["finish_time"], "ended", how))
+        text = ending(shown["state"], shown["exit_code"], shown["signal"], shown["reason"] or "")
+        entries.append((shown["finish_time"], "ended", text))
     return entries

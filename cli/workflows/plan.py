@@ -81,12 +81,12 @@ def plan(
         from ...daemon.planning.problem import Options
         from .plan_queue import show_queue
 
-        wanted = Options(policy, objective, seed, budget, time_limit)
+        planning = Options(policy, objective, seed, budget, time_limit)
         printed = {"commands": show_commands, "as_json": as_json, "everything": everything}
-        show_queue(adapter, config, cluster, wanted, store, as_if or (), **printed)
+        show_queue(adapter, config, cluster, planning, store, as_if or (), **printed)
         return
-    for given, name in ((show_commands, "--show-commands"), (as_if, "--as-if-handed-over")):
-        if given:
+    for value, name in ((show_commands, "--show-commands"), (as_if, "--as-if-handed-over")):
+        if value:
             raise bad(name, "only with --adapter or --config")
     refuse_trace(workflow)
     if cluster is None:
@@ -98,21 +98,21 @@ def plan(
         _compare(flow, site, request, as_json)
         return
     drawn = request.replicated(flow, site) if replicates else None
-    made = drawn.plan if drawn else request.plan(flow, site)
+    shown_plan = drawn.plan if drawn else request.plan(flow, site)
     if export not in (None, "json"):
         from ...adapters import registry
 
-        show_document(registry.export(str(export), made, flow, site))
+        show_document(registry.export(str(export), shown_plan, flow, site))
     elif as_json or export:
-        print_json("plan", _document(made, flow, site))
+        print_json("plan", _document(shown_plan, flow, site))
     else:
-        _show(made, flow, site, everything, drawn)
+        _show(shown_plan, flow, site, everything, drawn)
     if plot is not None:
         from ..charts.plan_gantt import plan_gantt
         from ..output import tables
 
-        picture_files.save(plan_gantt(made, flow, site, tables.subtitle(made, flow, site)), plot)
-    warn(*flow.warnings, *made.warnings)
+        picture_files.save(plan_gantt(shown_plan, flow, site, tables.subtitle(shown_plan, flow, site)), plot)
+    warn(*flow.warnings, *shown_plan.warnings)
 
 
 def _check_combination(compare: bool, as_json: bool, plot: Path | None, export: str | None) -> None:
@@ -133,7 +133,7 @@ def _compare(flow: Workflow, site: Cluster, request: PlanRequest, as_json: bool)
 
     plans = [request.plan(flow, site, policy) for policy in POLICIES]
     if as_json:
-        print_json("comparison", {"plans": [_document(made, flow, site) for made in plans]})
+        print_json("comparison", {"plans": [_document(plan, flow, site) for plan in plans]})
     else:
         from ..output import tables
         from ..output.text import Screen
@@ -142,10 +142,10 @@ def _compare(flow: Workflow, site: Cluster, request: PlanRequest, as_json: bool)
         screen.title(tables.header(plans[0], flow, site, several=True))
         screen.put(tables.comparison(plans, score, screen), "")
         screen.put(*tables.comparison_notes(plans, score, site, request.goal))
-    warn(*flow.warnings, *(warning for made in plans for warning in made.warnings))
+    warn(*flow.warnings, *(warning for plan in plans for warning in plan.warnings))
 
 
-def _show(made: Plan, flow: Workflow, site: Cluster, everything: bool, drawn: Replicated | None) -> None:
+def _show(plan: Plan, flow: Workflow, site: Cluster, everything: bool, drawn: Replicated | None) -> None:
     from ...daemon.learning.job_profiles import classes_of
     from ...daemon.state.profile_labels import has_default_profile
     from ..charts import terminal_backend
@@ -153,20 +153,20 @@ def _show(made: Plan, flow: Workflow, site: Cluster, everything: bool, drawn: Re
     from ..output import tables
     from ..output.text import Screen, class_lines
 
-    screen, chart = Screen(), plan_gantt(made, flow, site, "")
-    screen.title(tables.header(made, flow, site))
+    screen, chart = Screen(), plan_gantt(plan, flow, site, "")
+    screen.title(tables.header(plan, flow, site))
     guessed = {job.id for job in flow.jobs if has_default_profile(job)}
-    screen.put(tables.plan_table(made, screen, everything=everything, guessed=guessed))
-    if not everything and (hidden := tables.left_out(len(made.jobs))):
+    screen.put(tables.plan_table(plan, screen, everything=everything, guessed=guessed))
+    if not everything and (hidden := tables.left_out(len(plan.jobs))):
         screen.put(hidden)
-    screen.put(*tables.sharing_note(made, flow, site))
+    screen.put(*tables.sharing_note(plan, flow, site))
     bars = terminal_backend.draw(chart, screen.cells, ascii_only=screen.ascii_only, colour=screen.colour, headed=False)
-    screen.put("", *bars, "", *tables.summary(made, site, guessed), *(tables.replicates(drawn) if drawn else ()))
-    screen.put(*class_lines(classes_of(made, flow.jobs, site), screen.cells))
+    screen.put("", *bars, "", *tables.summary(plan, site, guessed), *(tables.replicates(drawn) if drawn else ()))
+    screen.put(*class_lines(classes_of(plan, flow.jobs, site), screen.cells))
 
 
-def _document(made: Plan, flow: Workflow, site: Cluster) -> dict[str, Any]:
+def _document(plan: Plan, flow: Workflow, site: Cluster) -> dict[str, Any]:
     from ...daemon.learning.job_profiles import classes_of, with_classes
     from ...formats.plan import plan_to_dict
 
-    return with_classes(plan_to_dict(made), classes_of(made, flow.jobs, site))
+    return with_classes(plan_to_dict(plan), classes_of(plan, flow.jobs, site))

@@ -64,8 +64,10 @@ def show_queue(
     """
     name, settings, configured = configured_adapter(adapter, config)
     if configured:
-        given = {one.name: value for one in fields(planning) if (value := getattr(planning, one.name)) != one.default}
-        planning = replace(options_of(configured), **given)
+        overrides = {
+            one.name: value for one in fields(planning) if (value := getattr(planning, one.name)) != one.default
+        }
+        planning = replace(options_of(configured), **overrides)
         if planning.policy.startswith(COMPONENT):
             problem = f"{planning.policy} decides only in the daemon, and only once about each job"
             raise ConfigError(str(config), "policy", problem, "-p with another policy; or pilotfish daemon --dry-run")
@@ -93,12 +95,12 @@ def show_queue(
         load_simulator()
         warn(*manager.notes)
         service = _remembered(configured) if configured else None
-        seen = preview_queue(manager, planning, _copy(profiles, folder), service)
+        preview = preview_queue(manager, planning, _copy(profiles, folder), service)
         if as_json:
-            print_json("glance", _document(seen, manager, cluster) | {"as_if_handed_over": queues})
+            print_json("glance", _document(preview, manager, cluster) | {"as_if_handed_over": queues})
         else:
-            _print(seen, manager, cluster, queues, commands=commands, everything=everything)
-    warn(*(seen.plan.warnings if seen.plan else ()))
+            _print(preview, manager, cluster, queues, commands=commands, everything=everything)
+    warn(*(preview.plan.warnings if preview.plan else ()))
 
 
 def _check_limit(policy: str, configured: DaemonConfig | None, config: Path | None, cluster: Cluster) -> None:
@@ -160,7 +162,7 @@ def _print(
             screen.put(hidden, "")
     if lines := seen.commands if commands else seen.actions:
         show(*lines, "")  # not wrapped: they are meant to be copied
-    waits = [f"{key} waits: {why}" for key, why in seen.waits.items()]
+    waits = [f"{key} waits: {reason}" for key, reason in seen.waits.items()]
     if not everything and len(waits) > _MOST_WAITS:
         waits[_MOST_WAITS:] = [f"{len(waits) - _MOST_WAITS} more wait: --all shows them"]
     screen.put(*waits)

@@ -93,8 +93,8 @@ class PlanRequest:
         load_simulator()
         began = time.perf_counter()
         with print_policy_traceback():
-            made = plan(workflow, cluster, seed=self.seed, **self._options(policy))
-        return replace(made, simulated_in=time.perf_counter() - began)
+            planned = plan(workflow, cluster, seed=self.seed, **self._options(policy))
+        return replace(planned, simulated_in=time.perf_counter() - began)
 
     def replicated(self, workflow: Workflow, cluster: Cluster) -> Replicated:
         """Plan the requested number of draws of the workflow; the time limit starts once the simulator is loaded."""
@@ -104,8 +104,8 @@ class PlanRequest:
         load_simulator()
         began = time.perf_counter()
         with print_policy_traceback():
-            made = replicate(workflow, cluster, self.replicates or 1, self.seed, **self._options(None))
-        return replace(made, plan=replace(made.plan, simulated_in=time.perf_counter() - began))
+            drawn = replicate(workflow, cluster, self.replicates or 1, self.seed, **self._options(None))
+        return replace(drawn, plan=replace(drawn.plan, simulated_in=time.perf_counter() - began))
 
     def check(self, workflow: Workflow, cluster: Cluster, policy: str | None = None) -> None:
         """Refuse what cannot be planned; nothing is compiled for that.

@@ -91,15 +91,15 @@ def run(
     plot = plot or report
     picture_files.check(plot)
     request, profiles = PlanRequest(policy, objective, seed, budget, time_limit), Profiles(store)
-    given = read_cluster(cluster) if cluster else None
-    flow = profiles.read_workflow(workflow, given)
+    machine = read_cluster(cluster) if cluster else None
+    flow = profiles.read_workflow(workflow, machine)
     if missing := [job.id for job in flow.jobs if job.command is None]:
         where = flow.source or flow.name
         raise InvalidJobError(f"{where}: job {missing[0]!r} has no command: it can be planned, but not run")
     working_directory()
-    if given is not None:
-        check_cluster(given)
-    site = profiles.scored(given or this_machine(flow), flow)
+    if machine is not None:
+        check_cluster(machine)
+    site = profiles.scored(machine or this_machine(flow), flow)
     shares, remark = _left_by_others(site)
     planned_on = at_speeds(site, shares)
     request.check(flow, planned_on)
@@ -110,7 +110,7 @@ def run(
         warn(*flow.warnings, *plan.warnings)
         note(*adapter.notes, *remark)
         work = _Work(name, flow, plan, request.service_options, shares)
-        outcome, outputs, ended_by, others = _carry_out(work, site, profiles, adapter, metrics, health, live=live)
+        outcome, outputs, ended_by, others_share = _carry_out(work, site, profiles, adapter, metrics, health, live=live)
     with ignore_closed_stdout():
         if as_json:
             from ...daemon.learning.job_profiles import classes_of, with_classes
@@ -126,7 +126,7 @@ def run(
         picture_files.save(run_report(outcome, flow, site), plot)
     from ..output.tables import busy_hint, failures
 
-    hint = busy_hint(outcome, others)
+    hint = busy_hint(outcome, others_share)
     note(*failures(outcome, outputs), f"the output of the jobs is in {home}", *([hint] if hint else ()))
     if state_dir is None:
         _remove_old(runs)
@@ -157,14 +157,14 @@ def _left_by_others(site: Cluster) -> tuple[Sequence[float], Sequence[str]]:
     from ...profiles.probes.obtainable_time import busy_shares, obtainable
 
     busy = busy_shares({cpu for node in site.nodes for cpu in node.cpus})
-    left = obtainable(busy)
-    shares = [sum(left.get(cpu, 1.0) for cpu in node.cpus) / max(len(node.cpus), 1) for node in site.nodes]
+    shares_of = obtainable(busy)
+    shares = [sum(shares_of.get(cpu, 1.0) for cpu in node.cpus) / max(len(node.cpus), 1) for node in site.nodes]
     mean = sum(shares) / len(shares)
     if mean > LITTLE_LOAD or not busy:
         return [1.0] * len(shares), ()
-    taken = percent(sum(busy.values()) / len(busy))
+    busy_part = percent(sum(busy.values()) / len(busy))
     return [round(share, 2) for share in shares], (
-        f"these CPUs are {taken} busy with other processes: forecasts assume {percent(mean)} of their time, as now",
+        f"these CPUs are {busy_part} busy with other processes: forecasts assume {percent(mean)} of their time, as now",
     )
 
 
@@ -232,11 +232,11 @@ def _carry_out(
                 health.completed()
             watcher.show(report)
 
-        others = OtherLoad(cpu for node in site.nodes for cpu in node.cpus)
+        other_load = OtherLoad(cpu for node in site.nodes for cpu in node.cpus)
         submission = dispatch.until_ended(show, lambda: bool(caught))
         last, keys = adapter.snapshot(), {entry.key for entry in submission.entries.values()}
         used = sum(dict(view.usage).get("cpu_seconds", 0.0) for view in last.jobs if view.key in keys)
-        busy = others.share(used)
+        busy = other_load.share(used)
         profiles.learn(submission, last)
         outputs = _outputs(adapter, submission)
     return outcome_of(submission, plan), outputs, caught[0] if caught else 0, busy

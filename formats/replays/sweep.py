@@ -205,9 +205,9 @@ def _seeds(value: Any) -> tuple[int, ...]:
 def _each_once(values: Iterable[Any], names: Iterable[Hashable] = ()) -> tuple[Any, ...]:
     """Return the values as a tuple. Raises ConfigError if one appears twice."""
     values = tuple(values)
-    seen = set[Hashable]()
+    earlier = set[Hashable]()
     for value, name in zip(values, tuple(names) or values, strict=True):
-        if value in seen:
+        if value in earlier:
             raise bad(f"{shown(name)} is given twice", "each once")
-        seen.add(value)
+        earlier.add(value)
     return values

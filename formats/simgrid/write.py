@@ -33,15 +33,15 @@ def platform_text(cluster: Cluster) -> str:
     if count > MOST_NODES:
         raise ConfigError(cluster.source, "nodes", f"{count} cores would become as many hosts", f"at most {MOST_NODES}")
     hosts = [_host(MASTER, f"{_speed(cluster.nodes[0].type)!r}f", {})]  # Batsim gives this name the role of the master
-    kinds, taken = {kind: _properties(kind) for kind in cluster.types}, set(MASTERS)
+    kinds, host_names = {kind: _properties(kind) for kind in cluster.types}, set(MASTERS)
     for node in cluster.nodes:
         cores = range(node.type.cores)
         names = [node.name] if len(cores) == 1 else [f"{node.name}_{core}" for core in cores]
-        if repeated := taken.intersection(names):
+        if repeated := host_names.intersection(names):
             allowed = f"names that are neither {', '.join(MASTERS)} nor those of another node's cores"
             problem = f"host {min(repeated)!r} would be defined twice"
             raise ConfigError(cluster.source, f"nodes: {node.name}", problem, allowed)
-        taken.update(names)
+        host_names.update(names)
         hosts += [_host(name, *kinds[node.type]) for name in names]
     return _HEAD + "".join(hosts) + _TAIL
 

@@ -180,13 +180,13 @@ class _Jobs:
 
     def report_missing(self, wrong: Collector) -> None:
         """Add an error for each name without a profile: a few names, then the number of the other jobs."""
-        few = list(self.missing.items())[:MOST_MISSING]
-        names: Iterable[str] = getattr(self.profiles, "names", tuple)() if few else ()
-        for profile_name, jobs in few:
+        first_names = list(self.missing.items())[:MOST_MISSING]
+        names: Iterable[str] = getattr(self.profiles, "names", tuple)() if first_names else ()
+        for profile_name, jobs in first_names:
             problem = f"no profile is named {profile_name[:100]!r}{did_you_mean(profile_name, names)}"
             allowed = "a name in the profile store (`pilotfish profile run --name` adds one), or an inline profile"
             wrong.add(ConfigError("", f"jobs.{jobs[0]}.profile", problem, allowed, len(jobs) - 1))
-        if more_jobs := sum(map(len, self.missing.values())) - sum(len(jobs) for _, jobs in few):
+        if more_jobs := sum(map(len, self.missing.values())) - sum(len(jobs) for _, jobs in first_names):
             wrong.add(bad(f"and {count(more_jobs, 'more job')} with names of profiles that do not exist", key="jobs"))
 
     def report_unknown(self, wrong: Collector) -> None:
