@@ -43,7 +43,7 @@ def _cancel_obstacle(action: Cancel, views: Mapping[str, JobView]) -> str:
     return f"the job has ended already ({view.state})" if view.state.ended else ""
 
 
-def _start_obstacle(action: Start, views: Mapping[str, JobView], snapshot: Snapshot, taken: Occupancy) -> str:
+def _start_obstacle(action: Start, views: Mapping[str, JobView], snapshot: Snapshot, occupancy: Occupancy) -> str:
     view = views.get(action.key)
     if view is not None and not view.restartable:
         return f"the job is {view.state} already"
@@ -55,7 +55,7 @@ def _start_obstacle(action: Start, views: Mapping[str, JobView], snapshot: Snaps
         )
     index, states = snapshot.cluster.index, snapshot.node_states
     for name in action.nodes:
-        obstacle = taken.obstacle(action.job, name)
+        obstacle = occupancy.obstacle(action.job, name)
         if view is not None and view.offered and view.job.allowed is not None and name not in view.job.allowed:
             obstacle = obstacle or f"it may not run on {name}"
         if obstacle is None and not (state := states[index[name]]).takes_jobs:

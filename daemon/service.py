@@ -383,15 +383,15 @@ class Service:
                 return
             news = self._sleep(pause_s) or news
 
-    def _sleep(self, left: float) -> bool:
+    def _sleep(self, pause_s: float) -> bool:
         """Wait for a client, a signal, an event or the resource manager; return whether there is news for certain."""
         busy = not self._outages.lasts and self._tracker.any_running
         descriptor, events = self._adapter.fileno(), self._events.fileno() if self._events else None
         if busy and descriptor is None and self._adapter.capabilities.events:
             virtual = self._adapter.capabilities.virtual_time
-            return self._adapter.wait(self.config.cycle_seconds if virtual else min(left, TICK_S)) or virtual
-        left = left if descriptor is None else min(left, self._adapter.timer_s())
-        self._server.wait(left, self._wakeup, *(file for file in (descriptor, events) if file is not None))
+            return self._adapter.wait(self.config.cycle_seconds if virtual else min(pause_s, TICK_S)) or virtual
+        pause_s = pause_s if descriptor is None else min(pause_s, self._adapter.timer_s())
+        self._server.wait(pause_s, self._wakeup, *(file for file in (descriptor, events) if file is not None))
         with suppress(BlockingIOError):
             while os.read(self._wakeup, 4096):
                 pass

@@ -254,7 +254,7 @@ class TraceRun:
         self._decision_time, self._clock = decision_time, _no_clock
         size = len(self._workload)
         self._delays, self._switched = delays, switched
-        self._seen = delays.seen(self._workload.submit_time) if delays else self._workload.submit_time
+        self._seen_at = delays.seen(self._workload.submit_time) if delays else self._workload.submit_time
         self._submitted = self._workload.submit_time.astype(np.float64)
         self._start, self._finish = np.full(size, math.nan), np.full(size, math.nan)
         self._overran = np.zeros(size, bool)
@@ -290,7 +290,7 @@ class TraceRun:
         if self._counts.instants == 0:
             return self._now if len(self._workload) else None
         coming = self._next < len(self._workload)
-        until = min(float(self._seen[self._next]) if coming else math.inf, self._dependencies.next_time)
+        until = min(float(self._seen_at[self._next]) if coming else math.inf, self._dependencies.next_time)
         waits = self._cycle.tracker.any_waiting
         if waits or self._cycle.planner.switches:
             until = min(until, self._cycle.trigger.recheck_at)
@@ -326,7 +326,7 @@ class TraceRun:
         for row in self._dependencies.pop_released(self._now):
             self._submitted[row] = self._now
             self._submit(row)
-        while self._next < len(self._workload) and self._seen[self._next] <= self._now:
+        while self._next < len(self._workload) and self._seen_at[self._next] <= self._now:
             row, self._next = self._next, self._next + 1
             if self._dependencies.arrives(row, self._now):
                 self._submit(row)

@@ -76,20 +76,20 @@ class LoadOfOthers:
     def __init__(self, at_start: Sequence[float] = ()) -> None:
         self._at_start = tuple(at_start)
         self._wanted_s = 0.0
-        self._seen: deque[tuple[float, float, float]] = deque(maxlen=LATEST)
-        self._made: tuple[Cluster, tuple[float, ...], Cluster] | None = None
+        self._samples: deque[tuple[float, float, float]] = deque(maxlen=LATEST)
+        self._memo: tuple[Cluster, tuple[float, ...], Cluster] | None = None
 
     def learn(self, view: JobView, taken: float | None) -> None:
         """Note a job that has ended, and the share of its run time that others took; None = unknown."""
         run = measurement_of(view)
         if taken is not None and run is not None and view.finish_time is not None:
             had_s, lost_s = run.groups[0].demand, taken * run.wall_s
-            self._seen.append((view.finish_time, had_s, lost_s))
+            self._samples.append((view.finish_time, had_s, lost_s))
             self._wanted_s += had_s + lost_s
 
     def left(self, now: float) -> float:
         """Return the share of CPU time that others leave, [LEAST, 1], to 5 % of itself; `now` in epoch seconds."""
-        recent = [(had_s, lost_s) for end, had_s, lost_s in self._seen if now - end < RECENT_S]
+        recent = [(had_s, lost_s) for end, had_s, lost_s in self._samples if now - end < RECENT_S]
         had_s, lost_s = sum(had for had, _ in recent), sum(lost for _, lost in recent)
         share = had_s / (had_s + lost_s) if lost_s else 1.0  # of the time for which threads wanted a core
         if share > 1.0 - MUCH:
@@ -106,6 +106,6 @@ class LoadOfOthers:
         shares = self._at_start
         if not shares or self._wanted_s >= ENOUGH_S:
             shares = (self.left(now),) * len(cluster.nodes)
-        if self._made is None or self._made[0] is not cluster or self._made[1] != shares:
-            self._made = cluster, shares, at_speeds(cluster, shares)
-        return self._made[2]
+        if self._memo is None or self._memo[0] is not cluster or self._memo[1] != shares:
+            self._memo = cluster, shares, at_speeds(cluster, shares)
+        return self._memo[2]

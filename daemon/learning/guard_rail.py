@@ -124,9 +124,9 @@ def _median(errors: Sequence[tuple[int | None, float]]) -> float:
     if len(counts) == 1:
         return statistics.median(error for _, error in errors)
     weights = {user: min(1.0, (len(errors) - number) / number) for user, number in counts.items()}
-    rest = sum(weights[user] for user, _ in errors) / 2 - 1e-9
+    weight_left = sum(weights[user] for user, _ in errors) / 2 - 1e-9
     for user, error in sorted(errors, key=itemgetter(1)):
-        rest -= weights[user]
-        if rest <= 0.0:
+        weight_left -= weights[user]
+        if weight_left <= 0.0:
             return error
     raise AssertionError("there is an error")

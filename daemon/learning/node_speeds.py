@@ -26,11 +26,11 @@ LATEST, LEAST_JOBS = 50, 10
 SLOWEST, FASTEST = 0.5, 2.0
 #: Standard error of the median of normal values over that of their mean.
 _OF_MEDIAN = math.sqrt(math.pi / 2.0)
-_TOLD = 0.05
+_REPORTED = 0.05
 
 
 @dataclass(slots=True)
-class _Seen:
+class _Samples:
     """Logarithms of the speeds that a node's jobs showed, the newest last, with their median and twice its error."""
 
     values: deque[float] = field(default_factory=lambda: deque(maxlen=LATEST))
@@ -52,11 +52,11 @@ class NodeSpeeds:
     """
 
     def __init__(self, past: Iterable[tuple[str, float, float, float]] = ()) -> None:
-        self._seen: dict[str, _Seen] = {}
+        self._samples: dict[str, _Samples] = {}
         self._speeds: Mapping[str, float] = {}
-        self._told: dict[str, float] = {}
+        self._reported: dict[str, float] = {}
         self._changed = True
-        self._made: tuple[Cluster, Cluster] | None = None
+        self._memo: tuple[Cluster, Cluster] | None = None
         for job in past:
             self.learn(*job)
 
@@ -71,7 +71,7 @@ class NodeSpeeds:
         """
         if node and "," not in node:
             shown = speed * max(forecast_s, 1e-3) / max(actual_s, 1e-3)
-            self._seen.setdefault(node, _Seen()).add(math.log(shown))
+            self._samples.setdefault(node, _Samples()).add(math.log(shown))
             self._changed = True
 
     def of(self, nodes: Sequence[str]) -> float:
@@ -80,20 +80,20 @@ class NodeSpeeds:
 
     def on(self, cluster: Cluster) -> Cluster:
         """Return the cluster at the learned speeds; the same object while nothing changes. O(nodes) after a change."""
-        if self._changed or self._made is None or self._made[0] is not cluster:
+        if self._changed or self._memo is None or self._memo[0] is not cluster:
             speeds = self._of_types(cluster)
-            if self._made is None or self._made[0] is not cluster or speeds != self._speeds:
+            if self._memo is None or self._memo[0] is not cluster or speeds != self._speeds:
                 self._speeds = speeds
-                self._made = cluster, at_speeds(cluster, [speeds.get(node.name, 1.0) for node in cluster.nodes])
+                self._memo = cluster, at_speeds(cluster, [speeds.get(node.name, 1.0) for node in cluster.nodes])
                 self._tell()
             self._changed = False
-        return self._made[1]
+        return self._memo[1]
 
     def _of_types(self, cluster: Cluster) -> dict[str, float]:
         """Return the speeds of the nodes that differ from the others of their type, by name."""
-        types: dict[str, dict[str, _Seen]] = {}
-        for node in cluster.nodes if self._seen else ():
-            if (node_speeds := self._seen.get(node.name)) and len(node_speeds.values) >= LEAST_JOBS:
+        types: dict[str, dict[str, _Samples]] = {}
+        for node in cluster.nodes if self._samples else ():
+            if (node_speeds := self._samples.get(node.name)) and len(node_speeds.values) >= LEAST_JOBS:
                 types.setdefault(node.type.variant_of or node.type.name, {})[node.name] = node_speeds
         speeds = {}
         for alike in types.values():
@@ -108,10 +108,10 @@ class NodeSpeeds:
 
     def _tell(self) -> None:
         """Log which nodes turned out faster or slower than was logged before."""
-        for name in sorted(self._speeds.keys() | self._told.keys()):
+        for name in sorted(self._speeds.keys() | self._reported.keys()):
             speed = self._speeds.get(name, 1.0)
-            if abs(speed - self._told.get(name, 1.0)) >= _TOLD:
-                self._told[name] = speed
+            if abs(speed - self._reported.get(name, 1.0)) >= _REPORTED:
+                self._reported[name] = speed
                 how = "slower" if speed < 1.0 else "faster"
                 text = f"{percent(abs(speed - 1.0))} {how} than the" if speed != 1.0 else "as fast as the"
                 log.info("node %s runs jobs %s other nodes of its type; plans use that speed", name, text)

@@ -56,8 +56,8 @@ class Isolation:
         """
         units = list(dict.fromkeys(self.unit(job.id) for job in problem.workflow.jobs))
 
-        def first(kept: int) -> Problem:
-            left_out = set(units[kept:])
+        def first(unit_count: int) -> Problem:
+            left_out = set(units[unit_count:])
             return _without(problem, {job.id for job in problem.workflow.jobs if self.unit(job.id) in left_out})
 
         low, high, why = 0, len(units), why_not(problem)

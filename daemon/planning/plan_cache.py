@@ -124,11 +124,11 @@ class FixedPlan:
                 front.setdefault(name, planned.start_time)
         return starting
 
-    def _may_start(self, planned: PlannedJob, problem: Problem, keys: dict[str, str], taken: Occupancy) -> bool:
+    def _may_start(self, planned: PlannedJob, problem: Problem, keys: dict[str, str], occupancy: Occupancy) -> bool:
         entry = problem.startable.get(keys[planned.id])
         if entry is None or any(name in keys for name in self._released.get(planned.id, ())):
             return False
-        return all(taken.obstacle(entry.job, name) is None for name in planned.nodes)
+        return all(occupancy.obstacle(entry.job, name) is None for name in planned.nodes)
 
 
 def _moved(

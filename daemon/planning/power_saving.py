@@ -137,11 +137,11 @@ class NodeSwitcher(Observer):
                 self._trigger.wake(snapshot.time, sent.until - snapshot.time)
 
     def _allowed(
-        self, switches: Collection[PowerSwitch], snapshot: Snapshot, known: Collection[str], taken: Collection[str]
+        self, switches: Collection[PowerSwitch], snapshot: Snapshot, keys: Collection[str], used_nodes: Collection[str]
     ) -> Iterator[PowerSwitch]:
-        """Yield those switches of the policy that are allowed now; `known`: keys of the jobs that the policy knows."""
+        """Yield those switches of the policy that are allowed now; `keys`: of the jobs that the policy knows."""
         states = dict(zip(snapshot.cluster.index, snapshot.node_states, strict=True))
-        waits = _waits(snapshot, known)
+        waits = _waits(snapshot, keys)
         for action in switches:
             if isinstance(action, PowerOn):
                 nodes = tuple(name for name in action.nodes if states.get(name) is NodeState.ASLEEP)
@@ -149,7 +149,7 @@ class NodeSwitcher(Observer):
                 nodes = ()
                 self._trigger.wake(snapshot.time, WAITING_S)
             else:
-                nodes = tuple(name for name in action.nodes if name in self._since and name not in taken)
+                nodes = tuple(name for name in action.nodes if name in self._since and name not in used_nodes)
             if nodes:
                 yield type(action)(nodes)
 
@@ -191,10 +191,10 @@ class NodeSwitcher(Observer):
             self._trigger.changed |= sent.until <= now  # the next cycle may use it
 
 
-def _waits(snapshot: Snapshot, known: Collection[str]) -> bool:
+def _waits(snapshot: Snapshot, keys: Collection[str]) -> bool:
     """Return whether a job that may start now waits, other than those of these keys."""
     waiting = (view for view in snapshot.jobs if view.state is JobState.PENDING and not view.waits)
-    return any(view.key not in known for view in waiting)
+    return any(view.key not in keys for view in waiting)
 
 
 def _goes_on(sent: _Sent, state: NodeState, now: float) -> bool:

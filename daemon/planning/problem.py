@@ -141,7 +141,7 @@ class Obstacles:
 
     def __init__(self) -> None:
         self._nodes: tuple[Cluster, tuple[str, ...]] | None = None
-        self._found: dict[Shape, str | None] = {}
+        self._reasons: dict[Shape, str | None] = {}
 
     def of(
         self, entries: Iterable[Entry], snapshot: Snapshot, returning: Collection[str] = ()
@@ -151,15 +151,15 @@ class Obstacles:
         if returning:
             usable = tuple(dict.fromkeys((*usable, *returning)))
         if self._nodes is None or self._nodes[0] is not snapshot.cluster or self._nodes[1] != usable:
-            self._nodes, self._found = (snapshot.cluster, usable), {}
-        before, reasons, empty = self._found, dict[Shape, str | None](), None
+            self._nodes, self._reasons = (snapshot.cluster, usable), {}
+        before, reasons, empty = self._reasons, dict[Shape, str | None](), None
         for entry in entries:
             if entry.shape in before:
                 reasons[entry.shape] = before[entry.shape]
             elif entry.shape not in reasons:
                 empty = empty or EmptyNodes(snapshot.cluster, frozenset(usable))
                 reasons[entry.shape] = empty.never_fits(entry.job)
-        self._found = reasons
+        self._reasons = reasons
         return reasons
 
 
@@ -327,11 +327,11 @@ def _submitted(queue: Queue, planned: Collection[str], now: float, weights: Mapp
                 yield Submitted(keys, waited, max(ends) - now if ends else None, weight)
 
 
-def _names_in(snapshot: Snapshot, *wanted: NodeState) -> tuple[str, ...]:
+def _names_in(snapshot: Snapshot, *kinds: NodeState) -> tuple[str, ...]:
     states, names = snapshot.node_states, snapshot.cluster.index
-    if sum(map(states.count, wanted)) == len(states):
+    if sum(map(states.count, kinds)) == len(states):
         return tuple(names)
-    return tuple(name for name, state in zip(names, states, strict=True) if state in wanted)
+    return tuple(name for name, state in zip(names, states, strict=True) if state in kinds)
 
 
 def _available(snapshot: Snapshot, jobs: list[Job]) -> tuple[str, ...]:

@@ -30,8 +30,8 @@ class Progress:
         self._epoch = self._now = 0.0  # start of the engine's clock, and now; epoch seconds
         self._followed: dict[str, JobView] = {}
         self._jobs: dict[str, Job] = {}  # those in the engine
-        self._gone = False  # jobs that have ended still run in the engine
-        self._done: dict[str, float] | None = None  # progress of those that run in the engine, if it is known
+        self._has_ended = False  # jobs that have ended still run in the engine
+        self._progress: dict[str, float] | None = None  # progress of those that run in the engine, if it is known
 
     def follow(
         self, cluster: Cluster, running: Mapping[str, JobView], ended: Mapping[str, JobView], now: float
@@ -46,7 +46,7 @@ class Progress:
         """
         if self._cluster is not cluster or now < self._now:
             oldest = min((_start_time(view) for view in running.values()), default=now)
-            self._cluster, self._engine, self._followed, self._gone = cluster, None, {}, False
+            self._cluster, self._engine, self._followed, self._has_ended = cluster, None, {}, False
             self._epoch = self._now = min(oldest, now)
         appeared = {key: view for key, view in {**ended, **running}.items() if key not in self._followed}
         new = [view for view in appeared.values() if _is_placed(view, cluster)]  # of others it is estimated from time
@@ -58,33 +58,33 @@ class Progress:
             self._followed[view.key] = view
             if self._engine:
                 self._engine.start(view.key, view.nodes)
-                self._done = None
-        if self._gone:
+                self._progress = None
+        if self._has_ended:
             self._rebuild(cluster, ())
         self._advance(now)
         ended_keys = [key for key, view in self._followed.items() if running.get(key) != view]
         for key in ended_keys:  # an event wakes the daemon, so an end is about as old as the snapshot that shows it
             del self._followed[key]
-            self._gone = self._gone or (self._engine is not None and self._engine.runs(key))
+            self._has_ended = self._has_ended or (self._engine is not None and self._engine.runs(key))
 
     def of(self, key: str) -> float | None:
         """Return the share of its work that a job has done, [0, 1]; None if it is not followed."""
         if key not in self._followed:
             return None
-        if self._gone and self._cluster is not None:
+        if self._has_ended and self._cluster is not None:
             self._rebuild(self._cluster, ())
-        if self._done is None:
-            self._done = self._engine.progress_of_all() if self._engine else {}
-        return self._done.get(key, 1.0)
+        if self._progress is None:
+            self._progress = self._engine.progress_of_all() if self._engine else {}
+        return self._progress.get(key, 1.0)
 
     def _advance(self, time: float) -> None:
-        self._now, self._done = time, None
+        self._now, self._progress = time, None
         if self._engine:
             self._engine.advance(time - self._epoch)
 
     def _rebuild(self, cluster: Cluster, coming: Sequence[JobView]) -> None:
         """Create an engine with the followed jobs at their progress, and with those that are about to start."""
-        before, self._gone, self._done = self._engine, False, None
+        before, self._has_ended, self._progress = self._engine, False, None
         still = [view for view in self._followed.values() if before and before.runs(view.key)]
         self._engine = None
         if not still and not coming:

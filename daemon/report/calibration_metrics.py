@@ -51,7 +51,7 @@ class Calibrations:
     def __init__(self, folder: Path, cluster: Cluster, bound: float, clock: Callable[[], float] = time.time) -> None:
         self._folder, self._bound, self._clock = folder, bound, clock
         self._nodes = frozenset(cluster.index)
-        self._found: Mapping[str, NodeCalibration] = {}
+        self._calibrations: Mapping[str, NodeCalibration] = {}
         self._refused: set[str] = set()
         self._warned: set[str] = set()
         self._records: dict[Path, CalibrationRecord] = {}
@@ -84,7 +84,7 @@ class Calibrations:
             records_by_path |= {path: self._records[path] for path in paths if path in self._records}
             if records:
                 calibrations[node] = self._compare(records)
-        self._records, self._found = records_by_path, calibrations
+        self._records, self._calibrations = records_by_path, calibrations
 
     def collect(self) -> Iterator[Any]:
         """Yield the families from memory."""
@@ -105,7 +105,7 @@ class Calibrations:
             "New value over old value of each changed constant.",
             labels=("node", "constant"),
         )
-        for node, calibration in sorted(self._found.items()):
+        for node, calibration in sorted(self._calibrations.items()):
             age.add_metric((node,), max(0.0, self._clock() - calibration.time))
             changed.add_metric((node,), len(calibration.changed))
             for key, value in calibration.changed.items():

@@ -198,14 +198,14 @@ class _Bounded:
     """A request; it is dropped if it has more than LARGEST_REQUEST bytes."""
 
     def __init__(self, file: Any) -> None:
-        self._file, self._left = file, LARGEST_REQUEST
+        self._file, self._bytes_left = file, LARGEST_REQUEST
         self.close = file.close
 
     def readline(self, most: int) -> bytes:
         """Return the next line. Raises ConnectionError."""
-        line: bytes = self._file.readline(min(most, self._left + 1))
-        self._left -= len(line)
-        if self._left < 0:
+        line: bytes = self._file.readline(min(most, self._bytes_left + 1))
+        self._bytes_left -= len(line)
+        if self._bytes_left < 0:
             raise ConnectionError("the request is too large")
         return line
 
@@ -215,17 +215,17 @@ class _Text:
 
     def __init__(self, metrics: Metrics) -> None:
         self._metrics, self._lock = metrics, threading.Lock()
-        self._made: dict[str, tuple[float, bytes]] = {}  # by kind; there are a few
+        self._pages: dict[str, tuple[float, bytes]] = {}  # by kind; there are a few
 
     def __call__(self, accept: str) -> tuple[int, str, bytes]:
         from prometheus_client.exposition import choose_encoder
 
         encode, kind = choose_encoder(accept)
         with self._lock:
-            made_at, text = self._made.get(kind, (-math.inf, b""))
+            made_at, text = self._pages.get(kind, (-math.inf, b""))
             if time.monotonic() - made_at >= MADE_EVERY_S:
                 text = encode(self._metrics.registry)
-                self._made[kind] = time.monotonic(), text
+                self._pages[kind] = time.monotonic(), text
         return 200, kind, text
 
 

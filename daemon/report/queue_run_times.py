@@ -27,19 +27,19 @@ class QueueRunTimes:
         self._batches = dict[Hashable, tuple[float, float, int]]()
         self._number = 0
         self._ended = Counter[int | None]()
-        self._known = dict[Hashable, ExpectedRun | None]()
+        self._expected = dict[Hashable, ExpectedRun | None]()
 
     def expected(self, record: QueueRecord) -> ExpectedRun | None:
         """Return the expected run time of a job; None if nothing is known. O(1)."""
         job = _submitted(record)
         key = job.traits
-        if key not in self._known:
+        if key not in self._expected:
             prediction = self._history.predict(job)
             if prediction is None or prediction.kind == LIMIT or prediction.low is None or prediction.high is None:
-                self._known[key] = None
+                self._expected[key] = None
             else:
-                self._known[key] = ExpectedRun(prediction.value, prediction.low, prediction.high, key)
-        return self._known[key]
+                self._expected[key] = ExpectedRun(prediction.value, prediction.low, prediction.high, key)
+        return self._expected[key]
 
     def known(self, record: QueueRecord) -> bool:
         """Return whether enough jobs of the user have ended to say what the job takes."""
@@ -51,7 +51,7 @@ class QueueRunTimes:
             run_time = max(0.0, record.finish_time - record.start_time)
             self._history.learn(_submitted(record, self._batch(record)), run_time)
             self._ended[record.owner] += 1
-            self._known.clear()
+            self._expected.clear()
 
     def _batch(self, record: QueueRecord) -> int:
         """Return the batch of a job; see `profiles.prediction.evaluate`."""

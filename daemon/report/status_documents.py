@@ -135,15 +135,15 @@ class Documents:
 
     def __init__(self, journal: Journal, adapter: Adapter, cluster: Cluster) -> None:
         self._journal, self._adapter, self._cluster = journal, adapter, cluster
-        self._kept: OrderedDict[str, Submission] = OrderedDict()
+        self._recent: OrderedDict[str, Submission] = OrderedDict()
 
     def ended(self, workflow: str) -> Steps[Submission | None]:
         """Return a workflow from the journal, in steps; one that has ended stays in memory for the next time."""
-        submission = self._kept.pop(workflow, None) or (yield from self._journal.find_steps(workflow))
+        submission = self._recent.pop(workflow, None) or (yield from self._journal.find_steps(workflow))
         if submission is not None and not submission.offered and submission.state.ended:
-            self._kept[workflow] = submission
-            while len(self._kept) > 1 and sum(len(other.entries) for other in self._kept.values()) > _MOST_KEPT:
-                self._kept.popitem(last=False)
+            self._recent[workflow] = submission
+            while len(self._recent) > 1 and sum(len(other.entries) for other in self._recent.values()) > _MOST_KEPT:
+                self._recent.popitem(last=False)
         return submission
 
     def overview(

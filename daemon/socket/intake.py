@@ -121,21 +121,21 @@ class Intake:
         }  # fmt: skip
 
 
-def _again(id: str, definition: str, asked: tuple[Job, ...], key: str) -> Answer:
+def _again(id: str, definition: str, jobs: tuple[Job, ...], key: str) -> Answer:
     """Return the reply to a submission whose key names a workflow already. Raises InvalidJobError: another one.
 
     Args:
         id: of the workflow that is there.
         definition: its text.
-        asked: the jobs that are submitted now.
+        jobs: that are submitted now.
         key: of both.
     """
     earlier = yield from decode_steps(definition)
-    alike = len(earlier.jobs) == len(asked)
-    for first in range(0, len(asked) if alike else 0, JOBS_AT_ONCE):
+    alike = len(earlier.jobs) == len(jobs)
+    for first in range(0, len(jobs) if alike else 0, JOBS_AT_ONCE):
         yield
         part = slice(first, first + JOBS_AT_ONCE)
-        alike = alike and asked_for(earlier.jobs[part]) == asked_for(asked[part])
+        alike = alike and asked_for(earlier.jobs[part]) == asked_for(jobs[part])
     if not alike:
         raise InvalidJobError(f"key {key!r} was used for another workflow ({id})")
-    return {"id": id, "jobs": len(asked), "again": True}
+    return {"id": id, "jobs": len(jobs), "again": True}

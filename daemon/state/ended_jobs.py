@@ -33,9 +33,9 @@ class EndedJobs:
     def __init__(self, adapter: Adapter, clock: Callable[[], float]) -> None:
         self._adapter, self._clock = adapter, clock
         self._answers: dict[str, JobView | None] = {}
-        self._asked: dict[str, float] = {}
+        self._asked_at: dict[str, float] = {}
         self._gap, self._last = GAP_S[0], -math.inf
-        self._kept = self._answered = True
+        self._has_records = self._answered = True
 
     def look_up(self, missing: Mapping[str, float]) -> Records | None:
         """Return the records of the jobs that are missing now; None if no records are kept.
@@ -43,17 +43,17 @@ class EndedJobs:
         `missing` has by key a time before which the job cannot have been started, epoch seconds.
         """
         self._answers = {key: view for key, view in self._answers.items() if key in missing}
-        self._asked = {key: at for key, at in self._asked.items() if key in missing}
-        if missing.keys() - self._asked.keys():
+        self._asked_at = {key: at for key, at in self._asked_at.items() if key in missing}
+        if missing.keys() - self._asked_at.keys():
             self._gap = GAP_S[0]
         if missing and self._clock() - self._last >= self._gap:
             self._ask(missing)
-        return self._answers if self._kept else None
+        return self._answers if self._has_records else None
 
     def _ask(self, missing: Mapping[str, float]) -> None:
-        keys = sorted(missing, key=lambda key: self._asked.get(key, -math.inf))[:MOST]
+        keys = sorted(missing, key=lambda key: self._asked_at.get(key, -math.inf))[:MOST]
         self._last, self._gap = self._clock(), min(2 * self._gap, GAP_S[1])
-        self._asked |= dict.fromkeys(keys, self._last)
+        self._asked_at |= dict.fromkeys(keys, self._last)
         try:
             records = self._adapter.recall({key: missing[key] for key in keys})
         except AdapterError as error:
@@ -67,12 +67,12 @@ class EndedJobs:
             return
         if not self._answered:
             log.warning("the records of ended jobs can be read again")
-        if records is None and self._kept:
+        if records is None and self._has_records:
             long = (
                 "%s keeps no record of jobs that have left its queue: a job that is missing for long counts as failed"
             )
             log.warning(long, self._adapter.name)
-        self._answered, self._kept = True, records is not None
+        self._answered, self._has_records = True, records is not None
         self._answers = {} if records is None else self._answers | {key: records.get(key) for key in keys}
         if records:
             self._gap = GAP_S[0]

@@ -349,14 +349,14 @@ class Queue:
         return JobEvent("seen", entry, f"is {view.state} in the resource manager")
 
     def _not_seen(
-        self, entry: Entry, now: float, left: JobView | None, records: Records | None, late_s: float
+        self, entry: Entry, now: float, view: JobView | None, records: Records | None, late_s: float
     ) -> JobEvent | None:
-        """Update a job that is not shown, or (`left`) is shown as never begun and left alone."""
-        unknown = left is not None or records is None or records.get(entry.key, entry) is None
-        if (entry.intent is not None and (unknown or entry.refused)) or (left is not None and entry.handed):
-            if left is None and not entry.refused and entry.miss(now) < late_s:
+        """Update a job that is not shown, or that (`view`) is shown as never begun and left alone."""
+        unknown = view is not None or records is None or records.get(entry.key, entry) is None
+        if (entry.intent is not None and (unknown or entry.refused)) or (view is not None and entry.handed):
+            if view is None and not entry.refused and entry.miss(now) < late_s:
                 return None  # its submission may still be carried out
-            return self._start_failed(entry, now, left)
+            return self._start_failed(entry, now, view)
         if not entry.handed and entry.intent is None:
             cancelled = entry.cancel_wanted and not entry.ahead
             return self._end_waiting(entry, now, entry.reason or "cancelled before it started") if cancelled else None
@@ -382,11 +382,11 @@ class Queue:
         entry.state, entry.reason = JobState.UNKNOWN, why
         return JobEvent("lost", entry, why)
 
-    def _start_failed(self, entry: Entry, now: float, left: JobView | None) -> JobEvent:
+    def _start_failed(self, entry: Entry, now: float, view: JobView | None) -> JobEvent:
         """Put a job back whose start, as the snapshot shows, did not happen."""
         began, entry.began = entry.began, False
-        entry.handed, why = False, left.reason if left else ""
-        if entry.refused and not (left and (left.offered or left.ahead)):
+        entry.handed, why = False, view.reason if view else ""
+        if entry.refused and not (view and (view.offered or view.ahead)):
             entry.state, entry.finish_time, entry.reason = JobState.FAILED, now, f"refused: {entry.refused}"
             return JobEvent("ended", entry, entry.reason)
         entry.state, entry.nodes, entry.start_time = JobState.PENDING, (), None

@@ -39,8 +39,8 @@ def recorded_outcome(
     if not (all(kinds) and (numbers or within == (None, None)) and isinstance(speed, float) and speed > 0.0):
         raise ValueError(f"the forecast of {key} cannot be read")
     times = [None if since is None else time - since, None]
-    rest: list[Any] = [*named, *within, *times, choice.get("user"), node, speed, said_start]
-    return ForecastOutcome(key, time, said, ran, *rest)
+    details: list[Any] = [*named, *within, *times, choice.get("user"), node, speed, said_start]
+    return ForecastOutcome(key, time, said, ran, *details)
 
 
 def error_ratio(forecast: float, actual: float) -> float:
