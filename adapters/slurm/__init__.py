@@ -102,8 +102,8 @@ def create(
         option = "rest_user" if rest_user else "rest_token_file" if rest_token_file else "rest_token_command"
         raise ConfigError("adapter slurm", option, "there is no rest_url", "with rest_url")
     if rest_url:
+        from .rest.failover import FailoverTransport
         from .rest.transport import rest_transport
-        from .transport.failover import FailoverTransport
 
         token = (rest_token_file, rest_token_command, rest_token_lifespan_s)
         transport = FailoverTransport(rest_transport(rest_url, rest_user, *token, timeout_s, unreadable), commands)

@@ -14,8 +14,8 @@ from typing import Any
 
 from ... import __version__
 from ...formats.documents.plausible import cluster_doubts
-from ...formats.documents.side_files import files_of_machine, files_of_workload
 from ...formats.replays.machines import read_machine
+from ...formats.replays.side_files import files_of_machine, files_of_workload
 from ...formats.replays.sweep import read_sweep
 from ...formats.replays.workloads import Format, format_of
 from ...formats.user_policy import load_policy

@@ -28,11 +28,11 @@ from pilotfish.adapters.slurm.handed_over.pin_record import Pin, PinRecord
 from pilotfish.adapters.slurm.rest import forms as rest_forms
 from pilotfish.adapters.slurm.rest.client import Client
 from pilotfish.adapters.slurm.rest.errors import read
+from pilotfish.adapters.slurm.rest.failover import FailoverTransport
 from pilotfish.adapters.slurm.rest.forms import SINCE_23_02
 from pilotfish.adapters.slurm.rest.transport import RestTransport
 from pilotfish.adapters.slurm.transport import squeue
 from pilotfish.adapters.slurm.transport.command_transport import CommandTransport, Transport
-from pilotfish.adapters.slurm.transport.failover import FailoverTransport
 from pilotfish.adapters.slurm.transport.parsing import SEPARATOR, moment
 from pilotfish.daemon.apply import Live
 from pilotfish.daemon.assembly import assemble

@@ -27,9 +27,9 @@ from pilotfish.adapters.slurm.handed_over.ownership import SlurmSelection
 from pilotfish.adapters.slurm.records import SlurmJob
 from pilotfish.adapters.slurm.rest import versions
 from pilotfish.adapters.slurm.rest.errors import NotDone
+from pilotfish.adapters.slurm.rest.failover import FailoverTransport
 from pilotfish.adapters.slurm.rest.transport import RestTransport, rest_transport
 from pilotfish.adapters.slurm.transport.command_transport import CommandTransport
-from pilotfish.adapters.slurm.transport.failover import FailoverTransport
 from pilotfish.adapters.slurm.transport.runner import CommandRunner
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
 from pilotfish.simulate.model.plan import Place, Release

@@ -16,9 +16,9 @@ from typing import TypeVar
 from ....simulate.model.snapshot import JobState
 from ...base import AdapterError
 from ..records import SlurmJob, SlurmNode
-from ..rest.errors import NotDone
-from ..rest.transport import RestTransport
-from .command_transport import CommandTransport
+from ..transport.command_transport import CommandTransport
+from .errors import NotDone
+from .transport import RestTransport
 
 log = logging.getLogger("pilotfish.slurm")
 Answer = TypeVar("Answer")

@@ -18,7 +18,7 @@ from pilotfish.adapters.slurm.placement.limits import Limits
 from pilotfish.adapters.slurm.placement.partitions import Partition, SlurmReservation
 from pilotfish.adapters.slurm.records import SlurmJob, SlurmNode
 from pilotfish.adapters.slurm.rest.errors import NotDone, Unauthorised
-from pilotfish.adapters.slurm.transport.failover import LONGEST_GAP_S, FailoverTransport
+from pilotfish.adapters.slurm.rest.failover import LONGEST_GAP_S, FailoverTransport
 from pilotfish.adapters.slurm.transport.sacct import UsageEntry
 from pilotfish.adapters.slurm.transport.scontrol import ControllerSettings
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType

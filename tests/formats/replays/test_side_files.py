@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pilotfish.formats.documents.side_files import files_of_machine, files_of_workload
+from pilotfish.formats.replays.side_files import files_of_machine, files_of_workload
 from pilotfish.formats.replays.workloads import read_workload
 
 NAMES = st.sampled_from(["r", "s", "sub/r", "sub/deep/s", "other/t"])

@@ -14,10 +14,10 @@ from typing import Any
 
 from ...simulate.errors import ConfigError
 from ..batsim.profiles import parse_profile, rank_names
-from ..replays.irmasim import LIBRARY, is_irmasim_platform
-from ..replays.workloads import format_of
-from .files import decode, is_file, is_xml, parse_document, parse_json, read_bytes
-from .unpack import unpacked
+from ..documents.files import decode, is_file, is_xml, parse_document, parse_json, read_bytes
+from ..documents.unpack import unpacked
+from .irmasim import LIBRARY, is_irmasim_platform
+from .workloads import format_of
 
 
 def files_of_workload(path: Path) -> tuple[str, ...]:
