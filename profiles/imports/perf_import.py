@@ -19,9 +19,9 @@ from ...formats.documents.document_errors import bad, found, inside
 from ...formats.text import count
 from ...simulate.model.job import Phase, ThreadGroup
 from ..measure.phases import phases
-from ..measure.thread_history import ThreadHistory
 from ..measurement import Measurement
 from ..probes.perf import FRONT, NOT_COUNTED, UNITS
+from ..probes.thread_history import ThreadHistory
 from .imported import Imported, Imports, group_by_cpu_time
 
 NOTE = "from perf stat: as many threads as its CPU time filled"

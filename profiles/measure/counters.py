@@ -22,7 +22,7 @@ from ..probes.power import Hwmon, Powercap
 from ..probes.probe import ROOT, Probe
 from ..probes.process_tree import ProcessTree
 from ..probes.resctrl import Resctrl
-from .thread_history import ThreadHistory
+from ..probes.thread_history import ThreadHistory
 
 #: OtherLoad may have had so much CPU time, as a share of the job's, for it still to count as alone.
 ALONE = 0.05

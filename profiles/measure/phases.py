@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...simulate.model.job import Phase
-from .thread_history import ThreadHistory
+from ..probes.thread_history import ThreadHistory
 
 Array = npt.NDArray[np.float64]
 #: A further piece must explain this many times log(n) of variance in each column: its place and level are two

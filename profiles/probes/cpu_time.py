@@ -10,9 +10,9 @@ import os
 from abc import abstractmethod
 from collections.abc import Iterator
 
-from ..measure.threads import ThreadRecord
 from .probe import Probe
 from .process_tree import ProcessTree, read_proc
+from .thread_record import ThreadRecord
 
 #: A thread with a smaller share of an interval than this was not at work in it.
 AT_WORK = 0.10

@@ -25,7 +25,7 @@ SHARED_NAMES = {
 }  # fmt: skip
 
 #: Pairs of folders with the same parent that import each other both ways. Lower it, never raise it.
-MUTUAL_FOLDERS = 11
+MUTUAL_FOLDERS = 7
 
 #: A decision of a queue policy, and the action that carries it out.
 SHARED_CLASSES = {"Submit"}

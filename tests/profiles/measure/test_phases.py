@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from pilotfish.profiles.estimate import estimate
 from pilotfish.profiles.measure.phases import MOST_PHASES, phases
-from pilotfish.profiles.measure.thread_history import MOST_POINTS, ThreadHistory
-from pilotfish.profiles.measure.threads import ThreadRecord, group_threads
+from pilotfish.profiles.measure.threads import group_threads
 from pilotfish.profiles.measurement import Measurement
+from pilotfish.profiles.probes.thread_history import MOST_POINTS, ThreadHistory
+from pilotfish.profiles.probes.thread_record import ThreadRecord
 from pilotfish.simulate.model.job import ThreadGroup
 
 STEP = 0.1

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pilotfish.profiles.measure.threads import RunningVariance, ThreadRecord, group_threads
+from pilotfish.profiles.measure.threads import group_threads
+from pilotfish.profiles.probes.thread_record import RunningVariance, ThreadRecord
 
 
 def record(begin, end, on_s, wait_s=0.0, gap_s=0.0, readings=10):
