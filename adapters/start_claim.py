@@ -35,21 +35,21 @@ def claim(file: Path, job: int) -> int:
         return job
 
 
-def guard(file: Path, own: str, manager: str, cancelled: str) -> str:
+def guard(file: Path, job_id: str, manager: str, cancelled: str) -> str:
     """Return the shell command that ends a job unless it has the claim, with one line on stderr.
 
     Args:
         file: The link.
-        own: The job's id, in words of the shell.
+        job_id: The job's id, in words of the shell.
         manager: Name of the resource manager.
         cancelled: Commands that end a job whose work was cancelled.
     """
     link = shlex.quote(str(file))
     return (
-        f'ln -s "{own}" {link} 2>/dev/null || '
-        f'case "$(readlink {link})" in ""|"{own}") ;; {NO_JOB}) '
-        f'echo "pilotfish: job {own} was cancelled before {manager} had it, and does nothing" >&2; '
+        f'ln -s "{job_id}" {link} 2>/dev/null || '
+        f'case "$(readlink {link})" in ""|"{job_id}") ;; {NO_JOB}) '
+        f'echo "pilotfish: job {job_id} was cancelled before {manager} had it, and does nothing" >&2; '
         f"{cancelled} ;; *) "
-        f'echo "pilotfish: job {own} was submitted twice and does nothing; see job $(readlink {link})" >&2; '
+        f'echo "pilotfish: job {job_id} was submitted twice and does nothing; see job $(readlink {link})" >&2; '
         "exit 0 ;; esac"
     )

@@ -138,24 +138,24 @@ class UserJobs(Protocol):
         ...
 
 
-def by_key(jobs: Iterable[UserJob], known: Collection[int] = ()) -> dict[str, UserJob]:
+def by_key(jobs: Iterable[UserJob], preferred: Collection[int] = ()) -> dict[str, UserJob]:
     """Return jobs by their key.
 
     Args:
         jobs: Jobs of one user.
-        known: Ids that are preferred where several jobs have one key; among others the last submitted is.
+        preferred: Ids that are preferred where several jobs have one key; among others the last submitted is.
     """
-    return {job.key: job for job in sorted(jobs, key=lambda job: (job.id in known, job.id)) if job.key}
+    return {job.key: job for job in sorted(jobs, key=lambda job: (job.id in preferred, job.id)) if job.key}
 
 
-def takes_option(word: str, ours: Collection[str], letters: Collection[str]) -> bool:
+def takes_option(word: str, reserved: Collection[str], letters: Collection[str]) -> bool:
     """Return whether a word is an option as `--name=value` that pilotfish does not set itself.
 
     Args:
         word: The word.
-        ours: Names of the long options that pilotfish sets.
+        reserved: Names of the long options that pilotfish sets.
         letters: Letters of the short ones.
     """
     if word.startswith("--"):
-        return word.removeprefix("--").partition("=")[0] not in ours
+        return word.removeprefix("--").partition("=")[0] not in reserved
     return word[:1] == "-" and word[1:2] not in letters

@@ -24,7 +24,7 @@ DEEPEST = 100
 
 
 def placed_work(
-    part: Part, size: int, given: ExecuteJob, storages: Mapping[str, int],
+    part: Part, size: int, decision: ExecuteJob, storages: Mapping[str, int],
     find: Callable[[str, Mapping[str, Any] | None, int], Part],
 ) -> Part | None:  # fmt: skip
     """Return the work of a job as it is executed; None: its own work, on its allocation in order.
@@ -32,20 +32,20 @@ def placed_work(
     Args:
         part: its own work.
         size: the resources that it requests.
-        given: the decision.
+        decision: the decision.
         storages: name of each storage -> its number, ascending, after those of all resources.
         find: returns the work of an additional job by the name of its profile, the profile if it is new, and its size.
 
     Raises:
         ConfigError: it cannot be carried out.
     """
-    hosts = [host for first, last in given.alloc for host in range(first, last + 1)]
-    ranks = inside("mapping", _ranks, given.mapping, size, len(hosts)) if given.mapping else range(len(hosts))
-    name_of = partial(_storage, dict(given.storage_mapping or {}), storages)
-    if given.additional_io_job is not None:
+    hosts = [host for first, last in decision.alloc for host in range(first, last + 1)]
+    ranks = inside("mapping", _ranks, decision.mapping, size, len(hosts)) if decision.mapping else range(len(hosts))
+    name_of = partial(_storage, dict(decision.storage_mapping or {}), storages)
+    if decision.additional_io_job is not None:
         if [*ranks] != [*range(size)] or len(hosts) != size:
             raise bad("it has a mapping, and so has its job", "rank i on host i", "additional_io_job")
-        ends, io_part = inside("additional_io_job", _transfers, given.additional_io_job, hosts, storages, find)
+        ends, io_part = inside("additional_io_job", _transfers, decision.additional_io_job, hosts, storages, find)
         return _merged(part, io_part, hosts, ends)
     if [*ranks] == [*range(len(hosts))]:
         changed = fold_part(part, lambda phase: _renamed(phase, name_of), _steps)

@@ -73,16 +73,16 @@ def reserve_end(directory: str) -> None:
         os.posix_fallocate(fd, 0, MAX_END_BYTES)
 
 
-def file_sizes(named: Iterable[tuple[str, str]], directory: str, since: float = 0.0) -> dict[str, float]:
+def file_sizes(files: Iterable[tuple[str, str]], directory: str, since: float = 0.0) -> dict[str, float]:
     """Return the bytes of the first regular files among these, at most `MAX_SIZES`, by their keys.
 
     Args:
-        named: key and name of each file.
+        files: key and name of each file.
         directory: for relative names.
         since: leave out those that were last written before, epoch seconds.
     """
     sizes: dict[str, float] = {}
-    for key, name in named:
+    for key, name in files:
         with contextlib.suppress(OSError, ValueError):
             about = os.stat(os.path.join(directory, name))
             if stat.S_ISREG(about.st_mode) and about.st_mtime >= since and len(sizes) < MAX_SIZES:
@@ -90,14 +90,14 @@ def file_sizes(named: Iterable[tuple[str, str]], directory: str, since: float = 
     return sizes
 
 
-def inputs_of_run(before: dict[str, float], written: dict[str, float]) -> dict[str, float]:
+def inputs_of_run(before: dict[str, float], sizes_after: dict[str, float]) -> dict[str, float]:
     """Return the sizes of the files that a run read; those that it made or changed in size are `WRITTEN`.
 
     Args:
         before: sizes before it began.
-        written: sizes after its end, of the files that were written meanwhile.
+        sizes_after: sizes after its end, of the files that were written meanwhile.
     """
-    return before | {key: WRITTEN for key, size in written.items() if before.get(key) != size}
+    return before | {key: WRITTEN for key, size in sizes_after.items() if before.get(key) != size}
 
 
 def write_record(directory: str, name: str, record: dict[str, Any], *, once: bool = False) -> None:

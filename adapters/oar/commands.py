@@ -181,11 +181,11 @@ class NodesQuestion:
         self._note("void", self._clock() - self._began)
 
 
-def readable(said: str) -> str:
+def readable(output: str) -> str:
     """Return the message in the output of an OAR command, without traces and notes."""
-    lines = [line.strip().removeprefix("[ERROR] ") for line in said.splitlines()]
+    lines = [line.strip().removeprefix("[ERROR] ") for line in output.splitlines()]
     messages = [line for line in dict.fromkeys(lines) if not _NOISE.match(line) and not line.startswith("OAR_JOB")][-2:]
-    why = _ERROR.search(said)  # of the database; those after it follow from it
+    why = _ERROR.search(output)  # of the database; those after it follow from it
     if why and messages and not any(why[1] in line for line in messages):
         messages.append(why[1])
     return "; ".join(messages)[:300]

@@ -39,7 +39,7 @@ def key_in(command: str, name: str) -> str | None:
 
 
 def command(
-    key: str, job: Job, options: Sequence[str], output: Path | None, before: Sequence[Path], done: Path | None
+    key: str, job: Job, options: Sequence[str], output: Path | None, before: Sequence[Path], link: Path | None
 ) -> list[str]:
     """Return the argv that submits a job.
 
@@ -51,12 +51,12 @@ def command(
         options: More options: of the site (queue, project), or what it waits for.
         output: Folder of stdout and stderr; None: that in which the job runs.
         before: Links that the jobs before it leave, if those may not have completed when it begins.
-        done: Link that it leaves when it has completed; None: no job needs one.
+        link: Link that it leaves when it has completed; None: no job needs one.
     """
     if not job.command:
         raise ValueError(f"job {key!r} has no command")
     files = files_of(output, key) if output else default_files(key)
-    line = script(key, job, checks(before), leaves(done) if before or done else "")
+    line = script(key, job, checks(before), leaves(link) if before or link else "")
     return oarsub(key, job, options, files, line)
 
 
@@ -114,12 +114,12 @@ def checks(before: Sequence[Path]) -> list[str]:
     return [f"skip() {{ echo {why} >&2; exit {SKIPPED}; }}", f"{{ {' && '.join(tests)}; }} || skip"] if tests else []
 
 
-def leaves(done: Path | None) -> str:
+def leaves(link: Path | None) -> str:
     """Return the commands that run after a job's own, and leave its link if it has completed."""
     code = f"code=$?; [ $code -ne {SKIPPED} ] || code={OTHER}; "
-    why = shlex.quote(f"pilotfish: {done} cannot be made")
-    link_command = f"[ $code -ne 0 ] || ln -sf done {shlex.quote(str(done))} || echo {why} >&2; "
-    return f"{code}{link_command if done else ''}exit $code"
+    why = shlex.quote(f"pilotfish: {link} cannot be made")
+    link_command = f"[ $code -ne 0 ] || ln -sf done {shlex.quote(str(link))} || echo {why} >&2; "
+    return f"{code}{link_command if link else ''}exit $code"
 
 
 def did_nothing(command: str, status: int | None) -> bool:

@@ -27,7 +27,7 @@ Record = TypeVar("Record", SlurmJob, UsageEntry)
 
 
 def ended_jobs(
-    transport: Transport, since: Mapping[str, float], uid: int, known: Mapping[str, Job]
+    transport: Transport, since: Mapping[str, float], uid: int, submitted: Mapping[str, Job]
 ) -> dict[str, JobView] | None:
     """Look up ended jobs; see `Adapter.recall`. One request for users' jobs, by id, and one for our own, by name.
 
@@ -35,12 +35,12 @@ def ended_jobs(
         transport: Transport to Slurm.
         since: As for `recall`.
         uid: User id of our own jobs.
-        known: Key -> job as we submitted it.
+        submitted: Key -> job as we submitted it.
     """
     records = _by_key(since, uid, transport.ended)
     if records is None:
         return None
-    return {key: _view(key, job, known.get(key) or job_of(job)) for key, job in records.items()}
+    return {key: _view(key, job, submitted.get(key) or job_of(job)) for key, job in records.items()}
 
 
 def ended_usage(transport: Transport, since: Mapping[str, float], uid: int) -> dict[str, AccountingRecord] | None:

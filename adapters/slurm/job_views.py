@@ -89,14 +89,14 @@ class ViewTable:
         self._new: list[JobView] = []
         self._last = JobViews()
 
-    def update(self, eligibility: Eligibility, known: Mapping[str, Job]) -> JobViews:
+    def update(self, eligibility: Eligibility, submitted: Mapping[str, Job]) -> JobViews:
         """Return the views in Slurm's order of starting, the very same while none changes. O(changed jobs).
 
         Args:
             eligibility: Of all jobs in the queue now.
-            known: Key -> job as we submitted it.
+            submitted: Key -> job as we submitted it.
         """
-        queue, self._submitted_jobs = self._queue, known
+        queue, self._submitted_jobs = self._queue, submitted
         if self._removed or self._new:  # the last update has failed
             self._last = JobViews()
         numbers = queue.touched | queue.ours.keys() | self._keys.keys()
@@ -166,12 +166,12 @@ class ViewTable:
         return not job.state.ended or self._standings.selection.takes(job)
 
 
-def progress_view(key: str, job: SlurmJob, asked: Job) -> JobView:
+def progress_view(key: str, job: SlurmJob, requested: Job) -> JobView:
     """Return the progress of a job as Slurm reports it."""
     begun = job.state is not JobState.PENDING
     return JobView(
         key=key,
-        job=asked,
+        job=requested,
         state=job.state,
         nodes=job.placed,
         submit_time=job.submit,

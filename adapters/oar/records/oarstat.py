@@ -103,10 +103,10 @@ class Oarstat:
         return self._commands.oar("jobs", ["oarstat", "-J", "-f", "--sql", f"({condition})"])
 
 
-def resources_in(said: str) -> tuple[Resource, ...]:
+def resources_in(answer: str) -> tuple[Resource, ...]:
     """Return the resources in an answer of `oarnodes -J`. Raises ParseError."""
     try:
-        forms = json.loads(said) if said.strip() else {}
+        forms = json.loads(answer) if answer.strip() else {}
         return tuple(
             Resource(
                 int(number), str(form["network_address"]), str(form["state"]), form.get("drain") == "YES",
@@ -119,13 +119,13 @@ def resources_in(said: str) -> tuple[Resource, ...]:
         raise ParseError(f"the output of oarnodes cannot be read: {error}", argv=["oarnodes", "-J"]) from None
 
 
-def jobs_in(said: str) -> list[OarJob]:
+def jobs_in(answer: str) -> list[OarJob]:
     """Return the jobs in an answer of `oarstat -J -f`, by id. Raises ParseError.
 
     Of what a job waits for only the jobs in the same answer are known, and of resubmissions only the job before.
     """
     try:
-        forms = json.loads(said) if said.strip() else {}
+        forms = json.loads(answer) if answer.strip() else {}
         alive = {int(number) for number, form in forms.items() if form["state"] not in ENDED}
         return sorted((_job(form, alive) for form in forms.values()), key=lambda job: job.id)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -134,10 +134,10 @@ def jobs_in(said: str) -> list[OarJob]:
         ) from None
 
 
-def planned_in(said: str) -> dict[int, tuple[float, tuple[int, ...]]]:
+def planned_in(answer: str) -> dict[int, tuple[float, tuple[int, ...]]]:
     """Return when OAR plans to start the jobs that wait, in an answer that `jobs_in` can read. Raises ParseError."""
     try:
-        forms = json.loads(said) if said.strip() else {}
+        forms = json.loads(answer) if answer.strip() else {}
         waiting = {number: form for number, form in forms.items() if form["state"] in ("Waiting", "toAckReservation")}
         starts = {int(number): float(form.get("scheduledStart") or 0.0) for number, form in waiting.items()}
         return {number: (start, ()) for number, start in starts.items() if start}
@@ -171,12 +171,12 @@ def _job(form: Mapping[str, Any], alive: Collection[int]) -> OarJob:
     )  # fmt: skip
 
 
-def forms_in(wanted: str, walltime: object) -> tuple[Form, ...]:
+def forms_in(text: str, walltime: object) -> tuple[Form, ...]:
     """Return the forms of a request; one that is not plain has a group that leaves the job to OAR."""
     limit = int(str(walltime)) if str(walltime).isdecimal() else 0
-    request = _GROUP.fullmatch(wanted)
+    request = _GROUP.fullmatch(text)
     if not request or (request["where"] or "") not in ORDINARY:
-        times = re.findall(r",walltime=(\d+):(\d+):(\d+)\"", wanted)
+        times = re.findall(r",walltime=(\d+):(\d+):(\d+)\"", text)
         hours, minutes, seconds = map(int, times[0]) if times else (0, 0, limit)
         return (Form(limit or 3600 * hours + 60 * minutes + seconds, _UNREAD),)
     hours, minutes, seconds = map(int, re.findall(r"\d+", request[0].rpartition("walltime=")[2]))

@@ -51,11 +51,11 @@ def findings(answers: Answers, selection: SlurmSelection) -> Iterator[Finding]:
 
 def _default_memory(answers: Answers) -> Iterator[Finding]:
     """Yield the partitions, handed over or not, in which a job without --mem gets all memory of its nodes."""
-    counted = answers.config["SelectTypeParameters"]
+    site_type = answers.config["SelectTypeParameters"]
     names = set[str]()
     for words in () if _has_default_memory(answers.config) else answers.partitions:
-        chosen = words.get("SelectTypeParameters", "NONE")
-        counts_memory = "MEMORY" in (counted if chosen == "NONE" else chosen).upper()
+        partition_type = words.get("SelectTypeParameters", "NONE")
+        counts_memory = "MEMORY" in (site_type if partition_type == "NONE" else partition_type).upper()
         if counts_memory and not _has_default_memory(words) and "whole nodes" not in sharing(words):
             names.add(words["PartitionName"])
     if names:

@@ -48,19 +48,19 @@ class Ranking:
         self._removed: set[tuple[float, int]] = set()
         self._new: set[tuple[float, int]] = set()
 
-    def add(self, each: tuple[float, int]) -> None:
+    def add(self, rank: tuple[float, int]) -> None:
         """Add a pair that is not here."""
-        if each in self._removed:
-            self._removed.remove(each)
+        if rank in self._removed:
+            self._removed.remove(rank)
         else:
-            self._new.add(each)
+            self._new.add(rank)
 
-    def drop(self, each: tuple[float, int]) -> None:
+    def drop(self, rank: tuple[float, int]) -> None:
         """Drop a pair that is here."""
-        if each in self._new:
-            self._new.remove(each)
+        if rank in self._new:
+            self._new.remove(rank)
         else:
-            self._removed.add(each)
+            self._removed.add(rank)
 
     @property
     def order(self) -> list[tuple[float, int]]:

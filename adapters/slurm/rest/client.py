@@ -112,14 +112,14 @@ class Client:
             self._session.mount("http://", UnixAdapter(os.path.normpath(host)))
         self.exposed = scheme == "http" and host not in ("localhost", "::1") and not host.startswith("127.")
 
-    def get(self, path: str, what: str, **query: str | int) -> dict[str, Any]:
-        """Read; `what` names the request in errors. Raises as `errors.read` does; `NotDone` if no server listens."""
-        return call_read(lambda: self._patiently(lambda: self._send("GET", path, what, params=query)), what)
+    def get(self, path: str, request: str, **query: str | int) -> dict[str, Any]:
+        """Read; `request` names the request in errors. Raises as `errors.read` does; `NotDone` if no server listens."""
+        return call_read(lambda: self._patiently(lambda: self._send("GET", path, request, params=query)), request)
 
-    def post(self, path: str, what: str, body: Mapping[str, object]) -> dict[str, Any]:
+    def post(self, path: str, request: str, body: Mapping[str, object]) -> dict[str, Any]:
         """Change something, once. Raises as `get`; only `NotDone` and refusals mean that nothing was changed."""
         self._session.close()  # a kept connection may be dead, and then it is unknown whether the request was sent
-        return self._send("POST", path, what, json=body)
+        return self._send("POST", path, request, json=body)
 
     def close(self) -> None:
         """Close the connections."""

@@ -45,11 +45,11 @@ class Unchanged(Exception):
     """Nothing has changed since the last read."""
 
 
-def read(what: str, status: int, body: bytes) -> dict[str, Any]:
+def read(request: str, status: int, body: bytes) -> dict[str, Any]:
     """Return the body of an answer if it is without error.
 
     Args:
-        what: Name of the request, for errors.
+        request: Name of the request, for errors.
         status: HTTP status.
         body: Body as received.
 
@@ -61,21 +61,21 @@ def read(what: str, status: int, body: bytes) -> dict[str, Any]:
     if status == 304:
         raise Unchanged
     if status in (401, 403):
-        raise Unauthorised(f"{what}: slurmrestd does not accept the token (HTTP {status})")
+        raise Unauthorised(f"{request}: slurmrestd does not accept the token (HTTP {status})")
     try:
         # The texts of jobs are users' bytes, of any encoding; a table of Slurm's commands is read in the same way.
         text = body.decode(errors="surrogateescape")
         if count_values(text) > MOST_VALUES:
-            raise ParseError(f"{what}: slurmrestd's answer has more than {MOST_VALUES:,} values")
+            raise ParseError(f"{request}: slurmrestd's answer has more than {MOST_VALUES:,} values")
         answer = json.loads(text, strict=False)
     except (ValueError, RecursionError):
-        raise _not_json(what, status, body) from None
+        raise _not_json(request, status, body) from None
     if not isinstance(answer, dict):
-        raise ParseError(f"{what}: slurmrestd's answer is not a JSON object", stderr_tail=_tail(body))
-    if wrong := [*_errors(what, answer.get("errors")), *_results(what, answer.get("results"))]:
-        raise _refusal(what, wrong)
+        raise ParseError(f"{request}: slurmrestd's answer is not a JSON object", stderr_tail=_tail(body))
+    if wrong := [*_errors(request, answer.get("errors")), *_results(request, answer.get("results"))]:
+        raise _refusal(request, wrong)
     if status >= 400:
-        message = f"{what}: slurmrestd answers HTTP {status} without a reason"
+        message = f"{request}: slurmrestd answers HTTP {status} without a reason"
         raise AdapterError(message, transient=True, kind="unreachable", stderr_tail=_tail(body))
     return answer
 

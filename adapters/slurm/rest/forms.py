@@ -59,17 +59,17 @@ _SHARES = {"": "OK", "none": "NO", "shared": "YES", "oversubscribe": "YES"}
 
 
 def jobs(
-    answer: Form, what: str = "jobs", unreadable: Unreadable | None = None, *, whole: bool = True
+    answer: Form, request: str = "jobs", unreadable: Unreadable | None = None, *, whole: bool = True
 ) -> list[SlurmJob]:
     """Return the jobs of an answer. O(jobs). Raises ParseError.
 
     Args:
         answer: What slurmrestd answered.
-        what: Name of the request, for errors.
+        request: Name of the request, for errors.
         unreadable: Counts and reports the jobs that cannot be read.
         whole: The answer shows all jobs.
     """
-    forms, report = _list(answer, "jobs", what, NEEDED), unreadable or Unreadable()
+    forms, report = _list(answer, "jobs", request, NEEDED), unreadable or Unreadable()
     problems: dict[str, str] = {}
     records = read_rows(forms, partial(_job, report.most_names), partial(_unknown, report.most_names), _id_of, problems)
     report.note("job", problems, whole=whole)
@@ -105,9 +105,9 @@ def shows_all(answer: Form) -> bool:
     return all(form.keys() >= SINCE_23_02 for form in answer["jobs"])
 
 
-def nodes(answer: Form, what: str = "nodes", unreadable: Unreadable | None = None) -> list[SlurmNode]:
+def nodes(answer: Form, request: str = "nodes", unreadable: Unreadable | None = None) -> list[SlurmNode]:
     """Return the nodes of an answer. O(nodes). Raises ParseError. The arguments are those of `jobs`."""
-    forms, report = _list(answer, "nodes", what, _NEEDED_OF_NODES), unreadable or Unreadable()
+    forms, report = _list(answer, "nodes", request, _NEEDED_OF_NODES), unreadable or Unreadable()
     problems: dict[str, str] = {}
     records = read_rows(forms, _node, _unknown_node, lambda form: str(form["name"]), problems)
     report.note("node", problems, whole=True)
@@ -120,14 +120,14 @@ def _unknown_node(form: Form) -> SlurmNode | None:
     return SlurmNode(name, NodeState.UNKNOWN, 0, 0.0) if name else None
 
 
-def time_of(answer: Form, what: str = "diag") -> float:
+def time_of(answer: Form, request: str = "diag") -> float:
     """Return the controller's clock from the answer of /diag, epoch seconds. Raises ParseError."""
     try:
         seconds = number(answer["statistics"]["req_time"])
     except (KeyError, TypeError, ValueError):
         seconds = None
     if not seconds:
-        raise ParseError(f"{what}: slurmrestd's answer has no time")
+        raise ParseError(f"{request}: slurmrestd's answer has no time")
     return seconds
 
 

@@ -73,10 +73,10 @@ class Transport(Protocol):
     def settings(self) -> ControllerSettings:
         """Return the controller's settings."""
 
-    def ended(self, which: Sequence[str]) -> list[SlurmJob]:
+    def ended(self, filters: Sequence[str]) -> list[SlurmJob]:
         """Return ended jobs from accounting, by options of `sacct`; kind `unrecorded` if there is no accounting."""
 
-    def usage(self, which: Sequence[str]) -> list[UsageEntry]:
+    def usage(self, filters: Sequence[str]) -> list[UsageEntry]:
         """Return what ended jobs used, from accounting, as `ended` does."""
 
     def submit(self, argv: Sequence[str]) -> int:
@@ -182,13 +182,13 @@ class CommandTransport:
         """Return what has happened so far; one `sdiag`."""
         return sdiag.activity(self._run(["sdiag"]))
 
-    def ended(self, which: Sequence[str]) -> list[SlurmJob]:
+    def ended(self, filters: Sequence[str]) -> list[SlurmJob]:
         """Return ended jobs; one `sacct`."""
-        return sacct.jobs(self._recorded(sacct.table(), self._run, which), self.unreadable)
+        return sacct.jobs(self._recorded(sacct.table(), self._run, filters), self.unreadable)
 
-    def usage(self, which: Sequence[str]) -> list[UsageEntry]:
+    def usage(self, filters: Sequence[str]) -> list[UsageEntry]:
         """Return usage of ended jobs; one `sacct` with steps, which may be many, so its time limit is shorter."""
-        return sacct.usage(self._recorded(sacct.usage_table(), self._run_usage, which), self.unreadable)
+        return sacct.usage(self._recorded(sacct.usage_table(), self._run_usage, filters), self.unreadable)
 
     def _recorded(self, table: IncrementalTable[Record], run: Runner, filters: Sequence[str]) -> list[Record]:
         try:

@@ -238,7 +238,7 @@ class IncrementalTable(Generic[Record]):
         fields: Names of the fields, in order; the first names a row in reports. Those that a user writes come last.
         read: Converts one row, field -> text without blanks around it, to a record. What it raises makes the row
             unreadable.
-        what: What a row describes, for reports.
+        subject: What a row describes, for reports.
         form: Returns the options that print the fields, with a mark.
         split: Returns the rows of what is printed then; see `split_rows`.
         stand_in: Returns what is known of an unreadable row; see `read_rows`.
@@ -251,7 +251,7 @@ class IncrementalTable(Generic[Record]):
         command: str,
         fields: Sequence[str],
         read: Callable[[dict[str, str]], Record],
-        what: str,
+        subject: str,
         form: Callable[[Sequence[str], str], list[str]] = format_of,
         split: Callable[[str, str, int], list[str]] = split_rows,
         *,
@@ -260,7 +260,7 @@ class IncrementalTable(Generic[Record]):
         raw: Collection[str] = (),
     ) -> None:
         self._raw = raw
-        self._command, self._fields, self._read, self._subject = command.split(), fields, read, what
+        self._command, self._fields, self._read, self._subject = command.split(), fields, read, subject
         self._form, self._split = form, split
         self._stand_in, self._unreadable = stand_in, unreadable or Unreadable()
         self._rows: list[str] = []

@@ -40,25 +40,25 @@ class Unreadable:
         """Let a node list have twice as many names as there are nodes, because nodes may be added."""
         self.most_names = min(MOST_NODES, max(LEAST_BOUND, 2 * nodes))
 
-    def note(self, what: str, problems: dict[str, str], *, whole: bool) -> None:
+    def note(self, kind: str, problems: dict[str, str], *, whole: bool) -> None:
         """Note the unreadable rows of an answer, and report new ones in one line.
 
         Args:
-            what: What a row describes, such as `job`.
+            kind: What a row describes, such as `job`.
             problems: Name of a row -> why it cannot be read.
             whole: The answer shows every row, not a selection.
         """
-        reported = self._reported.get(what, set())
+        reported = self._reported.get(kind, set())
         if new := sorted(problems.keys() - reported):
-            subject = f"{len(new)} {what}s" if len(new) > 1 else f"{what} {new[0][:SHOWN]}"
+            subject = f"{len(new)} {kind}s" if len(new) > 1 else f"{kind} {new[0][:SHOWN]}"
             why = f"{new[0]}: {problems[new[0]]}" if len(new) > 1 else problems[new[0]]
             log.warning(
                 "Slurm's answer about %s cannot be read, so nothing is known of it: %r", subject, why[: 2 * SHOWN]
             )
         earlier = set[str]() if whole or len(reported) > MOST_NODES else reported
-        self._reported[what] = earlier | problems.keys()
+        self._reported[kind] = earlier | problems.keys()
         if whole:
-            self.now[what] = len(problems)
+            self.now[kind] = len(problems)
 
 
 def read_rows(

@@ -45,9 +45,9 @@ def allocation(text: str) -> Allocation:
     return Allocation(_RESIZED.search(text) is not None, cores)
 
 
-def command(what: str) -> list[str]:
+def command(entity: str) -> list[str]:
     """Return the argv that shows all of `partition`, `reservation`, ..., one to a line."""
-    return ["scontrol", "--oneliner", "--all", "show", what]
+    return ["scontrol", "--oneliner", "--all", "show", entity]
 
 
 def lines(text: str, first: str) -> Iterator[dict[str, str]]:

@@ -140,12 +140,12 @@ def _special(row: Mapping[str, str], fields: Iterable[str]) -> str:
     return next((SPECIAL[name] for name in fields if name in SPECIAL and word(row[name]) not in _NOTHING), "")
 
 
-def nodes(text: str, most: int = MOST_NODES) -> tuple[str, ...]:
+def nodes(text: str, name_limit: int = MOST_NODES) -> tuple[str, ...]:
     """Return the names of a node list. O(names), and O(1) for a text that is too long.
 
     Args:
         text: The list as Slurm prints it.
-        most: Most names that it may have.
+        name_limit: Most names that it may have.
 
     Raises:
         ValueError: It is no node list, names a node twice, or has more names.
@@ -153,10 +153,10 @@ def nodes(text: str, most: int = MOST_NODES) -> tuple[str, ...]:
     text = word(text)
     if not text:
         return ()
-    if len(text) > LONGEST_NAME * most:
+    if len(text) > LONGEST_NAME * name_limit:
         raise ValueError(f"a node list of {len(text)} characters")
     try:
-        return expand(text, most)
+        return expand(text, name_limit)
     except ConfigError as error:
         raise ValueError(str(error)[:200]) from None
 
@@ -213,22 +213,24 @@ def exit_of(status: int) -> tuple[int | None, int | None]:
     )
 
 
-def threads_for(many: int, tasks: int | None, each: int | None, per_node: int | None, least: int | None) -> int:
+def threads_for(
+    node_count: int, tasks: int | None, per_task: int | None, per_node: int | None, least: int | None
+) -> int:
     """Return the cores that each node of a waiting job needs for all its tasks.
 
     Args:
-        many: Number of nodes.
+        node_count: Number of nodes.
         tasks: Number of tasks in all.
-        each: Cores per task.
+        per_task: Cores per task.
         per_node: Tasks per node.
         least: Fewest cores per node.
     """
-    at_once = -(-(tasks or 1) // many)
-    return max(max(at_once, per_node or 0) * (each or 1), least or 1)
+    at_once = -(-(tasks or 1) // node_count)
+    return max(max(at_once, per_node or 0) * (per_task or 1), least or 1)
 
 
 def unusual_size(
-    many: int, most: int | None, asked: Mapping[str, str], cpus: int, tasks: int | None, each: int | None
+    node_count: int, largest: int | None, request: Mapping[str, str], cpus: int, tasks: int | None, per_task: int | None
 ) -> str:
     """Return in words what a waiting job asks for if its size is no plain number of nodes and cores; "": it is.
 
@@ -236,43 +238,43 @@ def unusual_size(
     second node.
 
     Args:
-        many: Number of nodes on which Slurm would start it now, were the cluster empty.
-        most: Largest number of nodes; 0 or None: not set.
-        asked: `tres` of the whole job, with the fewest nodes.
+        node_count: Number of nodes on which Slurm would start it now, were the cluster empty.
+        largest: Largest number of nodes; 0 or None: not set.
+        request: `tres` of the whole job, with the fewest nodes.
         cpus: CPUs of the job in all.
         tasks: Number of tasks in all.
-        each: Cores per task.
+        per_task: Cores per task.
     """
-    least = count(asked.get("node", "")) or many
-    if (most or 0) > many or (many > least and (least > 1 or min(cpus, tasks or cpus) < many)):
+    least = count(request.get("node", "")) or node_count
+    if (largest or 0) > node_count or (node_count > least and (least > 1 or min(cpus, tasks or cpus) < node_count)):
         return "a range of nodes"
-    return "more tasks than cores" if cpus < (tasks or 1) * (each or 1) else ""
+    return "more tasks than cores" if cpus < (tasks or 1) * (per_task or 1) else ""
 
 
-def memory(one: float, asked: Mapping[str, str], cpus: int, threads: int, many: int) -> float:
+def memory(requested: float, request: Mapping[str, str], cpus: int, threads: int, job_nodes: int) -> float:
     """Return the bytes on each node of a job.
 
     Args:
-        one: Bytes per core or per node; `asked` shows which.
-        asked: `tres` of the whole job, whose nodes may be fewer than the job's while it waits.
+        requested: Bytes per core or per node; `request` shows which.
+        request: `tres` of the whole job, whose nodes may be fewer than the job's while it waits.
         cpus: CPUs of the job in all.
         threads: Cores on each node.
-        many: Number of nodes.
+        job_nodes: Number of nodes.
     """
-    total = size(asked["mem"]) or 0.0 if "mem" in asked else 0.0
+    total = size(request["mem"]) or 0.0 if "mem" in request else 0.0
     if not total:
-        return one
-    node_count = count(asked.get("node", "")) or many
-    if one and abs(total - one * (count(asked.get("cpu", "")) or cpus)) < 2**20:
-        return one * threads
-    return max(one, total / node_count)
+        return requested
+    node_count = count(request.get("node", "")) or job_nodes
+    if requested and abs(total - requested * (count(request.get("cpu", "")) or cpus)) < 2**20:
+        return requested * threads
+    return max(requested, total / node_count)
 
 
-def amounts(asked: Mapping[str, str]) -> tuple[tuple[str, float], ...]:
+def amounts(request: Mapping[str, str]) -> tuple[tuple[str, float], ...]:
     """Return `tres` as numbers in Slurm's units; memory in MiB."""
     return tuple(
         (name, (size(value) or 0.0) / 2**20 if name == "mem" else float(count(value) or 0))
-        for name, value in asked.items()
+        for name, value in request.items()
     )
 
 

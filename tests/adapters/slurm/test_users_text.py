@@ -130,7 +130,7 @@ class Rest(Client):
         hidden = () if shows_all else SINCE_23_02
         self.slurm, self.forms = slurm, [{key: form[key] for key in form.keys() - hidden} for form in forms]
 
-    def get(self, path: str, what: str, **query: str | int) -> dict[str, Any]:
+    def get(self, path: str, request: str, **query: str | int) -> dict[str, Any]:
         name = path.removeprefix(V)
         answer: dict[str, Any] = {"jobs": self.forms}
         if name.startswith("job/"):
@@ -141,9 +141,9 @@ class Rest(Client):
             answer = {"statistics": {"req_time": NOW}}
         elif name.startswith("/openapi"):
             answer = DOCUMENT
-        return read(what, 200, json.dumps(answer, ensure_ascii=False).encode(errors="surrogateescape"))
+        return read(request, 200, json.dumps(answer, ensure_ascii=False).encode(errors="surrogateescape"))
 
-    def post(self, path: str, what: str, body: Mapping[str, object]) -> dict[str, Any]:
+    def post(self, path: str, request: str, body: Mapping[str, object]) -> dict[str, Any]:
         fields = tuple(sorted(f"{REST_FIELDS[key]}={value}" for key, value in body.items()))
         self.slurm.updates.append((path.rpartition("/")[2], fields))
         return {}
