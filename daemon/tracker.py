@@ -271,7 +271,14 @@ class JobTracker:
             return None
         aside = self.isolation
         problem = build_problem(
-            self.queue, snapshot, self._progress.of, window, self._neighbours, aside.split, returning or ()
+            self.queue,
+            snapshot,
+            self._progress.of,
+            window,
+            self._neighbours,
+            aside.split,
+            returning or (),
+            self._breathe,
         )
         self._note_stuck(problem)
         return aside.applied(problem)

@@ -293,6 +293,8 @@ class GuardedPlanner:
             self.trigger.changed = True  # the next cycle plans with the news
             return None
         cache.store(plan, problem)
+        if self.trigger.changed:  # a client was answered since the problem was made, or while it was made
+            cache.drop()
         report.more = problem.beyond
         return plan
 

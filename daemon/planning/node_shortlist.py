@@ -21,12 +21,11 @@ from ...simulate.model.job import Job, Workflow
 from ...simulate.model.plan import RunningJob
 from ...simulate.planning.workflow_tables import template_of
 from ..state.queue import shape_of
+from .plan_steps import in_steps
 from .problem import Problem
 
 #: Nodes up to which a search considers all of them: simulating so many takes a millisecond or less.
 FEW_NODES = 256
-#: Jobs that are looked at between two breaths.
-STEP_JOBS = 8192
 
 
 def shortlist(
@@ -106,9 +105,7 @@ def _loads(
     """Return the seconds until each node is empty, and the threads and bytes of its jobs [nodes]."""
     place, rows, held = cluster.index.__getitem__, list[int](), list[tuple[int, int, float, float]]()
     profiles: dict[int, tuple[int, float]] = {}
-    for number, job in enumerate(problem.workflow.jobs):
-        if number % STEP_JOBS == 0:
-            breathe()
+    for job in in_steps(problem.workflow.jobs, breathe):
         if (run := running.get(job.id)) is not None:
             profile = job.profile
             if id(profile) not in profiles:

@@ -8,13 +8,25 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
 
 from ...formats.text import seconds
 
 log = logging.getLogger("pilotfish.cycle")
 #: Longest step that is not worth a warning, and the time between two warnings about one policy, seconds.
 LONG_S, WARN_S = 0.5, 600.0
+#: Jobs that are looked at between two breaths.
+STEP_JOBS = 4096
+Item = TypeVar("Item")
+
+
+def in_steps(items: Iterable[Item], breathe: Callable[[], None]) -> Iterator[Item]:
+    """Yield the items, and call `breathe` before each STEP_JOBS of them."""
+    for number, item in enumerate(items):
+        if number % STEP_JOBS == 0:
+            breathe()
+        yield item
 
 
 class PlanSteps:

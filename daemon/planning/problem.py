@@ -30,6 +30,7 @@ from ...simulate.model.snapshot import JobState, JobView, NodeState, Snapshot, h
 from ...simulate.queue_policies.kept import Kept
 from ..state.forecasts import NOW_S
 from ..state.queue import Entry, JobEvent, Queue, Shape, busy
+from .plan_steps import in_steps
 
 #: Progress of a job that has run for as long as forecast, or longer: it may end at any moment.
 ALMOST_DONE = 0.989
@@ -242,8 +243,11 @@ def build_problem(
     neighbours: Neighbours | None = None,
     set_aside: Callable[[Iterable[str]], Mapping[str, str]] = lambda keys: {},
     returning: Collection[str] = (),
+    breathe: Callable[[], None] = lambda: None,
 ) -> Problem:
     """Return the planning problem of this moment. O(jobs + nodes + nodes x new shapes of jobs).
+
+    The queue is read in one step, so that all of the problem is of one state of it.
 
     Args:
         queue: the jobs.
@@ -253,9 +257,10 @@ def build_problem(
         neighbours: of the snapshot before.
         set_aside: returns those of the jobs that are not to be planned, with the reasons, by key.
         returning: nodes that take no job now, but that a job may wait for.
+        breathe: called between two steps, so that the caller can do other work; it may change the queue.
     """
     neighbours = neighbours or Neighbours()
-    views = {view.key: view for view in snapshot.jobs if not view.state.ended}
+    views = {view.key: view for view in in_steps(snapshot.jobs, breathe) if not view.state.ended}
     waiting: list[Entry] = []
     placed: dict[str, RunningJob] = {}
     priorities: dict[str, float] = {}
@@ -292,16 +297,16 @@ def build_problem(
             jobs.append(job if as_it_is else dataclasses.replace(job, after=(), nodes=len(run.nodes)))
         elif entry.key in planned:
             jobs.append(queue.as_planned(entry))
-    running = list(placed.values())
-    for other in neighbours.of(views.values(), snapshot.cluster):
-        jobs.append(other.job)
-        view, simulated = other.view, progress(other.job.id)
-        share_done = _progress(view.job, view.start_time, None, view, snapshot.time, simulated)
-        running.append(RunningJob(other.job.id, other.nodes, share_done, _elapsed(view.start_time, snapshot.time)))
     available = _available(snapshot, [entry.job for entry in startable.values()])
     names = {job.id for job in jobs}
     weights = _weights({key: priority for key, priority in priorities.items() if key in names})
     submitted = tuple(_submitted(queue, names, snapshot.time, weights))
+    running = list(placed.values())
+    for other in neighbours.of(in_steps(views.values(), breathe), snapshot.cluster):
+        jobs.append(other.job)
+        view, simulated = other.view, progress(other.job.id)
+        share_done = _progress(view.job, view.start_time, None, view, snapshot.time, simulated)
+        running.append(RunningJob(other.job.id, other.nodes, share_done, _elapsed(view.start_time, snapshot.time)))
     return Problem(Workflow("queue", tuple(jobs)), tuple(running), available, startable, stuck, beyond, submitted)
 
 

@@ -22,14 +22,13 @@ from ...simulate.model.capacity import memory_need
 from ...simulate.model.cluster import Cluster
 from ...simulate.model.job import Job, Profile, Provenance, ThreadGroup, Workflow
 from ...simulate.model.plan import RunningJob
+from .plan_steps import in_steps
 from .problem import SHARED, Problem
 
 #: Running jobs on a node that are planned with as they are: a forecast of a node takes time with their square.
 CROWD = 32
 #: Running jobs that a policy in Python sees as they are, those without others on their several nodes left out.
 FEW = 512
-#: Jobs that are looked at, or residents that are made, between two breaths.
-STEP = 4096
 #: Times until which residents run, seconds.
 FINE = np.cumprod([10.0, *[1.25] * 99])
 COARSE = np.cumprod([60.0, *[2.0] * 31])
@@ -64,9 +63,7 @@ def with_residents(
     breathe()
     residents, resident_of = table.residents(loose, COARSE if in_python else FINE, in_python=in_python)
     jobs = list[Job]()
-    for number, job in enumerate(problem.workflow.jobs):
-        if number % STEP == 0:
-            breathe()
+    for job in in_steps(problem.workflow.jobs, breathe):
         if job.id in resident_of:
             continue
         if not resident_of.keys().isdisjoint(job.after):
@@ -87,9 +84,7 @@ class _RunningJobs:
         self._origins: dict[str | None, int] = {}
         jobs, index, place = problem.workflow.jobs, problem.workflow.index, cluster.index.__getitem__
         needs, rows, slots = dict[int, _Need](), list[tuple[float, ...]](), list[int]()
-        for number, run in enumerate(problem.running):
-            if number % STEP == 0:
-                breathe()
+        for run in in_steps(problem.running, breathe):
             job = jobs[index[run.id]]
             if (need := needs.get(id(job.profile))) is None:
                 need = needs[id(job.profile)] = self._need(job.profile)
@@ -152,9 +147,8 @@ class _RunningJobs:
             list[tuple[Job, RunningJob]](),
         )
         columns = (self.node[slots[first]], *sums, last_s, self.origin[jobs[first]])
-        for number, row in enumerate(zip(*(column.tolist() for column in columns), limit_s, strict=True)):
-            if number % STEP == 0:
-                self._breathe()
+        rows = zip(*(column.tolist() for column in columns), limit_s, strict=True)
+        for number, row in enumerate(in_steps(rows, self._breathe)):
             node, threads, memory, utilisation, bandwidth, guessed, seconds, origin, walltime = row
             need = threads, utilisation, bandwidth, seconds, origin, guessed > 0.0
             if (profile := profiles.get(need)) is None:

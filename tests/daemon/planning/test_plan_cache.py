@@ -143,3 +143,22 @@ def test_a_late_job_is_expected_at_the_same_time_until_it_starts():
     assert (starts.start_time, starts.late_s) == (0.0, 3.0)
     runs = _moved(job, "w/j", 18.0, 3.0, set(), {"j"})
     assert (runs.finish_time, runs.late_s) == (8.0, 0.0)
+
+
+def test_a_plan_is_not_followed_if_a_client_was_answered_since_its_problem_was_made(busy, kit):
+    breaths = 0
+
+    def submit_after_the_problem() -> None:
+        nonlocal breaths
+        breaths += 1
+        if breaths == 2:  # the first is before the problem is made
+            busy.submit(kit.job("late", threads=2))
+
+    busy.submit(kit.job("more", threads=2))
+    busy.cycle.planner.breathe = submit_after_the_problem
+    plans = busy.search.whole
+    busy.cycle.run()
+    assert breaths >= 2 and busy.search.whole == plans + 1 and busy.cycle.trigger.changed
+    busy.manager.advance(10.0)
+    busy.cycle.run()
+    assert busy.search.whole == plans + 2

@@ -2,7 +2,7 @@
 
 import logging
 
-from pilotfish.daemon.planning import node_shortlist
+from pilotfish.daemon.planning import node_shortlist, plan_steps
 from pilotfish.daemon.planning.node_shortlist import shortlist
 from pilotfish.daemon.planning.plan_steps import LONG_S, WARN_S, PlanSteps
 from pilotfish.daemon.planning.problem import Problem
@@ -62,7 +62,7 @@ def problem_of(jobs: int, nodes: int) -> tuple[Problem, Cluster]:
 
 
 def test_a_shortlist_of_nodes_looks_at_a_bounded_number_of_jobs_between_two_breaths(monkeypatch):
-    monkeypatch.setattr(node_shortlist, "STEP_JOBS", 100)
+    monkeypatch.setattr(plan_steps, "STEP_JOBS", 100)
     problem, cluster = problem_of(3000, 1000)
     looked, most, since = 0, 0, 0
     need = memory_need

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pilotfish.daemon.planning import residents
+from pilotfish.daemon.planning import plan_steps, residents
 from pilotfish.daemon.planning.guarded_planner import _decides_in_python, simulate_plan
 from pilotfish.daemon.planning.problem import SHARED, Options, Problem
 from pilotfish.daemon.planning.residents import CROWD, FEW, with_residents
@@ -146,7 +146,7 @@ def test_a_policy_in_python_is_called_a_bounded_number_of_times_for_running_jobs
 
 
 def test_a_bounded_number_of_jobs_is_looked_at_between_two_breaths(monkeypatch):
-    monkeypatch.setattr(residents, "STEP", 50)
+    monkeypatch.setattr(plan_steps, "STEP_JOBS", 50)
     since, most, total = 0, 0, 0
     need = memory_need
 
