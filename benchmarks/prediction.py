@@ -22,7 +22,7 @@ def measure(quick: bool, traces: Path | None = None) -> None:
     """Print the errors of all predictors, one line per workload."""
     heading("Run times predicted at submission (mean absolute error, too low): history, last two jobs, estimate")
     rows = []
-    for workload in (synthetic_users(SCENARIOS[0], 20_000 if quick else 250_000, 0), *_given(traces)):
+    for workload in (synthetic_users(SCENARIOS[0], 20_000 if quick else 250_000, 0), *_recorded(traces)):
         began = time.perf_counter()
         trace = traced(workload)
         evaluate(trace, ["history"])
@@ -39,7 +39,7 @@ def _score(evaluation: Evaluation, name: str) -> str:
     return f"{score.mean_error:,.0f} s, {100 * score.underpredicted:.0f} %"
 
 
-def _given(traces: Path | None) -> Iterator[Workload]:
+def _recorded(traces: Path | None) -> Iterator[Workload]:
     for path in sorted(traces.glob("*.swf*")) if traces else ():
         try:
             yield read_swf(path)

@@ -26,7 +26,7 @@ from slurm_work import hand_over  # isort: skip
 #: Jobs that wait, and those of them that are handed over.
 CELLS = ((0, 0), (3_000, 0), (5_000, 0), (5_000, 200), (5_000, 1_000), (3_000, 1_000), (3_000, 200))
 _CALL = re.compile(r"REQUEST_(\w+)\s*\(\s*\d+\)\s*count:(\d+)")
-_OURS = ("INFO", "UPDATE", "STATS", "PING")
+_COUNTED = ("INFO", "UPDATE", "STATS", "PING")
 _TICKS = os.sysconf("SC_CLK_TCK")
 SETTLE_S, EVERY_S = 15.0, 2.0
 
@@ -119,7 +119,7 @@ def _measured(site: SlurmSite, url: str, seconds: float, *, busy: bool) -> list[
 def _calls(site: SlurmCluster) -> int:
     """Return how many reads and updates the controller has counted, also of this."""
     calls = _CALL.findall(site.run("sdiag").partition("by user")[0])
-    return sum(int(call_count) for name, call_count in calls if any(word in name for word in _OURS))
+    return sum(int(call_count) for name, call_count in calls if any(word in name for word in _COUNTED))
 
 
 def _spent(pid: int) -> float:

@@ -123,11 +123,11 @@ def _row(sheet: Sheet, figure: Figure, row: int, top: float, high: float) -> Non
     panels = figure.rows[row]
     bars = panels[0].of(Bars)
     across = max(len(other_row) for other_row in figure.rows if other_row[0].of(Bars)) if bars else len(panels)
-    lefts = [_left(panel, first=i == 0) for i, panel in enumerate(panels)]
+    lefts = [_left_margin(panel, first=i == 0) for i, panel in enumerate(panels)]
     if len(panels) == 1 and not bars:  # axes below each other are aligned
         lefts = [
             max(
-                _left(other_row[0], first=True)
+                _left_margin(other_row[0], first=True)
                 for other_row in figure.rows
                 if len(other_row) == 1 and not other_row[0].of(Bars)
             )
@@ -154,7 +154,7 @@ def _row(sheet: Sheet, figure: Figure, row: int, top: float, high: float) -> Non
         at += wide + _RIGHT
 
 
-def _left(panel: Panel, *, first: bool) -> float:
+def _left_margin(panel: Panel, *, first: bool) -> float:
     """Inches left of the axes: for tick labels, or names, and the axis label."""
     if bars := panel.of(Bars):
         return 0.2 + _CHAR * max((width(name) for name in bars[0].names), default=0) if first else 0.1

@@ -314,7 +314,7 @@ def show_pairs(pairs: Mapping[str, Mapping[str, float]], about: str) -> None:
 
 #: The users of a probe, in a narrow column.
 _SHORT = {(): "-", (RUN,): "run", (DAEMON,): "daemon", BOTH: "both"}
-_WHO = (
+_USED_BY = (
     "run: `pilotfish profile run`. daemon: for jobs on this node (`counters` in its configuration), in turns, so that"
     " all samples of a node take at most 0.5 % of a core."
 )
@@ -338,7 +338,7 @@ def show_probes(found: Sequence[ProbeState]) -> None:
     for finding, reason in missing:
         put(f"{finding.name:<10}", f"{finding.gives}: {reason}")
     screen.put("")
-    put("USED BY   ", _WHO)
+    put("USED BY   ", _USED_BY)
 
 
 def cost(seconds: float | None) -> str:

@@ -113,7 +113,7 @@ def calibrate(
         if not yes:
             times = "once" if repeat == 1 else f"{repeat} times"
             raise bad("--yes", f"missing: {switching} would be switched OFF and on, {times}")
-        references = {} if compare is None else {str(compare): _known(compare, name)}
+        references = {} if compare is None else {str(compare): _known_values(compare, name)}
         timing = SwitchTiming(switch_limit, settle, max(0.05, min(1.0, settle / 10)))
         _switch(switching, commands, timing, repeat, out, picture, references, bound, as_json)
         return
@@ -127,7 +127,7 @@ def calibrate(
         raise bad("--name", f"found {node_name[:100]!r} (allowed: letters, digits, '.', '_', '-')")
     if record is not None:
         _make(record)
-    references = {} if compare is None else {str(compare): _known(compare, name)}
+    references = {} if compare is None else {str(compare): _known_values(compare, name)}
     _measure(node_name, seconds, grid, out, picture, record, references, bound, as_json, force)
 
 
@@ -137,7 +137,7 @@ def _compare(before: Path | None, after: Path, name: str | None, bound: float, a
         raise bad("B", f"{after} needs a second file (allowed: --compare A B)")
     from ...profiles.calibration.calibration_records import changes
 
-    changed = changes(_known(before, name), _known(after, name), bound)
+    changed = changes(_known_values(before, name), _known_values(after, name), bound)
     if as_json:
         print_json("calibration-changes", {"changes": [asdict(change) for change in changed]})
         return
@@ -156,7 +156,7 @@ def _make(folder: Path) -> None:
         raise ConfigError(str(folder), "", "it cannot be written to", "a writable folder")
 
 
-def _known(path: Path, name: str | None) -> dict[str, KnownValue]:
+def _known_values(path: Path, name: str | None) -> dict[str, KnownValue]:
     """Return the numbers of a node in a record or a cluster file. Raises ConfigError."""
     from ...profiles.calibration.calibration_records import calibrated_values, read_if_record, type_values
 

@@ -133,11 +133,11 @@ class _FirstErrors(logging.Handler):
 
     def __init__(self) -> None:
         super().__init__(logging.ERROR)
-        self._left = SHOWN_ERRORS
+        self._error_budget = SHOWN_ERRORS
 
     def emit(self, record: logging.LogRecord) -> None:
-        if self._left > 0:
-            self._left -= 1
+        if self._error_budget > 0:
+            self._error_budget -= 1
             note(record.getMessage())
             if record.exc_info:
                 print_diagnostic(*"".join(traceback.format_exception(record.exc_info[1])).splitlines())

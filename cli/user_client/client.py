@@ -62,7 +62,7 @@ class UserClient:
         id = id_for(flow.name, key) if key is not None else new_id(flow.name)
         with records.alone(state, id):
             records.forget(state, KEPT)
-            record = _known(state, id, flow)
+            record = _earlier_record(state, id, flow)
             if record is not None and record.stage == WHOLE:
                 return id
             warn(*flow.warnings)
@@ -171,7 +171,7 @@ def _make_outputs(*folders: Path) -> None:
         raise ConfigError(str(folder), "", f"cannot hold the outputs: {error.strerror}") from None
 
 
-def _known(state: Path, id: str, flow: Workflow) -> SubmissionRecord | None:
+def _earlier_record(state: Path, id: str, flow: Workflow) -> SubmissionRecord | None:
     """Return the earlier submission under this id. Raises InvalidJobError: it was another workflow."""
     path = records.folder(state) / f"{id}.jsonl"
     record = records.read(path) if path.exists() else None

@@ -118,9 +118,9 @@ class Submitter:
     wall: Callable[[], float] = time.time
     _skew_s: float = 0.0
     _unsure: bool = False
-    _there: dict[str, UserJob] = field(default_factory=dict)
+    _existing: dict[str, UserJob] = field(default_factory=dict)
     _locked: dict[str, float] = field(default_factory=dict)
-    _gone: frozenset[str] = frozenset()
+    _missing: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         self._jobs = in_order(self.record.workflow)
@@ -144,11 +144,11 @@ class Submitter:
         name_of = {self.record.key_of(job.id): job.id for job in self._jobs}
         if foreign := sorted(queued.keys() - name_of.keys()):
             raise InvalidJobError(f"{foreign[0]} is in the queue, not in this workflow: the key was for another one")
-        self._there = {name_of[key]: job for key, job in queued.items()}
-        missing = {number: name for name, number in self.record.ids.items() if name not in self._there}
-        self._there |= {missing[job.id]: job for job in self.own.ended(missing)} if missing else {}
-        self._gone = frozenset(self.record.ids.keys() - self._there.keys())
-        return len(self._there)
+        self._existing = {name_of[key]: job for key, job in queued.items()}
+        missing = {number: name for name, number in self.record.ids.items() if name not in self._existing}
+        self._existing |= {missing[job.id]: job for job in self.own.ended(missing)} if missing else {}
+        self._missing = frozenset(self.record.ids.keys() - self._existing.keys())
+        return len(self._existing)
 
     def submit(self) -> None:
         """Submit the other jobs.
@@ -159,8 +159,8 @@ class Submitter:
         """
         try:
             for job in self._jobs:
-                if job.id in self._there:
-                    self._record_submitted(job, self._there[job.id])
+                if job.id in self._existing:
+                    self._record_submitted(job, self._existing[job.id])
                 elif job.id not in self.record.ids:
                     self.record.submitted(job.id, self._claimed(job, self._submit(job)))
             if self._unsure or self.record.earlier:
@@ -255,10 +255,10 @@ class Submitter:
 
     def _completed(self, name: str) -> bool:
         """Return whether a submitted job has completed; Slurm takes a forgotten job as completed."""
-        submitted = self._there.get(name)
+        submitted = self._existing.get(name)
         ended = self.record.ended.get(name, {}).get("state")
         state = submitted.state if submitted else JobState(ended) if ended else None
-        if state is None and name in self._gone:
+        if state is None and name in self._missing:
             raise AdapterError(f"{name}, for which others wait, has left the queue: how it ended is not known")
         if state is not None and state.ended and state is not JobState.COMPLETED:
             raise AdapterError(f"{name}, for which others wait, has ended ({state})", kind="refused")

@@ -21,7 +21,7 @@ from .submission_records import BEGUN, TAKEN_BACK, SubmissionRecord, parts_of
 from .submit import output_files
 
 LOST = "it has left the queue; how it ended is unknown"
-_KEPT = ("state", "nodes", "start_time", "finish_time", "exit_code", "signal", "reason")
+_RECORDED_KEYS = ("state", "nodes", "start_time", "finish_time", "exit_code", "signal", "reason")
 
 
 @dataclass(slots=True)
@@ -96,7 +96,7 @@ def _record_ended(watched: Watched) -> None:
     for name, job in watched.jobs.items() if record else ():
         if record and job.state.ended and name not in record.ended and name in record.workflow.index:
             shown = job_reply(watched, name)
-            record.has_ended(name, {key: shown[key] for key in _KEPT})
+            record.has_ended(name, {key: shown[key] for key in _RECORDED_KEYS})
 
 
 def workflow_reply(watched: Watched) -> dict[str, Any]:
@@ -174,7 +174,7 @@ def _not_queued(watched: Watched, name: str) -> dict[str, Any]:
     elif any(_has_begun(watched, job.id) for job in record.workflow.jobs if name in job.after):
         state, reason = JobState.COMPLETED, ""
     recorded = record.ended.get(name, {}) if record else {}
-    return {**dict.fromkeys(_KEPT), "state": str(state), "nodes": [], "reason": reason, **recorded}
+    return {**dict.fromkeys(_RECORDED_KEYS), "state": str(state), "nodes": [], "reason": reason, **recorded}
 
 
 def _has_begun(watched: Watched, name: str) -> bool:

@@ -341,7 +341,7 @@ class SetJobMetadata(Event):
     required: ClassVar = ("job_id", "metadata")
 
 
-_WHOLE = (SimulationBegins, Answer, Notify)
+_FROM_DATA = (SimulationBegins, Answer, Notify)
 _BOTH: tuple[type[Event], ...] = (Query, Answer, Notify)
 _OF_BATSIM: tuple[type[Event], ...] = (
     SimulationBegins, SimulationEnds, JobSubmitted, JobCompleted, JobKilled, ResourceStateChanged, RequestedCall,
@@ -434,7 +434,7 @@ def _event(kinds: Mapping[str, type[Event]], message: dict[str, Any]) -> Event:
         kind, data = kinds[message["type"]], message["data"]
         if kind is ExecuteJob and len(data) == 2:  # almost all decisions
             return ExecuteJob(_job_id(data["job_id"]), intervals_of(data["alloc"]))
-        if type(data) is dict and kind not in _WHOLE:
+        if type(data) is dict and kind not in _FROM_DATA:
             fields = kind.fields
             return kind(**{name: fields[name](part) for name, part in data.items() if name in fields})
     except (ConfigError, KeyError, TypeError):
@@ -442,7 +442,7 @@ def _event(kinds: Mapping[str, type[Event]], message: dict[str, Any]) -> Event:
     require(message, ("type",))
     kind = kinds[inside("type", one_of, message["type"], kinds)]
     data = inside("data", mapping, message.get("data", {}))
-    if kind in _WHOLE:
+    if kind in _FROM_DATA:
         return kind(data)
     inside("data", require, data, kind.required)
     fields = kind.fields

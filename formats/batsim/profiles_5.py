@@ -16,7 +16,7 @@ from ..documents.schema import listed, mapping, one_of, require, text
 from .profiles import NAMES
 
 Data = dict[str, Any]
-_SPREAD, _EACH = "DefinedAmountsSpreadUniformly", "DefinedAmountsUsedForEachValue"
+_SPREAD, _EACH_VALUE = "DefinedAmountsSpreadUniformly", "DefinedAmountsUsedForEachValue"
 _SPREADS = (_SPREAD, "defined_amount_spread_uniformly")
 #: Type in protocol 5 -> name of each field there -> name of the field in a workload.
 _FIELDS: dict[str, dict[str, str]] = {
@@ -38,10 +38,10 @@ _FIELDS: dict[str, dict[str, str]] = {
 #: Fields with a default, by type in protocol 5; the others of `_FIELDS` must be there.
 _DEFAULTS: dict[str, Data] = {
     "ParallelTaskProfile": {"cpu": [], "com": []},
-    "ParallelTaskHomogeneousProfile": {"cpu": 0.0, "com": 0.0, "generation_strategy": _EACH},
+    "ParallelTaskHomogeneousProfile": {"cpu": 0.0, "com": 0.0, "generation_strategy": _EACH_VALUE},
     "SequentialCompositionProfile": {"repeat": 1},
     "ParallelTaskOnStorageHomogeneousProfile": {
-        "storage": "pfs", "bytes_to_read": 0.0, "bytes_to_write": 0.0, "generation_strategy": _EACH,
+        "storage": "pfs", "bytes_to_read": 0.0, "bytes_to_write": 0.0, "generation_strategy": _EACH_VALUE,
     },
 }  # fmt: skip
 #: Names of types in workloads -> type in protocol 5.
@@ -89,7 +89,7 @@ def _as_written(type_name: str, values: Data, workload: str) -> Data:
     changed: Data = {}
     if type_name in _TOTALS or "generation_strategy" in values:
         spread = type_name in _TOTALS or values["generation_strategy"] in _SPREADS
-        changed["generation_strategy"] = _SPREAD if spread else _EACH
+        changed["generation_strategy"] = _SPREAD if spread else _EACH_VALUE
     if "seq" in values:
         changed["seq"] = [full_id(workload, name) for name in values["seq"]]
     trace = values.get("trace_type", type_name)
@@ -118,12 +118,12 @@ def read_profile(value: Any) -> tuple[str, str, Data]:
         batsim_key: fields[field] for field, batsim_key in _FIELDS[kind].items() if fields.get(field) is not None
     }
     if "seq" in profile:
-        profile["seq"] = inside("profile.profile_ids", listed(_own(workload), least=1), profile["seq"])
+        profile["seq"] = inside("profile.profile_ids", listed(_local_name(workload), least=1), profile["seq"])
     profile = {**{key: part for key, part in optional.items() if part != []}, **profile}
     return workload, name, {"type": kind, **{key: part for key, part in profile.items() if part != []}}
 
 
-def _own(workload: str) -> Callable[[Any], str]:
+def _local_name(workload: str) -> Callable[[Any], str]:
     def name(value: Any) -> str:
         home, mark, local_name = text(value).rpartition("!")
         if mark and home != workload:

@@ -38,7 +38,7 @@ _seconds = number(0, LONGEST)
 MOST_RESOURCES = 2**31 - 64
 _resources = whole(0, MOST_RESOURCES)
 _JOB = ("id", "subtime", "res", "profile", "walltime")
-_KNOWN = ("nb_res", "jobs", "profiles")
+_KNOWN_KEYS = ("nb_res", "jobs", "profiles")
 #: Counted of jobs that are left out on request.
 UNREADABLE = "jobs that cannot be replayed"
 _NO_FIELDS: Mapping[str, Any] = {}
@@ -99,13 +99,13 @@ def parse_batsim(data: Any, source: str, *, skip_invalid: bool = False) -> Batsi
 
 def _workload(data: Any, skip_invalid: bool) -> BatsimWorkload:
     document = mapping(data)
-    require(document, ("jobs", "profiles"), f"a Batsim workload: {', '.join(_KNOWN)}")
+    require(document, ("jobs", "profiles"), f"a Batsim workload: {', '.join(_KNOWN_KEYS)}")
     profiles = inside("profiles", entries, document["profiles"], lambda key, value: parse_profile(value))
     if not isinstance(document["jobs"], list):
         raise bad(found(document["jobs"]), "a list of jobs", key="jobs")
     jobs = tuple(_jobs(document["jobs"], profiles, skip_invalid=skip_invalid))
     nb_res = None if document.get("nb_res") is None else inside("nb_res", whole(1, 2**31 - 64), document["nb_res"])
-    more = {key: value for key, value in document.items() if key not in _KNOWN}
+    more = {key: value for key, value in document.items() if key not in _KNOWN_KEYS}
     return BatsimWorkload(jobs, profiles, nb_res, more, len(document["jobs"]) - len(jobs))
 
 
@@ -265,7 +265,7 @@ def _rigid_workload(path: Path, batsim: BatsimWorkload, runs: list[BatsimRun], b
     """Return all jobs in file order."""
     jobs = batsim.jobs
     more = {
-        **_kept(jobs),
+        **_kept_columns(jobs),
         "profile": np.array([job.profile for job in jobs], object),
         "computes": np.array([run.computes for run in runs], bool),
         "work": np.array([run.work for run in runs], object),
@@ -296,7 +296,7 @@ def _rigid_workload(path: Path, batsim: BatsimWorkload, runs: list[BatsimRun], b
     )
 
 
-def _kept(jobs: Sequence[BatsimJob]) -> dict[str, Array]:
+def _kept_columns(jobs: Sequence[BatsimJob]) -> dict[str, Array]:
     names = set[str]().union(*(job.more for job in jobs if job.more))
     columns = {name: [job.more.get(name, -1) for job in jobs] for name in KEPT if name in names}
     return {name: np.array(column, np.float64) for name, column in columns.items() if all(map(_counts, column))}

@@ -90,14 +90,14 @@ class Collector:
 
     def __init__(self, *, alike: bool = False) -> None:
         self.errors: list[ConfigError] = []
-        self._seen: dict[tuple[str, str, str], ConfigError] | None = {} if alike else None
+        self._first_errors: dict[tuple[str, str, str], ConfigError] | None = {} if alike else None
 
     def add(self, error: ConfigError, key: str = "") -> None:
         """Add an error of the part `key`. Raises ConfigError: there are MOST_ERRORS different ones."""
         for part in error.errors if isinstance(error, ConfigErrors) else (error,):
             moved = _inside(key, part)
-            if self._seen is not None:
-                earlier = self._seen.setdefault((part.key, part.problem, part.allowed), moved)
+            if self._first_errors is not None:
+                earlier = self._first_errors.setdefault((part.key, part.problem, part.allowed), moved)
                 if earlier is not moved:
                     earlier.more += 1 + part.more
                     continue

@@ -56,7 +56,7 @@ class JobDoubts:
     """Collects the bare numbers of the jobs of a workflow file, or of profiles, that are implausibly small."""
 
     def __init__(self) -> None:
-        self._found: dict[str, dict[str, float]] = defaultdict(dict)  # key -> {job: number}
+        self._values: dict[str, dict[str, float]] = defaultdict(dict)  # key -> {job: number}
 
     def read_job(self, job: str, data: dict[str, Any]) -> None:
         """Read the memory, walltime and profile of a job as its file gives them."""
@@ -72,7 +72,7 @@ class JobDoubts:
             kind = key.rpartition(".")[2]
             typed = type(value) is int or (type(value) is float and kind == "bandwidth" and value == round(value, 1))
             if typed and 0 < value < _LEAST[kind]:
-                self._found[key][job] = value
+                self._values[key][job] = value
 
     def sentences(self, source: str, where: str = "jobs") -> tuple[str, ...]:
         """Return a sentence for each key with an implausible number.
@@ -81,7 +81,7 @@ class JobDoubts:
             source: the file.
             where: its key that holds the jobs, or the profiles.
         """
-        return tuple(f"{source}: {where}.{_doubt(key, jobs, where[:-1])}" for key, jobs in self._found.items())
+        return tuple(f"{source}: {where}.{_doubt(key, jobs, where[:-1])}" for key, jobs in self._values.items())
 
 
 def _of_profile(value: Any, at: str) -> Iterator[tuple[str, Any]]:

@@ -89,12 +89,12 @@ def _platform(data: Mapping[str, Any], source: str) -> Cluster:
 
 def _cluster(value: Any) -> tuple[str, tuple[tuple[str, str, int], ...]]:
     """Return the name ("" = none) of a cluster, and (type, name, number) of each entry of its nodes."""
-    cluster = _known({"nodes": None, **mapping(value)}, {"id": name, "nodes": listed(_nodes, least=1)})
+    cluster = _known_keys({"nodes": None, **mapping(value)}, {"id": name, "nodes": listed(_nodes, least=1)})
     return cluster.get("id", ""), cluster["nodes"]
 
 
 def _nodes(value: Any) -> tuple[str, str, int]:
-    node = _known(value, {"type": name, "id": name, "number": whole(1, MOST_NODES)})
+    node = _known_keys(value, {"type": name, "id": name, "number": whole(1, MOST_NODES)})
     require(node, ("type",), "a type of node")
     return node["type"], node.get("id", ""), node.get("number", 1)
 
@@ -133,7 +133,7 @@ def _node(value: Any) -> tuple[str, int, float]:
 
 def _kind(value: Any, called: str, sockets: int, memory: float) -> NodeType:
     """Return the node type made of such processors."""
-    processor = _known(value, _PROCESSOR)
+    processor = _known_keys(value, _PROCESSOR)
     require(processor, ("cores", "clock_rate"))
     constants = {key: processor[key] for key in _CONSTANTS if key in processor}
     if constants:
@@ -242,14 +242,14 @@ def _workload(data: Mapping[str, Any], path: Path, speeds: Collection[float], sk
     )  # fmt: skip
 
 
-def _known(value: Any, table: Mapping[str, Convert[Any]]) -> dict[str, Any]:
+def _known_keys(value: Any, table: Mapping[str, Convert[Any]]) -> dict[str, Any]:
     return {key: inside(key, table[key], part) for key, part in mapping(value).items() if key in table}
 
 
 def _task_keys(value: Any, table: Mapping[str, Convert[Any]]) -> dict[str, Any]:
     """Return the known keys of a profile or job; next to req_ops, `cpu` is Batsim's."""
     part = mapping(value)
-    return _known({key: one for key, one in part.items() if key != "cpu" or "req_ops" not in part}, table)
+    return _known_keys({key: one for key, one in part.items() if key != "cpu" or "req_ops" not in part}, table)
 
 
 def _job(value: Any, i: int, profiles: Mapping[str, Mapping[str, Any]], speed: float) -> _Job:

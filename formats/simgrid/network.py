@@ -62,7 +62,7 @@ class SimGridWiring:
             raise bad(
                 f"found {count(len(places), 'place')} of hosts", f"at most {MOST_PLACES:,}; use clusters of hosts"
             )
-        routes = [self._way(*pair) for pair in product(firsts, repeat=2)]
+        routes = [self._network_route(*pair) for pair in product(firsts, repeat=2)]
         speeds = [node.type.relative_speed for node in self.nodes]
         storages = {name: len(firsts) - len(self.storages) + i for i, name in enumerate(self.storages)}
         loops = [self._along(self.route_to_itself(host), host, host) for host, _ in firsts]
@@ -96,13 +96,13 @@ class SimGridWiring:
         limit, loops = cluster.limiter or math.inf, cluster.loopback is None
         return NetworkPlace(place, cluster.bandwidth, cluster.sharing in _BOTH_WAYS, limit, loops)
 
-    def _way(self, source: tuple[str, str], target: tuple[str, str]) -> NetworkRoute:
+    def _network_route(self, source: tuple[str, str], target: tuple[str, str]) -> NetworkRoute:
         """Return the route between hosts of two places, without the ports, which belong to the places."""
         begin, end = source[0], target[1]
         return self._along(self.route_to_itself(begin) if begin == end else self.route(begin, end), begin, end)
 
     def _along(self, steps: list[_Step], begin: str, end: str) -> NetworkRoute:
-        links = [self._known(name) for name, _ in steps]
+        links = [self._link_facts(name) for name, _ in steps]
         latency = sum(facts[1] for facts in links)
         flow = min([bandwidth for bandwidth, _, sharing in links if sharing == _EACH_FLOW], default=math.inf)
         if latency > 0:
@@ -252,14 +252,14 @@ class SimGridWiring:
 
     def _number(self, step: _Step) -> int:
         """Return the number of a link, or of one of its directions, among those that routes use."""
-        bandwidth, _, sharing = self._known(step[0])
+        bandwidth, _, sharing = self._link_facts(step[0])
         single = step if sharing in _BOTH_WAYS else (step[0], "")
         if single not in self.numbers:
             self.numbers[single] = len(self.found)
             self.found.append(Link("".join(single), bandwidth))
         return self.numbers[single]
 
-    def _known(self, name: str) -> tuple[float, float, str]:
+    def _link_facts(self, name: str) -> tuple[float, float, str]:
         if name not in self.described:
             raise bad(f"a route uses the unknown link {shown(name)!r}", "links of this file")
         return self.described[name]

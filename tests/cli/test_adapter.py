@@ -43,8 +43,8 @@ def test_on_the_command_line_it_is_a_usage_error(
     argv: tuple[str, ...], says: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(argv) == 64
-    said = capsys.readouterr()
-    assert said.out == "" and says in " ".join(said.err.split())
+    output = capsys.readouterr()
+    assert output.out == "" and says in " ".join(output.err.split())
 
 
 @pytest.mark.real
@@ -65,5 +65,5 @@ def test_in_a_configuration_it_names_the_file_and_the_key(
     command: str, adapter: str, says: str, config: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main([command, "--config", str(written(config, adapter))]) == 1
-    said = capsys.readouterr()
-    assert said.out == "" and f"error: {config}: {says}" in said.err and "Traceback" not in said.err
+    output = capsys.readouterr()
+    assert output.out == "" and f"error: {config}: {says}" in output.err and "Traceback" not in output.err

@@ -158,10 +158,10 @@ def busy(real: None, loads: list[str], tmp_path: Path) -> Iterator[dict[str, Any
     with ExitStack() as stack:
         port = stack.enter_context(socket.create_server(("127.0.0.1", 0))).getsockname()[1]
         for name, kind in (("requests", socket.SOCK_STREAM), ("events", socket.SOCK_DGRAM)):
-            other = stack.enter_context(socket.socket(socket.AF_UNIX, kind))
-            other.bind(str(tmp_path / name))
+            listener = stack.enter_context(socket.socket(socket.AF_UNIX, kind))
+            listener.bind(str(tmp_path / name))
             if kind == socket.SOCK_STREAM:
-                other.listen()
+                listener.listen()
         cpu = min(os.sched_getaffinity(0))
         Path("machine.yaml").write_text(
             f"{HEAD}node_types: {{t: {{{NODE.replace('4', '1', 1)}}}}}\nnodes: [{{names: a, type: t, cpus: '{cpu}'}}]\n"
@@ -213,9 +213,9 @@ def test_a_service_that_cannot_start_compiles_nothing(
     text = "".join(f"{key}: {text}\n" for key, text in (keys | {name: value}).items())
     Path("pilotfish.yaml").write_text(f"schema: pilotfish/daemon/v1\n{text}")
 
-    def recorded(kernels: Sequence[str], *rest: Any) -> Any:
+    def recorded(kernels: Sequence[str], *arguments: Any) -> Any:
         loads.extend(kernels)
-        return compile_kernels(kernels, *rest)
+        return compile_kernels(kernels, *arguments)
 
     compile_kernels = compilation.compile_kernels
     monkeypatch.setattr(first_start, "compile_kernels", recorded)

@@ -34,8 +34,8 @@ def imports(*argv: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.real
 def test_who_asks_the_daemon_imports_nothing_heavy(tmp_path):
-    done = imports("status", "--socket", str(tmp_path / "absent"))
-    assert done.returncode == 1 and done.stderr.splitlines()[-1] == "[]", done.stderr
+    result = imports("status", "--socket", str(tmp_path / "absent"))
+    assert result.returncode == 1 and result.stderr.splitlines()[-1] == "[]", result.stderr
 
 
 @pytest.mark.real
@@ -48,18 +48,18 @@ def test_profiles_are_listed_and_pins_released_without_numpy(tmp_path):
     adapter = "{name: slurm, options: {comment: true}}"
     config.write_text(f"schema: pilotfish/daemon/v1\ncluster: c.yaml\nstate_dir: {tmp_path}/s\nadapter: {adapter}\n")
     for argv in (("profile", "list", "--store", str(tmp_path / "p.sqlite")), ("reap", "--config", str(config))):
-        done = imports(*argv)
-        assert "Traceback" not in done.stderr and "p.yaml: " not in done.stderr, done.stderr
-        assert "'numpy'" not in done.stderr.splitlines()[-1], done.stderr
+        result = imports(*argv)
+        assert "Traceback" not in result.stderr and "p.yaml: " not in result.stderr, result.stderr
+        assert "'numpy'" not in result.stderr.splitlines()[-1], result.stderr
 
 
 @pytest.mark.real
 def test_help_lists_every_command_and_imports_nothing_heavy():
-    done = imports("--help")
-    assert done.returncode == 0 and done.stderr == "[]\n"
+    result = imports("--help")
+    assert result.returncode == 0 and result.stderr == "[]\n"
     for name, command in Pilotfish.lazy.items():
-        assert f"  {name}" in done.stdout and command.summary in done.stdout
-    assert "Examples:" in done.stdout and max(map(len, done.stdout.splitlines())) <= 80
+        assert f"  {name}" in result.stdout and command.summary in result.stdout
+    assert "Examples:" in result.stdout and max(map(len, result.stdout.splitlines())) <= 80
 
 
 @pytest.mark.parametrize("name", list(Pilotfish.lazy))
@@ -104,8 +104,8 @@ def test_version(capsys):
 )
 def test_a_wrong_command_line_is_64_and_says_so_on_stderr(argv, capsys):
     assert main(argv) == 64
-    said = capsys.readouterr()
-    assert (said.out == "" and "Error: " in said.err) or argv == []
+    output = capsys.readouterr()
+    assert (output.out == "" and "Error: " in output.err) or argv == []
 
 
 @pytest.mark.parametrize("argv", [[], ["profile"], ["predict"], ["generate"]])
@@ -163,8 +163,8 @@ def test_a_bug_of_ours_asks_for_a_report_and_hides_the_traceback(error, failing,
     failing(error)
     monkeypatch.delenv("PILOTFISH_DEBUG", raising=False)
     assert main(["plan"]) == 1
-    said = capsys.readouterr().err
-    assert said.count("\n") == 1 and "oops" in said and "report" in said and "Traceback" not in said
+    stderr = capsys.readouterr().err
+    assert stderr.count("\n") == 1 and "oops" in stderr and "report" in stderr and "Traceback" not in stderr
     monkeypatch.setenv("PILOTFISH_DEBUG", "1")
     assert main(["plan"]) == 1
     assert "Traceback" in capsys.readouterr().err
@@ -174,14 +174,14 @@ def test_a_bug_of_ours_asks_for_a_report_and_hides_the_traceback(error, failing,
 def test_a_closed_pipe_is_silent():
     reader, writer = os.pipe()
     os.close(reader)
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-m", "pilotfish.cli", "--help"],
         stdout=writer,
         stderr=subprocess.PIPE,
         timeout=60,
     )
     os.close(writer)
-    assert done.stderr == b"" and done.returncode == 141
+    assert result.stderr == b"" and result.returncode == 141
 
 
 @pytest.mark.real
@@ -189,19 +189,19 @@ def test_a_closed_pipe_is_silent():
 def test_streams_that_were_closed_before_it_began_are_no_error(closed):
     pilotfish = f"{sys.executable} -m pilotfish.cli"
     script = f"{pilotfish} --version {closed} && ! {pilotfish} plan none.yaml -c none.yaml {closed}"
-    done = subprocess.run(["sh", "-c", script], capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0 and "Traceback" not in done.stderr
-    assert "none.yaml" not in done.stdout
+    result = subprocess.run(["sh", "-c", script], capture_output=True, text=True, timeout=60)
+    assert result.returncode == 0 and "Traceback" not in result.stderr
+    assert "none.yaml" not in result.stdout
 
 
 @pytest.mark.real
 def test_a_result_for_which_there_is_no_room_is_one_line():
     with open("/dev/full", "w") as full:
-        done = subprocess.run(
+        result = subprocess.run(
             [sys.executable, "-m", "pilotfish.cli", "--version"], stdout=full, stderr=subprocess.PIPE, timeout=60
         )
-    said = b"pilotfish: error: the output cannot be written: No space left on device\n"
-    assert (done.returncode, done.stderr) == (1, said)
+    message = b"pilotfish: error: the output cannot be written: No space left on device\n"
+    assert (result.returncode, result.stderr) == (1, message)
 
 
 @pytest.mark.real
@@ -214,14 +214,14 @@ def test_diagnostics_for_which_there_is_no_room_change_nothing():
 @pytest.mark.real
 def test_completion_knows_commands_and_options():
     ask = {"_PILOTFISH_COMPLETE": "complete_bash"}
-    done = process(COMP_WORDS="pilotfish ", COMP_CWORD="1", **ask)
-    assert set(Pilotfish.lazy) <= set(done.stdout.split())
-    done = process(COMP_WORDS="pilotfish plan --comp", COMP_CWORD="2", **ask)
-    assert done.stdout.split() == ["--compare"]
+    result = process(COMP_WORDS="pilotfish ", COMP_CWORD="1", **ask)
+    assert set(Pilotfish.lazy) <= set(result.stdout.split())
+    result = process(COMP_WORDS="pilotfish plan --comp", COMP_CWORD="2", **ask)
+    assert result.stdout.split() == ["--compare"]
 
 
 def test_a_file_that_is_not_there_is_one_line(tmp_path: Path, capsys):
     missing = tmp_path / "none.yaml"
     assert main(["plan", str(missing), "--cluster", str(missing)]) == 1
-    said = capsys.readouterr()
-    assert said.out == "" and str(missing) in said.err and said.err.count("\n") == 1
+    output = capsys.readouterr()
+    assert output.out == "" and str(missing) in output.err and output.err.count("\n") == 1

@@ -36,7 +36,7 @@ def commands() -> Iterator[tuple[str, Any]]:
     for name in Pilotfish.lazy:
         command = root.resolve_command(root.make_context("pilotfish", [name], resilient_parsing=True), [name])[1]
         if hasattr(command, "commands"):
-            yield from ((f"{name} {each}", command.commands[each]) for each in command.commands)
+            yield from ((f"{name} {part}", command.commands[part]) for part in command.commands)
         else:
             yield name, command
 
@@ -55,7 +55,7 @@ def test_an_option_has_the_same_metavar_and_sentence_in_every_command() -> None:
             if parameter.param_type_name == "option" and not getattr(parameter, "hidden", False):
                 meanings[parameter.opts[0]][parameter.metavar or "", parameter.help or ""].append(name)
     assert len(meanings) > 50
-    assert {option: dict(found) for option, found in meanings.items() if len(found) > 1}.keys() == DIFFERENT
+    assert {option: dict(places) for option, places in meanings.items() if len(places) > 1}.keys() == DIFFERENT
 
 
 def test_a_letter_means_the_same_option_everywhere() -> None:
@@ -74,11 +74,14 @@ def test_pictures_have_one_option_and_each_option_one_name() -> None:
     for name, command in commands():
         for parameter in command.params:
             if parameter.param_type_name == "option" and not parameter.hidden:
-                assert len([each for each in parameter.opts if each.startswith("--")]) == 1, (name, parameter.opts)
+                assert len([spelling for spelling in parameter.opts if spelling.startswith("--")]) == 1, (
+                    name,
+                    parameter.opts,
+                )
                 if ".svg" in parameter.help or ".html" in parameter.help or "draw" in parameter.help.lower().split():
                     plots.add((name, parameter.opts[0]))
-    others = {(name, option) for name, option in plots if option != "--plot"}
-    assert others == {("run", "--live")} and len(plots) > 5
+    drawing_options = {(name, option) for name, option in plots if option != "--plot"}
+    assert drawing_options == {("run", "--live")} and len(plots) > 5
 
 
 def test_every_option_has_a_sentence_and_every_default_is_shown() -> None:

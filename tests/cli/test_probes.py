@@ -35,9 +35,9 @@ def test_the_table_cuts_nothing_off_and_is_80_wide(capsys, monkeypatch):
 
 
 def test_each_is_used_by_somebody_and_the_daemon_can_be_told_of_its_own(tmp_path):
-    found = {entry.name: entry for entry in entries(tmp_path)}
-    assert set(KINDS) <= {name for name, entry in found.items() if entry.used_by == BOTH}
-    assert [name for name, entry in found.items() if not entry.used_by] == ["oar"]
+    probes = {entry.name: entry for entry in entries(tmp_path)}
+    assert set(KINDS) <= {name for name, entry in probes.items() if entry.used_by == BOTH}
+    assert [name for name, entry in probes.items() if not entry.used_by] == ["oar"]
 
 
 def test_costs():
@@ -46,8 +46,8 @@ def test_costs():
 
 @pytest.mark.real
 def test_a_machine_without_anything_under_its_root(tmp_path):
-    found = {finding.name: finding for finding in map(examine, entries(tmp_path))}
-    assert all(found[name].missing for name in ("cgroup", "pressure", "perf", "resctrl", "powercap", "hwmon"))
+    states = {finding.name: finding for finding in map(examine, entries(tmp_path))}
+    assert all(states[name].missing for name in ("cgroup", "pressure", "perf", "resctrl", "powercap", "hwmon"))
 
 
 def test_a_wrong_command_line():

@@ -37,17 +37,17 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def document(capsys: pytest.CaptureFixture[str], *argv: str) -> dict:
     code = main(argv)
-    said = capsys.readouterr()
-    assert code == 0, said.err
-    return json.loads(said.out)
+    output = capsys.readouterr()
+    assert code == 0, output.err
+    return json.loads(output.out)
 
 
 @pytest.mark.real
 def test_doctor_alone_examines_this_machine(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    found = document(capsys, "doctor", "--json")["findings"]
-    topics = {finding["topic"] for finding in found}
+    findings = document(capsys, "doctor", "--json")["findings"]
+    topics = {finding["topic"] for finding in findings}
     assert {"config", "service", "cpus", "memory", "cgroups", "state", "probes"} <= topics
-    assert str(home / "state" / "local") in next(one["says"] for one in found if one["topic"] == "state")
+    assert str(home / "state" / "local") in next(one["says"] for one in findings if one["topic"] == "state")
     assert not (home / "state" / "local").exists(), "doctor changes nothing"
 
 
@@ -75,11 +75,11 @@ def test_what_others_control_is_a_problem(home: Path, user: str, capsys: pytest.
     """Judged as the account of the service would judge it, and nothing is changed."""
     uid = pwd.getpwnam(user).pw_uid
 
-    def said(*argv: str) -> list[tuple[str, str]]:
+    def file_findings(*argv: str) -> list[tuple[str, str]]:
         main(["doctor", "--config", str(home / "c.yaml"), "--json", *argv])
-        found = json.loads(capsys.readouterr().out)["findings"]
+        findings = json.loads(capsys.readouterr().out)["findings"]
         assert os.geteuid() == 0
-        return [(each["level"], each["says"]) for each in found if each["topic"] == "files"]
+        return [(finding["level"], finding["says"]) for finding in findings if finding["topic"] == "files"]
 
     (home / "cluster.yaml").write_text(CLUSTER)
     (home / "c.yaml").write_text(f"schema: pilotfish/daemon/v1\ncluster: cluster.yaml\nstate_dir: {home}/mine\n")
@@ -89,21 +89,21 @@ def test_what_others_control_is_a_problem(home: Path, user: str, capsys: pytest.
         above.chmod(above.stat().st_mode | 0o011)
     home.chmod(0o755)
     ok = [("ok", f"no other user controls the files and folders of {user}")]
-    assert said("--user", user) == said() == ok
+    assert file_findings("--user", user) == file_findings() == ok
     (home / "mine" / "journal.sqlite").write_text("")
     os.chown(home / "mine" / "journal.sqlite", STRANGER, STRANGER)
-    ((level, says),) = said("--user", user)
-    assert level == "problem" and f"journal.sqlite is not trusted: it belongs to user {STRANGER}" in says
+    ((level, text),) = file_findings("--user", user)
+    assert level == "problem" and f"journal.sqlite is not trusted: it belongs to user {STRANGER}" in text
     (home / "mine" / "journal.sqlite").unlink()
     for name, mode in (("mine", 0o777), ("c.yaml", 0o666), ("cluster.yaml", 0o664)):
         before = (home / name).stat().st_mode
         (home / name).chmod(mode)
-        ((level, says),) = said("--user", user)
-        assert level == "problem" and f"{home / name} is not trusted" in says and "others can write to it" in says
+        ((level, text),) = file_findings("--user", user)
+        assert level == "problem" and f"{home / name} is not trusted" in text and "others can write to it" in text
         (home / name).chmod(before)
-    other = "backup"
-    ((level, says),) = said("--user", other) if user == "games" else [("problem", "belongs to user games")]
-    assert level == "problem" and "belongs to user games" in says
+    account = "backup"
+    ((level, text),) = file_findings("--user", account) if user == "games" else [("problem", "belongs to user games")]
+    assert level == "problem" and "belongs to user games" in text
     assert sorted(path.name for path in home.iterdir()) == ["c.yaml", "cluster.yaml", "mine"]
 
 
@@ -116,11 +116,17 @@ def test_an_account_that_does_not_exist_is_a_problem(
     Path("cluster.yaml").write_text(CLUSTER)
     Path("c.yaml").write_text("schema: pilotfish/daemon/v1\ncluster: cluster.yaml\n")
     assert main(["doctor", *config, "--user", "no-such-user", "--json"]) == 1
-    found = {each["topic"]: (each["level"], each["says"]) for each in json.loads(capsys.readouterr().out)["findings"]}
-    assert found["account"] == ("problem", "there is no Unix user no-such-user here, so the service cannot run as it")
-    assert found.get("files", ("note",))[0] == "note"
+    findings = {
+        finding["topic"]: (finding["level"], finding["says"])
+        for finding in json.loads(capsys.readouterr().out)["findings"]
+    }
+    assert findings["account"] == (
+        "problem",
+        "there is no Unix user no-such-user here, so the service cannot run as it",
+    )
+    assert findings.get("files", ("note",))[0] == "note"
     main(["doctor", *config, "--json"])
-    assert "account" not in {each["topic"] for each in json.loads(capsys.readouterr().out)["findings"]}
+    assert "account" not in {finding["topic"] for finding in json.loads(capsys.readouterr().out)["findings"]}
 
 
 @pytest.mark.real
@@ -173,10 +179,10 @@ def test_a_replay_shows_percentiles_and_dates(home: Path, capsys: pytest.Capture
     out = capsys.readouterr().out
     assert out.count("50 % within ") == out.count("99 % within ") == 2
     assert "period      2001-09-09 01:46 to 2001-09-09 01:" in out
-    found = document(capsys, "simulate", "t.swf", "--json")
+    summary = document(capsys, "simulate", "t.swf", "--json")
     for name in ("waiting_time", "bounded_slowdown"):
-        levels = [found[f"{level}_{name}"] for level in ("median", "p95", "p99")]
-        assert levels == sorted(levels) and found[f"mean_{name}"] > 0
+        levels = [summary[f"{level}_{name}"] for level in ("median", "p95", "p99")]
+        assert levels == sorted(levels) and summary[f"mean_{name}"] > 0
 
 
 def test_a_missing_trace_is_found_before_anything_is_compiled(capsys: pytest.CaptureFixture[str]) -> None:
@@ -188,7 +194,10 @@ def test_a_missing_trace_is_found_before_anything_is_compiled(capsys: pytest.Cap
 def test_plan_of_a_trace_names_simulate(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (home / "t.swf").write_text(SWF)
     assert main(["plan", "t.swf"]) == 1
-    assert "this is a trace of jobs (SWF)" in (said := capsys.readouterr().err) and "`pilotfish simulate t.swf`" in said
+    assert (
+        "this is a trace of jobs (SWF)" in (stderr := capsys.readouterr().err)
+        and "`pilotfish simulate t.swf`" in stderr
+    )
 
 
 def test_every_error_of_a_workflow_is_a_line(home: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -50,9 +50,9 @@ def harmless(text: str) -> bool:
 def poisoned(value: Any, text: str) -> Any:
     """Return a value with `text` in every text of it that is not a word of ours."""
     if isinstance(value, dict):
-        return {key: each if key in WORDS else poisoned(each, text) for key, each in value.items()}
+        return {key: part if key in WORDS else poisoned(part, text) for key, part in value.items()}
     if isinstance(value, list | tuple):
-        return [poisoned(each, text) for each in value]
+        return [poisoned(part, text) for part in value]
     return value + text if isinstance(value, str) else value
 
 
@@ -87,8 +87,10 @@ def profile(name: str) -> Profile:
 def queue_of(text: str) -> None:
     """Print a queue, as `plan --show-commands` does."""
     lines = (f"scontrol update Comment={text}",)
-    seen = QueuePreview(None, (), lines, lines, (Rejection(Release(text, text), text),), {text: text}, ())
-    plan_queue._print(seen, SimpleNamespace(name=text, hand_over_by=text), LAB, (text,), commands=True, everything=True)
+    preview = QueuePreview(None, (), lines, lines, (Rejection(Release(text, text), text),), {text: text}, ())
+    plan_queue._print(
+        preview, SimpleNamespace(name=text, hand_over_by=text), LAB, (text,), commands=True, everything=True
+    )
 
 
 def dry_run_of(text: str) -> None:
@@ -144,9 +146,9 @@ OUTPUTS = {
 @example(EVIL)
 @settings(max_examples=25, deadline=None)
 def test_no_text_controls_the_terminal(output, text):
-    found = printed(lambda: OUTPUTS[output](text))
-    assert harmless(found), repr(found)
-    found.encode()
+    stdout = printed(lambda: OUTPUTS[output](text))
+    assert harmless(stdout), repr(stdout)
+    stdout.encode()
 
 
 @pytest.mark.parametrize("output", [each for each in OUTPUTS if each not in ("document", "json")])

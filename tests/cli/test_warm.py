@@ -41,19 +41,21 @@ def test_what_is_missing_is_compiled_once(tmp_path: Path) -> None:
 
 def test_what_cannot_be_kept_is_not_compiled(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    done = warm(cache=tmp_path / "file")
-    assert done.returncode == 1 and done.stdout == ""
-    assert done.stderr.startswith("pilotfish: error: kernels cannot be kept in ") and done.stderr.count("\n") == 1
+    result = warm(cache=tmp_path / "file")
+    assert result.returncode == 1 and result.stdout == ""
+    assert result.stderr.startswith("pilotfish: error: kernels cannot be kept in ") and result.stderr.count("\n") == 1
 
 
 def test_a_kernel_that_a_full_disk_does_not_take_is_missing(tmp_path: Path) -> None:
     """The kernel is compiled and loaded; a limit on the size of files stands for the full disk."""
-    done = warm("-k", "swf.parser", cache=tmp_path, prefix=("sh", "-c", 'ulimit -f 1; exec "$@"', "sh"))
-    assert done.returncode == 1 and done.stdout.startswith("0 of 1 kernel is in ")
-    assert done.stderr.splitlines()[-1].startswith(f"pilotfish: kernels cannot be kept in {tmp_path}/kernels and are ")
+    result = warm("-k", "swf.parser", cache=tmp_path, prefix=("sh", "-c", 'ulimit -f 1; exec "$@"', "sh"))
+    assert result.returncode == 1 and result.stdout.startswith("0 of 1 kernel is in ")
+    assert result.stderr.splitlines()[-1].startswith(
+        f"pilotfish: kernels cannot be kept in {tmp_path}/kernels and are "
+    )
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]
 
 
 def test_an_unknown_kernel_is_a_usage_error(tmp_path: Path) -> None:
-    done = warm("-k", "swf.parsre", cache=tmp_path)
-    assert done.returncode == 64 and "did you mean 'swf.parser'?" in " ".join(done.stderr.split())
+    result = warm("-k", "swf.parsre", cache=tmp_path)
+    assert result.returncode == 64 and "did you mean 'swf.parser'?" in " ".join(result.stderr.split())

@@ -271,7 +271,7 @@ def test_a_wrong_relative_speed_is_named(tmp_path: Path, pace: str) -> None:
 )
 def test_a_frequency_is_written_in_ghz_where_that_is_exact(hertz, text):
     kind = {"cores": 1, "memory": "1GiB", "memory_bandwidth": "10GB/s", "frequency": hertz}
-    given = {"schema": "pilotfish/cluster/v1", "node_types": {"t": kind}, "nodes": [{"names": "a", "type": "t"}]}
-    written = dump_cluster(parse_cluster(given, "lab.yaml"))
+    document = {"schema": "pilotfish/cluster/v1", "node_types": {"t": kind}, "nodes": [{"names": "a", "type": "t"}]}
+    written = dump_cluster(parse_cluster(document, "lab.yaml"))
     assert written["node_types"]["t"]["frequency"] == text
     assert parse_cluster(written, "lab.yaml").types[0].frequency == hertz

@@ -44,9 +44,9 @@ def test_the_program_comes_first_and_what_starts_it_last(command, words):
 
 @given(st.lists(st.text(max_size=20), min_size=1, max_size=200))
 def test_any_command_has_few_named_files_after_its_program(command):
-    found = named_files(command)
-    assert len(found) < MOST_FILES and "0" not in found
-    assert all(0 < int(place) < len(program_words(command)[0]) and name for place, name in found.items())
+    files = named_files(command)
+    assert len(files) < MOST_FILES and "0" not in files
+    assert all(0 < int(place) < len(program_words(command)[0]) and name for place, name in files.items())
 
 
 @given(st.text("ab '\"\\\t\n$;=", max_size=20))

@@ -70,15 +70,15 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install
         (site / "joblog-1.0.dist-info" / "entry_points.txt").write_text(points)
         monkeypatch.syspath_prepend(str(site))
         importlib.invalidate_caches()
-        for each in caches:
-            each.cache_clear()
+        for cache in caches:
+            cache.cache_clear()
 
     yield make
     sys.modules.pop("pilotfish_joblog", None)
     POLICIES.clear()
     POLICIES.update(before)
-    for each in caches:
-        each.cache_clear()
+    for cache in caches:
+        cache.cache_clear()
 
 
 def test_a_format_of_another_package_is_found_by_suffix_and_by_content(install: Install, tmp_path: Path) -> None:
@@ -115,9 +115,9 @@ def test_a_mapping_policy_of_another_package_plans_and_configures(install: Insta
     with pytest.raises(ConfigError, match="found 'first-fit'"):
         load_config(tmp_path / "d.yaml")
     install("[pilotfish.mapping_policies]\nfirst-fit = pilotfish_joblog:first\n")
-    done = CliRunner().invoke(app, plan)
-    assert done.exit_code == 0, done.output
-    assert "first-fit" in done.output
+    result = CliRunner().invoke(app, plan)
+    assert result.exit_code == 0, result.output
+    assert "first-fit" in result.output
     assert load_config(tmp_path / "d.yaml").policy == "first-fit"
 
 
@@ -135,8 +135,8 @@ def test_a_queue_policy_of_another_package_replays_plans_and_configures(install:
         assert CliRunner().invoke(app, command).exit_code == 2, "no such policy"
     install("[pilotfish.policies]\nlast = pilotfish_joblog:Last\neasy = pilotfish_joblog:nothing\n")
     for command in (plan, replay):
-        done = CliRunner().invoke(app, command)
-        assert done.exit_code == 0, done.output
+        result = CliRunner().invoke(app, command)
+        assert result.exit_code == 0, result.output
     wrong = CliRunner().invoke(app, [*replay[:-1], "last:depth=2"])
     assert wrong.exit_code != 0 and "depth" in wrong.output
     assert CliRunner().invoke(app, [*replay[:-1], "easy"]).exit_code == 0, "built-in names win"

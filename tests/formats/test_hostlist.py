@@ -125,13 +125,13 @@ _BRACKET = st.lists(_PIECE, min_size=1, max_size=3).map(lambda pieces: f"[{','.j
 _PART = st.tuples(st.sampled_from(["n", "n1x"]), _BRACKET, st.just("") | _BRACKET.map("m".__add__)).map("".join)
 
 
-def _scontrol(folder, what: str, text: str) -> list[str] | None:
+def _scontrol(folder, entity: str, text: str) -> list[str] | None:
     """Return the lines that Slurm prints; None if it refuses the text."""
     (folder / "slurm.conf").write_text(
         "ClusterName=c\nSlurmctldHost=localhost\nNodeName=n1\nPartitionName=p Nodes=n1\n"
     )
     environment = os.environ | {"SLURM_CONF": str(folder / "slurm.conf")}
-    command = ["scontrol", "show", what, text]
+    command = ["scontrol", "show", entity, text]
     answer = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=30)
     return answer.stdout.split() if not answer.returncode else None
 

@@ -26,14 +26,14 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A trusted file with a policy, in the current directory."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
-    before, known = dict(POLICIES), set(sys.modules)
+    before, modules = dict(POLICIES), set(sys.modules)
     path = tmp_path / "mine.py"
     path.write_text(MINE)
     path.chmod(0o644)
     yield path
     POLICIES.clear()
     POLICIES.update(before)
-    for name in set(sys.modules) - known:
+    for name in set(sys.modules) - modules:
         del sys.modules[name]
 
 
@@ -92,8 +92,8 @@ def test_a_file_is_read_again_only_when_that_is_wanted(file: Path) -> None:
 def test_a_budget_needs_an_end(spec: str) -> None:
     with pytest.raises(ConfigError, match=r"needs an end, because the last submission is not known in advance"):
         queue_mapping(spec)
-    found = queue_mapping(f"{spec}{',' if ':' in spec else ':'}end=2026-12-31T00:00+01:00")
-    assert isinstance(found, QueueMapping) and found.keep is not None
+    policy = queue_mapping(f"{spec}{',' if ':' in spec else ':'}end=2026-12-31T00:00+01:00")
+    assert isinstance(policy, QueueMapping) and policy.keep is not None
 
 
 @pytest.mark.parametrize("base", ["pairs", "nodes", "mom", "let", "slf", "loadavg"])
@@ -111,9 +111,9 @@ def test_a_plan_keeps_below_a_power_cap(base: str) -> None:
     jobs = Job("a", four, walltime=20.0), Job("b", four, walltime=20.0), Job("c", four, nodes=2, walltime=20.0)
     spec = f"{base}+powercap:cap=110"
     register_mapping_policy(spec)
-    made = plan(Workflow("w", jobs), cluster, policy=spec, may_reject=True)
-    assert sorted(job.start_time for job in made.jobs) == [0.0, 10.0]
-    assert [*made.rejected] == ["c"]
+    result = plan(Workflow("w", jobs), cluster, policy=spec, may_reject=True)
+    assert sorted(job.start_time for job in result.jobs) == [0.0, 10.0]
+    assert [*result.rejected] == ["c"]
     with pytest.raises(PolicyError, match=r"job 'c'.*: it is never started"):
         plan(Workflow("w", jobs), cluster, policy=spec)
 

@@ -43,12 +43,12 @@ def planned(jobs: list[tuple[Any, ...]], nodes: tuple[str, ...]) -> Planned:
     """A plan of (id, nodes, start, finish, slowdown, after)."""
     kind = NodeType("half", 8, 2**34, 8e10)
     cluster = Cluster("lab", tuple(Node(name, kind) for name in nodes))
-    made = tuple(
+    planned_jobs = tuple(
         PlannedJob(name, on, start, finish, 1.0, slow, why=RunnerUp((nodes[-1],), 3.4))
         for name, on, start, finish, slow, _ in jobs
     )
-    makespan = max((job.finish_time for job in made), default=0.0)
-    plan = Plan("dag-1", "lab", "mom", 0, makespan, None, makespan * 0.9, 0.002, False, 7, made)
+    makespan = max((job.finish_time for job in planned_jobs), default=0.0)
+    plan = Plan("dag-1", "lab", "mom", 0, makespan, None, makespan * 0.9, 0.002, False, 7, planned_jobs)
     profile = Profile((ThreadGroup(1, 1.0),))
     return Planned(plan, Workflow("dag-1", tuple(Job(job[0], profile, after=job[5]) for job in jobs)), cluster)
 
@@ -113,11 +113,11 @@ def ran(plan: Planned) -> RunOutcome:
     """What became of a plan: some jobs took as long as planned, longer or shorter, some failed, some never started."""
     jobs = []
     for i, job in enumerate(plan.plan.jobs):
-        began, took = job.start_time + 1.0, (job.finish_time - job.start_time) * (1.0, 2.0, 0.5)[i % 3]
+        began, run_time = job.start_time + 1.0, (job.finish_time - job.start_time) * (1.0, 2.0, 0.5)[i % 3]
         length = job.finish_time - job.start_time
         within = PredictionInterval(job.start_time, job.finish_time, 0.9 * length, 1.1 * length) if i % 2 else None
         ended = (JobState.COMPLETED, JobState.FAILED, JobState.CANCELLED)[i % 7 - 4 if i % 7 > 4 else 0]
-        times = (None, None) if ended is JobState.CANCELLED else (began, began + took)
+        times = (None, None) if ended is JobState.CANCELLED else (began, began + run_time)
         jobs.append(JobOutcome(replace(job, within=within), ended, job.nodes, *times, 0, None, ""))
     return RunOutcome("dag-1.7", plan.plan, JobState.FAILED, tuple(jobs))
 

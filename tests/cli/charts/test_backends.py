@@ -53,13 +53,13 @@ def page(kind: str, count: int) -> str:
 
 
 def texts(root: ElementTree.Element) -> str:
-    return "\n".join("".join(each.itertext()) for each in root.iter(f"{SVG}text"))
+    return "\n".join("".join(element.itertext()) for element in root.iter(f"{SVG}text"))
 
 
 def own_part(page: str) -> str:
     """A page without Bokeh's own code."""
-    head, _, rest = page.partition("<script")
-    return head + rest.rpartition('type="application/json"')[2]
+    head, _, page_end = page.partition("<script")
+    return head + page_end.rpartition('type="application/json"')[2]
 
 
 MANY = 400
@@ -110,38 +110,40 @@ def test_matplotlib_and_bokeh_draw_the_same_numbers(kind: str) -> None:
     panels = list(figure.panels())
     assert len(axes) == len(plots) == len(panels)
     for axis, plot, panel in zip(axes, plots, panels, strict=True):
-        data = [each.data_source.data for each in plot.renderers if hasattr(each, "data_source")]
+        data = [renderer.data_source.data for renderer in plot.renderers if hasattr(renderer, "data_source")]
         assert axis.get_ylabel() == panel.y.label == (plot.yaxis[0].axis_label or "")
         for series in panel.series:
             if isinstance(series, Line) and not series.stairs:
                 x, y = panel.x.place(series.x), series.y
                 assert any(_same(line.get_xdata(), x) and _same(line.get_ydata(), y) for line in axis.lines)
-                assert any("y" in each and _same(each["x"], x) and _same(each["y"], y) for each in data)
+                assert any("y" in columns and _same(columns["x"], x) and _same(columns["y"], y) for columns in data)
             elif isinstance(series, Line):
                 x, y = panel.x.place(series.x), series.y
                 assert any(_same(line.get_xdata(), x) and _same(line.get_ydata(), y) for line in axis.lines)
-                assert any("y" in each and _same(np.unique(each["x"]), np.unique(x))
-                           and _same(np.unique(each["y"]), np.unique(y)) for each in data)  # fmt: skip
+                assert any("y" in columns and _same(np.unique(columns["x"]), np.unique(x))
+                           and _same(np.unique(columns["y"]), np.unique(y)) for columns in data)  # fmt: skip
             elif isinstance(series, Points):
                 x, y = panel.x.place(series.x), series.y
                 assert any(_same(line.get_xdata(), x) and _same(line.get_ydata(), y) for line in axis.lines)
-                assert any("y" in each and _same(each["x"], x) and _same(each["y"], y) for each in data)
+                assert any("y" in columns and _same(columns["x"], x) and _same(columns["y"], y) for columns in data)
             elif isinstance(series, Bars):
                 widths = [patch.get_width() for patch in axis.patches]
                 assert _same(widths, np.nan_to_num(series.values))
-                assert any("right" in each and _same(each["right"], np.nan_to_num(series.values)) for each in data)
+                assert any(
+                    "right" in columns and _same(columns["right"], np.nan_to_num(series.values)) for columns in data
+                )
             elif isinstance(series, Boxes):
-                paths = [each.get_path() for each in axis.patches if isinstance(each, PathPatch)]
-                filled = [each.get_facecolor()[3] > 0 for each in axis.patches if isinstance(each, PathPatch)]
+                paths = [shape.get_path() for shape in axis.patches if isinstance(shape, PathPatch)]
+                filled = [shape.get_facecolor()[3] > 0 for shape in axis.patches if isinstance(shape, PathPatch)]
                 corners = [len(path.vertices) for path, full in zip(paths, filled, strict=True) if full]
                 assert sum(corners) == 5 * len(series)
-                (source,) = [each for each in data if "fill" in each][:1]
+                (source,) = [columns for columns in data if "fill" in columns][:1]
                 assert _same(source["left"], panel.x.place(series.left)) and _same(source["high"], series.high)
                 assert source["name"] == series.names[series.job].tolist()
 
 
-def _same(one: object, other: object) -> bool:
-    first, second = np.asarray(one, float), np.asarray(other, float)
+def _same(left: object, right: object) -> bool:
+    first, second = np.asarray(left, float), np.asarray(right, float)
     return first.shape == second.shape and bool(np.allclose(first, second, equal_nan=True))
 
 
@@ -153,8 +155,8 @@ def test_legends_name_every_series(kind: str) -> None:
     terminal = "\n".join(line.plain for line in terminal_backend.draw(figure, 120))
     for entry in figure.legend():
         assert entry.label in words
-        said = escape(entry.label)
-        assert any(text in html for text in (said, escape(said), json.dumps(said)[1:-1]))
+        label = escape(entry.label)
+        assert any(text in html for text in (label, escape(label), json.dumps(label)[1:-1]))
         assert entry.kind not in ("line", "area") or entry.label in terminal
 
 
@@ -168,8 +170,8 @@ def test_a_chart_of_many_jobs_stays_small(count: int, most_bytes: int) -> None:
 
 def test_a_page_of_many_jobs_is_small_and_a_raster_beyond_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     figure = replay_gantt(seen(run_of(30_000)), labelled=False)
-    whole = bokeh_backend.page(figure)
-    assert len(whole) < 5_000_000 and '"Quad"' in own_part(whole) and '"ImageRGBA"' not in own_part(whole)
+    html = bokeh_backend.page(figure)
+    assert len(html) < 5_000_000 and '"Quad"' in own_part(html) and '"ImageRGBA"' not in own_part(html)
     monkeypatch.setattr(bokeh_backend, "MOST_BOXES", 1000)
     cut = own_part(bokeh_backend.page(figure))
     assert '"Quad"' not in cut and '"ImageRGBA"' in cut
@@ -252,13 +254,15 @@ def test_jobs_of_a_lane_do_not_overlap_and_a_hidden_one_fits_in_none(spans: list
     jobs = [(f"j{i}", ("a",), float(begin), float(begin + long), 1.0, ()) for i, (begin, long) in enumerate(spans)]
     boxes = next(iter(planned(jobs, ("a",)).chart().panels())).of(Boxes)[0]
     order = np.lexsort((boxes.right, boxes.left)).tolist()
-    found = terminal_backend._longest([(0, i) for i in order], boxes, limit)
-    assert [i for _, i in found] == order
-    lanes = [[(boxes.left[i], boxes.right[i]) for lane, i in found if lane == n] for n in range(limit)]
-    assert all(one[1] <= other[0] for lane in lanes for one, other in pairwise(sorted(lane)))
-    for lane, i in found:
+    placed = terminal_backend._longest([(0, i) for i in order], boxes, limit)
+    assert [i for _, i in placed] == order
+    lanes = [[(boxes.left[i], boxes.right[i]) for lane, i in placed if lane == n] for n in range(limit)]
+    assert all(span[1] <= successor[0] for lane in lanes for span, successor in pairwise(sorted(lane)))
+    for lane, i in placed:
         if lane == limit:
-            assert all(any(a < boxes.right[i] and boxes.left[i] < b for a, b in each) for each in lanes)
+            assert all(
+                any(a < boxes.right[i] and boxes.left[i] < b for a, b in spans_of_lane) for spans_of_lane in lanes
+            )
 
 
 @pytest.mark.parametrize("colour", [False, True])
@@ -287,7 +291,7 @@ def test_a_page_has_no_empty_area_which_a_browser_never_ends_to_draw() -> None:
     series = [Area("key of a colour", "#000000", none, none, none), Area("band", "#000000", x, x, x)]
     panel = Panel(Axis("time (s)", 0.0, 1.0), Axis("cores", 0.0, 1.0), series)
     plot = bokeh_backend.build(Figure("Load", [[panel]])).children[1]
-    assert [each.data_source.data["x"].tolist() for each in plot.renderers] == [[0.0, 1.0]]
+    assert [renderer.data_source.data["x"].tolist() for renderer in plot.renderers] == [[0.0, 1.0]]
 
 
 @pytest.mark.parametrize("words", ["1", "1.12x, 65 jobs, 92 % inside"])
@@ -295,8 +299,8 @@ def test_the_words_behind_the_longest_bar_have_room_on_a_page(words: str) -> Non
     bars = Bars(("a", "b"), ("#000000", "#000000"), (2.0, 1.0), (words, "1"))
     panel = Panel(Axis("", 0.0, 2.0), Axis("", 0.0, 2.0), [bars])
     plot = bokeh_backend.build(Figure("Bars", [[panel]])).children[1]
-    left = plot.frame_width * (1.0 - 2.0 / plot.x_range.end)
-    assert left >= 7 * len(words)
+    room = plot.frame_width * (1.0 - 2.0 / plot.x_range.end)
+    assert room >= 7 * len(words)
 
 
 @pytest.mark.parametrize("ending", [".svg", ".png", ".pdf", ".html"])

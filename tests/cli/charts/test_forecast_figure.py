@@ -35,14 +35,14 @@ def test_errors_are_factors_over_dates_with_their_running_median():
     jobs = forecasts(200)
     above, middle, _, below = forecast_accuracy(jobs).panels()
     points, lines, (bars,) = above.of(Points), above.of(Line), below.of(Bars)
-    assert sum(len(each.x) for each in points) == 200 and len(lines) == len(points) == 2
+    assert sum(len(part.x) for part in points) == 200 and len(lines) == len(points) == 2
     assert (
-        max(each.y.max() for each in points) <= above.y_range[1] and above.y.log and above.x.label == "date (UTC, 2026)"
+        max(part.y.max() for part in points) <= above.y_range[1] and above.y.log and above.x.label == "date (UTC, 2026)"
     )
     mine = [factor(one.error) for one in jobs if one.model == "max-min"]
-    line = next(each for each in lines if each.label.startswith("max-min"))
+    line = next(part for part in lines if part.label.startswith("max-min"))
     assert line.y[0] == mine[0] and line.y[-1] == statistics.median(mine[-20:])
-    assert sum(len(each.x) for each in middle.of(Points)) == 200 and len(middle.of(Points)) == 5
+    assert sum(len(part.x) for part in middle.of(Points)) == 200 and len(middle.of(Points)) == 5
     (bounds,) = middle.of(Strokes)
     assert set(bounds.x) == {100.0} and set(bounds.low) == {80.0} and set(bounds.high) == {125.0}
     assert len(bars.names) == 5 and all("jobs" in words for words in bars.words)

@@ -17,9 +17,9 @@ FORECAST, SAME, LONGER, SHORTER, FAILED = range(5)
 
 def drawn(boxes: Boxes, name: str) -> list[tuple[float, float, int]]:
     """Start, end and colour of the rectangles of a job, from the top."""
-    found = np.flatnonzero(boxes.names[boxes.job] == name)
-    found = found[np.argsort(-boxes.high[found])]
-    return [(boxes.left[i], boxes.right[i], boxes.fill[i]) for i in found]
+    rows = np.flatnonzero(boxes.names[boxes.job] == name)
+    rows = rows[np.argsort(-boxes.high[rows])]
+    return [(boxes.left[i], boxes.right[i], boxes.fill[i]) for i in rows]
 
 
 def test_each_job_is_above_as_forecast_and_below_as_it_ran() -> None:
@@ -36,11 +36,11 @@ def test_each_job_is_above_as_forecast_and_below_as_it_ran() -> None:
     for row, mine in zip(gantt.rows, (range(4), range(4, 7)), strict=True):
         of = np.isin(boxes.names[boxes.job], [f"j{i}" for i in mine])
         assert boxes.low[of].min() == row.low and boxes.high[of].max() == row.high
-    keys = {each.label for each in gantt.of(Area)}
+    keys = {part.label for part in gantt.of(Area)}
     assert keys == {"forecast", "as forecast", "longer", "shorter", "did not complete"}
     points, (bounds,) = scatter.of(Points), scatter.of(Strokes)
-    assert sum(len(each.x) for each in points) == 5 and bounds.low.tolist() == [9.0, 9.0]
-    assert {(x, y) for each in points for x, y in zip(each.x, each.y, strict=True)} == {(10, 10), (10, 20), (10, 5)}
+    assert sum(len(part.x) for part in points) == 5 and bounds.low.tolist() == [9.0, 9.0]
+    assert {(x, y) for part in points for x, y in zip(part.x, part.y, strict=True)} == {(10, 10), (10, 20), (10, 5)}
     (line,) = scatter.of(Line)
     assert (line.x == line.y).all() and scatter.x_range == scatter.y_range == (5.0, 20.0)
 

@@ -25,16 +25,16 @@ def boxes_of(chart: Figure) -> Boxes:
 @settings(max_examples=50)
 def test_lanes_never_overlap_and_are_as_few_as_possible(spans):
     jobs = [(s, s + d) for s, d in sorted(spans)]
-    found = lanes(jobs)
-    for i, one in enumerate(jobs):
-        for other, lane in zip(jobs[:i], found, strict=False):
-            assert lane != found[i] or other[1] <= one[0]
+    lane_numbers = lanes(jobs)
+    for i, job in enumerate(jobs):
+        for earlier, lane in zip(jobs[:i], lane_numbers, strict=False):
+            assert lane != lane_numbers[i] or earlier[1] <= job[0]
     most = max((sum(o[0] <= j[0] < o[1] for o in jobs) for j in jobs), default=0)
-    assert len(set(found)) == most
+    assert len(set(lane_numbers)) == most
 
 
 def test_the_critical_chain_follows_predecessors_and_jobs_that_freed_a_node():
-    found = planned(
+    drawing = planned(
         [
             ("first", ("a",), 0.0, 4.0, 1.0, ()),
             ("short", ("b",), 0.0, 1.0, 1.0, ()),
@@ -44,9 +44,9 @@ def test_the_critical_chain_follows_predecessors_and_jobs_that_freed_a_node():
         ],
         ("a", "b"),
     )
-    chain = critical_chain(found.plan, found.workflow)
+    chain = critical_chain(drawing.plan, drawing.workflow)
     assert [job.id for job in chain] == ["first", "waits", "last"]
-    chart = found.chart()
+    chart = drawing.chart()
     boxes = boxes_of(chart)
     assert boxes.label == "critical chain (3 jobs)"
     assert set(boxes.names[boxes.job[boxes.strong]]) == {"first", "waits", "last"}
@@ -67,8 +67,8 @@ def test_boxes_lie_where_the_plan_says():
 
 @pytest.mark.parametrize(("jobs", "nodes"), [(0, 1), (1, 1), (1000, 40)])
 def test_every_job_has_a_box_in_its_row(jobs, nodes):
-    found = random_plan(jobs, nodes)
-    (panel,) = found.chart().panels()
+    drawing = random_plan(jobs, nodes)
+    (panel,) = drawing.chart().panels()
     boxes = panel.of(Boxes)[0]
     assert len(boxes) == jobs and bool(panel.empty) is (jobs == 0)
     for name, low in zip(boxes.facts[0].values[boxes.job], boxes.low, strict=True):
@@ -87,12 +87,12 @@ def test_the_scale_runs_from_cold_to_hot_and_gets_darker():
 
 def test_idle_nodes_are_named_in_a_note_and_take_no_rows():
     names = tuple(f"n{i}" for i in range(1, 51))
-    found = planned([("a", ("n3",), 0.0, 10.0, 1.0, ())], names)
-    (panel,) = found.chart().panels()
-    assert [row.name for row in panel.rows] == ["n3"] and found.chart().notes == ["idle: n[1-2,4-50]"]
-    assert "1 job on 50 nodes (49 idle)" in tables.subtitle(found.plan, found.workflow, found.cluster)
-    few = planned([("a", ("n3",), 0.0, 10.0, 1.0, ())], names[:5]).chart()
-    assert len(next(few.panels()).rows) == 5 and not few.notes
+    drawing = planned([("a", ("n3",), 0.0, 10.0, 1.0, ())], names)
+    (panel,) = drawing.chart().panels()
+    assert [row.name for row in panel.rows] == ["n3"] and drawing.chart().notes == ["idle: n[1-2,4-50]"]
+    assert "1 job on 50 nodes (49 idle)" in tables.subtitle(drawing.plan, drawing.workflow, drawing.cluster)
+    small_chart = planned([("a", ("n3",), 0.0, 10.0, 1.0, ())], names[:5]).chart()
+    assert len(next(small_chart.panels()).rows) == 5 and not small_chart.notes
 
 
 def test_one_long_job_leaves_the_others_legible():

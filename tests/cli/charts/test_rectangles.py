@@ -53,8 +53,8 @@ def test_a_rectangle_that_ends_at_an_edge_is_not_in_the_next_cell(row: int) -> N
 
 def test_job_colours_depend_on_the_name_only_and_are_equally_light() -> None:
     named = np.array(["1", "2", "3", "4", "é\udcff"], object)
-    found = colours.job_colours(named).tolist()
-    assert found == colours.job_colours(named[::-1]).tolist()[::-1] == [5, 1, 1, 4, 2]
+    indices = colours.job_colours(named).tolist()
+    assert indices == colours.job_colours(named[::-1]).tolist()[::-1] == [5, 1, 1, 4, 2]
     linear = np.array([[(channel / 255) ** 2.2 for channel in colours.rgb(fill)] for fill in colours.JOBS])
     light = linear @ (0.2126, 0.7152, 0.0722)
     assert np.ptp(light) < 0.02 and len(colours.STATES) == 5

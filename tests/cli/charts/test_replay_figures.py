@@ -25,8 +25,8 @@ def test_killed_and_rejected_jobs_are_marked() -> None:
     ends, rug = series_of(figure, Strokes)
     assert ends.label == "ended by the walltime (2)" and ends.x.tolist() == run.jobs.finish[[7, 57]].tolist()
     assert rug.label == "never started (1)" and abs(rug.x[0] - run.jobs.submit[3]) <= 30 * DAY / 500
-    many = run_of(300_000)
-    (ends,) = series_of(replays.replay_gantt(seen(many), labelled=False), Strokes)
+    large_run = run_of(300_000)
+    (ends,) = series_of(replays.replay_gantt(seen(large_run), labelled=False), Strokes)
     assert ends.label == "ended by the walltime, not marked (6,000)" and not len(ends.x)
 
 
@@ -43,12 +43,12 @@ def test_jobs_have_their_places_and_facts() -> None:
 @pytest.mark.parametrize("many", [False, True])
 def test_load_keeps_the_area_in_its_columns(many: bool) -> None:
     run = run_of(4000 if many else 40)
-    for figure, wanted in ((replays.utilisation(seen(run)), run.jobs.finish - run.jobs.start),
+    for figure, lengths in ((replays.utilisation(seen(run)), run.jobs.finish - run.jobs.start),
                            (replays.queue(seen(run)), run.jobs.start - run.jobs.submit)):  # fmt: skip
         line = series_of(figure, Line)[-1 if figure.title == "Utilisation" else 0]
         values = line.y[:-1]
         assert line.stairs and (len(values) == 500 if many else len(values) <= 500)
-        assert (values * np.diff(line.x)).sum() == pytest.approx(wanted.sum())
+        assert (values * np.diff(line.x)).sum() == pytest.approx(lengths.sum())
         bands = series_of(figure, Area)
         assert many is bool(bands) and (not many or (bands[0].low[:-1] <= values + 1e-6).all())
 
@@ -104,11 +104,11 @@ def test_times_are_compared_in_one_unit(values: list[float], words: list[str]) -
 def test_runs_are_named_by_policy_and_by_folder_if_two_share_it() -> None:
     runs = run_of(1), run_of(2, machine=7), run_of(3, policy="")
     shown = seen(*runs).shown
-    assert [each.label for each in shown] == ["easy (run0)", "easy (run1)", "run2"]
-    assert len({each.colour for each in shown}) == len({each.dash for each in shown}) == 3
+    assert [item.label for item in shown] == ["easy (run0)", "easy (run1)", "run2"]
+    assert len({item.colour for item in shown}) == len({item.dash for item in shown}) == 3
     assert replays.about(shown) == "trace on 7 and 1,000 resources"
     assert replays.about(shown[:1]) == "trace on 1,000 resources, policy easy"
-    assert [each.label for each in seen(*runs, labels=("a", "b", "c\x1b")).shown] == ["a", "b", "c\\x1b"]
+    assert [item.label for item in seen(*runs, labels=("a", "b", "c\x1b")).shown] == ["a", "b", "c\\x1b"]
 
 
 @pytest.mark.parametrize(

@@ -41,18 +41,18 @@ def test_labels_of_clock_ticks(end, labels):
 
 @given(st.floats(-1e6, 1e6), st.floats(1e-3, 1e7), st.integers(1, 20), st.booleans())
 def test_number_ticks_are_few_distinct_and_inside(low, span, most, whole):
-    found = scales.number_ticks(low, low + span, most, whole=whole)
-    assert len(found) <= most + 1 and len({label for _, label in found}) == len(found)
-    assert all(low - 1e-6 * span <= at <= (low + span) + 1e-6 * span for at, _ in found)
-    assert not whole or all(at == int(at) for at, _ in found)
+    ticks = scales.number_ticks(low, low + span, most, whole=whole)
+    assert len(ticks) <= most + 1 and len({label for _, label in ticks}) == len(ticks)
+    assert all(low - 1e-6 * span <= at <= (low + span) + 1e-6 * span for at, _ in ticks)
+    assert not whole or all(at == int(at) for at, _ in ticks)
 
 
 @given(st.floats(0, 2e11, allow_subnormal=False), st.floats(5, 4e9), st.integers(2, 12))
 def test_calendar_ticks_are_few_ascending_and_inside(begin, span, most):
-    found = scales.calendar_ticks(begin, begin + span, most)
-    assert len(found) <= 2 * most + 2
-    assert all(begin <= at <= begin + span for at, _ in found)
-    assert all(one[0] < other[0] for one, other in pairwise(found))
+    ticks = scales.calendar_ticks(begin, begin + span, most)
+    assert len(ticks) <= 2 * most + 2
+    assert all(begin <= at <= begin + span for at, _ in ticks)
+    assert all(tick[0] < successor[0] for tick, successor in pairwise(ticks))
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ def test_a_path_is_never_broken_at_a_hyphen(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    says = "no pilotfish daemon listens at /srv/cluster-one/run-time/pilotfish-main.sock: jobs wait for their hold"
-    show_findings([Finding(NOTE, "service", says)])
+    text = "no pilotfish daemon listens at /srv/cluster-one/run-time/pilotfish-main.sock: jobs wait for their hold"
+    show_findings([Finding(NOTE, "service", text)])
     printed = capsys.readouterr().out
     assert all(len(line) <= 80 for line in printed.splitlines())
     assert "/srv/cluster-one/run-time/pilotfish-main.sock:" in printed.split()

@@ -65,11 +65,11 @@ def test_nothing_but_names_is_cut_in_80_columns(capsys: pytest.CaptureFixture[st
     jobs = [JOB | named | {"id": f"4711123{i}", "plan": late} for i in range(3)]
     jobs += [HELD | named | {"id": f"4711124{i}", "unknown": reason} for i in range(7)]
     put_queue(Screen(), {"queue": jobs, "queue_left_out": 0, "time": 100.0}, everything=False)
-    said = capsys.readouterr().out
-    lines = said.splitlines()
+    stdout = capsys.readouterr().out
+    lines = stdout.splitlines()
     assert all(width(line) <= 80 for line in lines) and all(name in lines[2] for name in ("SOONEST", "RJMS SAYS"))
     assert all(job["id"] in line for job, line in zip(jobs, lines[3:], strict=False))
-    assert f"{reason}: 47111240, 47111241, 47111242, 47111243, 47111244 and 2 more" in " ".join(said.split())
+    assert f"{reason}: 47111240, 47111241, 47111242, 47111243, 47111244 and 2 more" in " ".join(stdout.split())
 
 
 def test_a_long_queue_is_cut(capsys: pytest.CaptureFixture[str]) -> None:
@@ -99,7 +99,7 @@ def test_both_forecasts_stand_next_to_each_other(capsys: pytest.CaptureFixture[s
 
 def test_explain_says_when_and_why_not(capsys: pytest.CaptureFixture[str]) -> None:
     none = dict.fromkeys(("start_time", "finish_time", "exit_code", "signal", "forecast_run_time", "stdout", "stderr"))
-    for job, wanted in ((JOB, "80 % between 20.00 s and 50.00 s"), (HELD, "it is not known when: it is held")):
+    for job, text in ((JOB, "80 % between 20.00 s and 50.00 s"), (HELD, "it is not known when: it is held")):
         reply = {
             "job": {**none, "reason": "", **job},
             "submit_time": 90.0,
@@ -109,4 +109,4 @@ def test_explain_says_when_and_why_not(capsys: pytest.CaptureFixture[str]) -> No
             "story": [],
         }
         show_job_log(reply)
-        assert wanted in " ".join(capsys.readouterr().out.split())
+        assert text in " ".join(capsys.readouterr().out.split())

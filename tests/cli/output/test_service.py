@@ -44,11 +44,11 @@ def test_only_a_job_that_completed_has_an_error(shown):
     jobs = [job("good", "completed", exit_code=0, **ended), job("bad", "failed", exit_code=3, **ended)]
     jobs += [job("late", "timeout", exit_code=143, signal=15, reason="reached its walltime", **ended)]
     jobs += [job("gone", "cancelled", exit_code=143, signal=15, **ended), job("now", "running", **RUNS)]
-    *_, good, bad, late, gone, now = shown(status(flow(1, *jobs)), everything=True)
+    *_, good, bad, late, cancelled, now = shown(status(flow(1, *jobs)), everything=True)
     assert good.split() == ["good", "completed", "a", "20.00", "s", "40.00", "s", "2.0x", "longer"]
     assert bad.split() == ["bad", "failed", "(exit", "3)", "a", "20.00", "s", "40.00", "s"]
     assert late.split() == ["late", "timeout", "a", "20.00", "s", "40.00", "s"]
-    assert gone.split() == ["gone", "cancelled", "a", "20.00", "s", "40.00", "s"]
+    assert cancelled.split() == ["gone", "cancelled", "a", "20.00", "s", "40.00", "s"]
     assert now.split()[-2:] == ["60.00", "s"]
 
 
@@ -91,12 +91,12 @@ def test_no_heading_and_no_number_is_cut_in_a_narrow_terminal(monkeypatch, capsy
     show_status(status(flow(1, running, *waiting)), everything=False)
     lines = capsys.readouterr().out.splitlines()
     head = next(place for place, line in enumerate(lines) if line.startswith("JOB"))
-    table, told = lines[head : head + 5], [line for line in lines if "in a wider terminal" in line]
+    table, notes = lines[head : head + 5], [line for line in lines if "in a wider terminal" in line]
     assert max(map(width, lines)) <= cells and not any("\N{HORIZONTAL ELLIPSIS}" in line[30:] for line in table)
     shown = table[0].split("  ")
     for heading in ("STARTS IN", "RJMS SAYS", "ENDS IN", "FORECAST", "KNOWN TO", "ACTUAL"):
-        assert (heading in [each.strip() for each in shown]) is not any(heading in line for line in told)
-    assert not told or cells < 120
+        assert (heading in [cell.strip() for cell in shown]) is not any(heading in line for line in notes)
+    assert not notes or cells < 120
 
 
 @pytest.mark.parametrize(
@@ -138,10 +138,10 @@ def test_explain_says_when_an_interval_is_no_better_than_the_walltime(capsys, wa
 
 
 def test_a_long_list_is_cut_and_says_so(shown):
-    many = flow(1, *(job(f"j{i}") for i in range(500)), job("fails", "failed"), job("runs", "running", **RUNS))
+    large_flow = flow(1, *(job(f"j{i}") for i in range(500)), job("fails", "failed"), job("runs", "running", **RUNS))
     ended = [flow(i, job("x", "completed"), state="completed", finish_time=9.0) for i in range(2, 7)]
     waiting = [flow(i, job("x"), state="pending") for i in range(7, 300)]
-    reply = status(*ended, *waiting, many)
+    reply = status(*ended, *waiting, large_flow)
     lines = shown(reply)
     assert lines[0] == "lab: live, policy mom, 299 workflows" and len(lines) < 65
     assert lines[2:7] == [f"w.{i}: completed, 1 of 1 job completed" for i in range(2, 7)]
@@ -167,9 +167,9 @@ def test_jobs_that_are_handed_over_are_no_workflow(shown):
 
 
 def test_explain_says_why_a_job_was_cancelled_unless_its_log_does(capsys):
-    gone = job("7", "cancelled", reason="it was taken back")
+    cancelled = job("7", "cancelled", reason="it was taken back")
     for story in ([], [{"time": 91.0, "kind": "cancelled", "text": "cancelled: it was taken back"}]):
-        show_job_log({"job": gone, "submit_time": 90.0, "time": 100.0, "after": [], "waits": "", "story": story})
+        show_job_log({"job": cancelled, "submit_time": 90.0, "time": 100.0, "after": [], "waits": "", "story": story})
         assert capsys.readouterr().out.count("it was taken back") == 1
 
 
@@ -209,8 +209,8 @@ def test_the_times_of_a_job_log_are_right_aligned(monkeypatch, capsys):
 def test_a_job_log_begins_with_the_class_of_the_job(monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "80")
     about = {"profile": "align", "class": "sleeping", "class_why": "it wants a core for 20 % of its time"}
-    for told, line in ((about, "align; sleeping: it"), (about | {"class": None}, "align; class unknown: it")):
-        show_job_log({"job": job("a", "pending") | told, "submit_time": 1.0, "after": [], "waits": "", "story": []})
+    for changes, line in ((about, "align; sleeping: it"), (about | {"class": None}, "align; class unknown: it")):
+        show_job_log({"job": job("a", "pending") | changes, "submit_time": 1.0, "after": [], "waits": "", "story": []})
         shown = capsys.readouterr().out.splitlines()[1]
         assert shown.split(maxsplit=1) == ["profile", f"{line} wants a core for 20 % of its time"]
 
@@ -226,10 +226,10 @@ def test_failure_lines_name_failed_jobs_and_not_cancelled_ones():
 
 def test_what_is_not_known_of_a_node_is_a_dash(monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "80")
-    known = {"name": "n1", "type": "t", "state": "up", "cores": 4, "threads": 6, "load": 1.5, "bandwidth": 12e9}
-    known |= {"memory_bandwidth": 80e9, "power_watts": 190.0, "jobs": 2, "job_names": ["dag-1.k3x9a2/align", "b"]}
-    unknown = known | {"name": "n2", "state": "down", "bandwidth": None, "power_watts": None, "job_names": []}
-    show_nodes({"cluster": "lab", "nodes": [known | {"speed": 0.93}, unknown | {"speed": 1.0}]})
+    up_node = {"name": "n1", "type": "t", "state": "up", "cores": 4, "threads": 6, "load": 1.5, "bandwidth": 12e9}
+    up_node |= {"memory_bandwidth": 80e9, "power_watts": 190.0, "jobs": 2, "job_names": ["dag-1.k3x9a2/align", "b"]}
+    down_node = up_node | {"name": "n2", "state": "down", "bandwidth": None, "power_watts": None, "job_names": []}
+    show_nodes({"cluster": "lab", "nodes": [up_node | {"speed": 0.93}, down_node | {"speed": 1.0}]})
     head, names, first, second, speed = capsys.readouterr().out.splitlines()
     assert speed == "n1: plans assume 0.93x the speed of its type"
     assert head == "lab: 2 nodes" and max(map(len, (names, first, second))) <= 80

@@ -65,9 +65,9 @@ def test_the_number_of_equal_runs_is_shown_only_where_there_are_some(
 
 def equal_runs(capsys: pytest.CaptureFixture[str], policies: list[str], columns: str, **fields: Any) -> str:
     """The lines that name equal runs, if all policies have the numbers of the first."""
-    given = [row for row in rows(policies) if row["machine"] == "256" and row["seed"] == 0]
-    equal = {name: given[0][name] for name in ("mean_waiting_time", "mean_bounded_slowdown", "makespan", "utilisation")}
-    show_sweep(Screen(), [{**row, **equal, "consumed_joules": None, **fields} for row in given], ["workload", "load"])
+    case = [row for row in rows(policies) if row["machine"] == "256" and row["seed"] == 0]
+    equal = {name: case[0][name] for name in ("mean_waiting_time", "mean_bounded_slowdown", "makespan", "utilisation")}
+    show_sweep(Screen(), [{**row, **equal, "consumed_joules": None, **fields} for row in case], ["workload", "load"])
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= int(columns)
     text = re.sub(r"\n {4}(?=\S)", "", "\n".join(lines))
@@ -79,11 +79,11 @@ def test_the_other_policies_with_equal_numbers_are_named(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, columns: str
 ) -> None:
     monkeypatch.setenv("COLUMNS", columns)
-    found = equal_runs(capsys, ["easy", "conservative", LONG], columns).replace(" ", "")
-    assert found == f"equalto easy:conservative,{LONG}".replace(" ", "")
-    many = ["easy", *(f"strict:order={i}" for i in range(8))]
-    found = equal_runs(capsys, many, columns).replace(" ", "")
-    assert "strict:order=5,and2more" in found and "order=6" not in found
+    text = equal_runs(capsys, ["easy", "conservative", LONG], columns).replace(" ", "")
+    assert text == f"equalto easy:conservative,{LONG}".replace(" ", "")
+    policies = ["easy", *(f"strict:order={i}" for i in range(8))]
+    text = equal_runs(capsys, policies, columns).replace(" ", "")
+    assert "strict:order=5,and2more" in text and "order=6" not in text
     assert equal_runs(capsys, ["easy", "easy"], columns) == ""
 
 
@@ -92,9 +92,9 @@ def test_the_list_of_runs_shows_complete_policies(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, selected: dict[str, float]
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    given = [{name: row[name] for name in ("run", "workload", "policy", "machine", "seed")} for row in rows(POLICIES)]
-    given = [row | dict.fromkeys(selected) for row in given[:1]] + [row | selected for row in given]
-    show_runs(Screen(), given)
+    runs = [{name: row[name] for name in ("run", "workload", "policy", "machine", "seed")} for row in rows(POLICIES)]
+    runs = [row | dict.fromkeys(selected) for row in runs[:1]] + [row | selected for row in runs]
+    show_runs(Screen(), runs)
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= 80 and not any("…" in line for line in lines)
     begin = next(i for i, line in enumerate(lines) if "order=sjf" in line)

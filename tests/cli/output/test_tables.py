@@ -51,9 +51,9 @@ def shown(monkeypatch, capsys):
 
 
 def screen(cells: int = 80, *, ascii_only: bool = False) -> Screen:
-    made = Screen()
-    made.cells, made.ascii_only = cells, ascii_only
-    return made
+    console = Screen()
+    console.cells, console.ascii_only = cells, ascii_only
+    return console
 
 
 @pytest.mark.parametrize(("columns", "cells"), [("0", 80), ("1", 30), ("80", 80), ("500", 120)])
@@ -78,10 +78,10 @@ def test_a_prediction_interval_is_in_percent_of_the_forecast(within, text):
 
 def test_a_summary_says_what_the_interval_means(shown):
     assert not any("known to" in line for line in summary(make_plan(), cluster()))
-    whole = summary(make_plan(makespan_within=(120.0, 130.0)), cluster())
-    assert whole[1] == "known to  120.0 s to 130.0 s with 80 %, as far as the jobs' needs are known"
-    told = dataclasses.replace(make_plan().jobs[0], within=PredictionInterval(1.0, 2.0, 1.0, 2.0))
-    assert "80 % of the jobs end" in summary(dataclasses.replace(make_plan(), jobs=(told,)), cluster())[1]
+    lines = summary(make_plan(makespan_within=(120.0, 130.0)), cluster())
+    assert lines[1] == "known to  120.0 s to 130.0 s with 80 %, as far as the jobs' needs are known"
+    job = dataclasses.replace(make_plan().jobs[0], within=PredictionInterval(1.0, 2.0, 1.0, 2.0))
+    assert "80 % of the jobs end" in summary(dataclasses.replace(make_plan(), jobs=(job,)), cluster())[1]
 
 
 def make_plan(jobs: int = 6, makespan: float = 123.4, **changes) -> Plan:
@@ -97,8 +97,8 @@ def make_plan(jobs: int = 6, makespan: float = 123.4, **changes) -> Plan:
         )
         for i in range(jobs)
     )
-    made = Plan("dag-1", "lab", "mom", 0, makespan, None, makespan / 1.07, 0.0021, False, 412, planned)
-    return dataclasses.replace(made, **changes)
+    sample_plan = Plan("dag-1", "lab", "mom", 0, makespan, None, makespan / 1.07, 0.0021, False, 412, planned)
+    return dataclasses.replace(sample_plan, **changes)
 
 
 def cluster(power: Power | None = None) -> Cluster:
@@ -224,8 +224,8 @@ def test_other_processes_are_mentioned_only_if_they_ran_and_forecasts_missed():
 
 
 def test_a_median_error_of_thousands_of_percent_is_a_factor():
-    said = outcome_summary(outcome({"finish_time": 0.01}))[1]
-    assert said.startswith("run time  off by 1,000x in the median, at worst 1,000x shorter")
+    line = outcome_summary(outcome({"finish_time": 0.01}))[1]
+    assert line.startswith("run time  off by 1,000x in the median, at worst 1,000x shorter")
 
 
 def test_the_worst_run_time_is_off_by_the_largest_factor():
@@ -246,8 +246,8 @@ def test_failed_jobs_are_listed_with_their_stderr(shown):
     lines = shown(outcome_table(went, screen()), *outcome_summary(went))
     assert lines[1].endswith("exit 3") and lines[3].endswith("cancelled")
     assert "SIGKILL" in "\n".join(lines) and lines[-1] == "jobs      0 of 3 completed, 2 failed, 1 cancelled"
-    said = failures(went, {went.jobs[0].planned.id: ("/x/out", "/x/err")})
-    assert len(said) == 2 and said[0].endswith("failed: exit code 3; stderr: /x/err")
+    messages = failures(went, {went.jobs[0].planned.id: ("/x/out", "/x/err")})
+    assert len(messages) == 2 and messages[0].endswith("failed: exit code 3; stderr: /x/err")
 
 
 def test_only_shared_cores_are_explained():

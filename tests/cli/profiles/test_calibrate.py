@@ -39,9 +39,9 @@ def test_what_it_finds_is_shown_written_drawn_and_compared(capsys: Capture) -> N
     Path("old.yaml").write_text(OTHER)
     argv = ["calibrate", "--seconds", "0.5", "--name", "fast", "--out", "fast.yaml", "--plot", "fast.svg", "--force"]
     assert main(argv) == 0
-    said = capsys.readouterr()
-    assert "memory_bandwidth" in said.out and "speed" in said.out and max(map(len, said.out.splitlines())) <= 80
-    assert said.err == ("pilotfish: the node type is in fast.yaml\npilotfish: the picture is in fast.svg\n")
+    output = capsys.readouterr()
+    assert "memory_bandwidth" in output.out and "speed" in output.out and max(map(len, output.out.splitlines())) <= 80
+    assert output.err == ("pilotfish: the node type is in fast.yaml\npilotfish: the picture is in fast.svg\n")
     (node,) = read_cluster("fast.yaml").nodes
     assert node.name == node.type.name == "fast" and node.type.memory_bandwidth > 1e8
     assert "threads that stream" in Path("fast.svg").read_text()
@@ -67,8 +67,8 @@ def test_what_is_recorded_is_compared_with_the_last_one(capsys: Capture) -> None
     assert (
         main(["calibrate", "--seconds", "0.1", "--name", "n1", "--record", "kept", "--bound", "0.001", "--force"]) == 0
     )
-    said = capsys.readouterr()
-    assert "recorded in kept/n1@" in said.err and f"it differs from the calibration of {BARE.date}" in said.out
+    output = capsys.readouterr()
+    assert "recorded in kept/n1@" in output.err and f"it differs from the calibration of {BARE.date}" in output.out
     old, new = sorted(map(str, Path("kept").iterdir()))
     assert main(["calibrate", "--compare", old, new]) == 0
     out = capsys.readouterr().out
@@ -85,9 +85,9 @@ def test_a_node_that_is_not_idle_writes_no_file(capsys: Capture, monkeypatch: py
     monkeypatch.setattr(load_generators, "ALONE", 2.0)  # no run has its core for so long
     argv = ["calibrate", "--seconds", "0.1", "--name", "n1", "--out", "n.yaml", "--record", "kept", "--plot", "n.svg"]
     assert main(argv) == 1
-    said = capsys.readouterr()
-    assert "memory_bandwidth" in said.out and not Path("n.yaml").exists() and not Path("n.svg").exists()
-    assert "the node was not idle: n.yaml, n.svg, kept not written (--force writes)" in said.err
+    output = capsys.readouterr()
+    assert "memory_bandwidth" in output.out and not Path("n.yaml").exists() and not Path("n.svg").exists()
+    assert "the node was not idle: n.yaml, n.svg, kept not written (--force writes)" in output.err
     assert not list(Path("kept").iterdir())
     assert main(["calibrate", "--seconds", "0.1"]) == 0, "nothing was to be written"
     assert main([*argv, "--force"]) == 0 and Path("n.yaml").exists()

@@ -31,9 +31,9 @@ def test_jobs_without_a_waiting_time_are_a_line_that_fits(trace, capfd):
     rows = [line.split() for line in trace.read_text().splitlines() if not line.startswith(";")]
     trace.write_text("".join(" ".join([*row[:2], "-1", *row[3:]]) + "\n" for row in rows))
     assert main(["predict", "evaluate", str(trace)]) == 0
-    said = capfd.readouterr().err
-    assert "400 jobs of unknown waiting time, taken as 0 s" in said
-    assert len(said.replace("400", "1,000,000").splitlines()[-1]) <= 80
+    stderr = capfd.readouterr().err
+    assert "400 jobs of unknown waiting time, taken as 0 s" in stderr
+    assert len(stderr.replace("400", "1,000,000").splitlines()[-1]) <= 80
 
 
 def test_the_help_names_the_quantile_that_is_used(capfd):
@@ -44,9 +44,9 @@ def test_the_help_names_the_quantile_that_is_used(capfd):
 def test_json(trace, capfd):
     argv = ["predict", "evaluate", "-w", str(trace), "--json", "--predictor", "history", "--quantile", "0.9"]
     assert main([*argv, "--need", "memory"]) == 0
-    found = json.loads(capfd.readouterr().out)
-    assert (found["schema"], found["need"]) == ("pilotfish/prediction-scores/v1", "memory")
-    assert (list(found["scores"]), found["quantile"]) == (["history"], 0.9)
+    document = json.loads(capfd.readouterr().out)
+    assert (document["schema"], document["need"]) == ("pilotfish/prediction-scores/v1", "memory")
+    assert (list(document["scores"]), document["quantile"]) == (["history"], 0.9)
 
 
 @pytest.mark.parametrize(
@@ -83,8 +83,8 @@ def test_a_wrong_file_is_one_line(trace, tmp_path, capfd):
     (tmp_path / "no.swf").write_bytes(b"\x00\xff not a trace\n")
     for path in (tmp_path / "no.swf", tmp_path / "none.swf"):
         assert main(["predict", "evaluate", "-w", str(path)]) == 1
-        said = [line for line in capfd.readouterr().err.splitlines() if "compiling" not in line]
-        assert len(said) == 1
+        lines = [line for line in capfd.readouterr().err.splitlines() if "compiling" not in line]
+        assert len(lines) == 1
     assert main(["predict", "evaluate", "-w", str(tmp_path / "dag.yaml")]) == 64
 
 

@@ -49,12 +49,12 @@ def test_run_has_the_exit_code_of_the_command(store, capfd):
 def test_repeat_and_json(store, capfd):
     assert main(["profile", "run", "--repeat", "3", "--bandwidth", "2GB/s", "--json", "--", "/bin/echo", "hi"]) == 0
     captured = capfd.readouterr()
-    found = json.loads(captured.out)
-    assert found["schema"] == "pilotfish/measurement/v1"
-    assert len(found["runs"]) == found["profile"]["runs"] == 3
-    assert found["profile"]["bandwidth"] == 2e9
+    document = json.loads(captured.out)
+    assert document["schema"] == "pilotfish/measurement/v1"
+    assert len(document["runs"]) == document["profile"]["runs"] == 3
+    assert document["profile"]["bandwidth"] == 2e9
     assert captured.err.count("hi") == 3
-    assert len(store.history(found["name"])) == 3
+    assert len(store.history(document["name"])) == 3
 
 
 @pytest.mark.parametrize(
@@ -74,8 +74,8 @@ def test_repeat_and_json(store, capfd):
 )
 def test_a_wrong_command_line_is_64(store, capfd, argv):
     assert main(argv) == 64
-    said = capfd.readouterr().err
-    assert "Traceback" not in said and ": :" not in said
+    stderr = capfd.readouterr().err
+    assert "Traceback" not in stderr and ": :" not in stderr
 
 
 @pytest.mark.real

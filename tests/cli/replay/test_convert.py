@@ -36,8 +36,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def summary(capsys: pytest.CaptureFixture[str], *argv: str) -> dict[str, object]:
     """The numbers of a replay."""
     assert main(["simulate", "--json", *argv]) == 0
-    found = json.loads(capsys.readouterr().out)
-    return {key: value for key, value in found.items() if key not in ("command", "inputs", "simulation_time")}
+    document = json.loads(capsys.readouterr().out)
+    return {key: value for key, value in document.items() if key not in ("command", "inputs", "simulation_time")}
 
 
 def test_a_trace_there_and_back(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -56,8 +56,8 @@ def test_a_trace_there_and_back(folder: Path, capsys: pytest.CaptureFixture[str]
 
 def test_flops_become_time_by_the_speed_of_a_cluster(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["convert", "w.json", "w.swf", "--cluster", "c.yaml", "--procs", "16"]) == 0
-    said = capsys.readouterr().err
-    assert "flops: now run times" in said and "jobs without a walltime" in said
+    stderr = capsys.readouterr().err
+    assert "flops: now run times" in stderr and "jobs without a walltime" in stderr
     text = (folder / "w.swf").read_text()
     assert "; MaxProcs: 16\n" in text and text.splitlines()[-1].split()[:4] == ["1", "0", "-1", "4"]
 
@@ -73,8 +73,8 @@ PLATFORM = """<?xml version='1.0'?>
 def test_a_platform_there_and_back(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "p.xml").write_text(PLATFORM)
     assert main(["convert", "p.xml", "q.yaml"]) == 0
-    said = capsys.readouterr().err
-    assert "q.yaml: 4 nodes of a core" in said and "networks of clusters (1)" in said
+    stderr = capsys.readouterr().err
+    assert "q.yaml: 4 nodes of a core" in stderr and "networks of clusters (1)" in stderr
     assert main(["convert", "q.yaml", "r.xml"]) == 0
     assert "clusters of nodes (1)" in capsys.readouterr().err
     first = summary(capsys, "-w", "w.json", "-c", "p.xml")
@@ -94,7 +94,7 @@ def test_a_workflow_from_format_to_format(folder: Path, capsys: pytest.CaptureFi
     (folder / "f.yaml").write_text(WORKFLOW)
     first = summary(capsys, "-w", "f.yaml", "--procs", "8")
     assert first["makespan"] == 50.0
-    for source, target, said in (
+    for source, target, losses in (
         ("f.yaml", "f.json", "f.json: 2 tasks, 1 dependencies"),
         ("f.json", "f.dax", "not in it any more: CPU use (1)"),
         ("f.dax", "g.json.gz", "g.json.gz: 2 tasks"),
@@ -102,7 +102,7 @@ def test_a_workflow_from_format_to_format(folder: Path, capsys: pytest.CaptureFi
         ("g.yml", "h.dax", "h.dax: 2 tasks"),
     ):
         assert main(["convert", source, target]) == 0
-        assert said in " ".join(capsys.readouterr().err.split())
+        assert losses in " ".join(capsys.readouterr().err.split())
         assert summary(capsys, "-w", target, "--procs", "8") == first
     assert main(["convert", "h.dax", "h.swf", "--procs", "8"]) == 0
     assert "ids that are not numbers: now numbered from 1 (2)" in capsys.readouterr().err

@@ -62,18 +62,18 @@ def test_json_says_what_the_daemon_did(folder: Path, capsys: pytest.CaptureFixtu
         main(["simulate", "trace.swf", "--daemon", "slf.yaml", "-c", "large.yaml", "--runtimes", "actual", "--json"])
         == 0
     )
-    found = json.loads(capsys.readouterr().out)
-    assert (found["machine"], found["policy"], found["nb_jobs_rejected"]) == (12, "daemon:slf", 0)
-    assert found["daemon"]["runtimes"] == "actual" and found["daemon"]["plans"].keys() == {"slf"}
-    assert found["runtimes"] == "actual" and "accuracy" not in found
-    assert found["daemon"]["failures"] == {} and set(found["inputs"]) == {"trace.swf", "large.yaml", "slf.yaml"}
+    document = json.loads(capsys.readouterr().out)
+    assert (document["machine"], document["policy"], document["nb_jobs_rejected"]) == (12, "daemon:slf", 0)
+    assert document["daemon"]["runtimes"] == "actual" and document["daemon"]["plans"].keys() == {"slf"}
+    assert document["runtimes"] == "actual" and "accuracy" not in document
+    assert document["daemon"]["failures"] == {} and set(document["inputs"]) == {"trace.swf", "large.yaml", "slf.yaml"}
 
 
 def test_the_daemon_plans_with_predictions(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["simulate", "trace.swf", "--daemon", "slf.yaml", "--runtimes", "predicted", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["daemon"]["runtimes"] == found["runtimes"] == "predicted"
-    predicted, walltime = (found["accuracy"][name] for name in ("predicted", "walltime"))
+    document = json.loads(capsys.readouterr().out)
+    assert document["daemon"]["runtimes"] == document["runtimes"] == "predicted"
+    predicted, walltime = (document["accuracy"][name] for name in ("predicted", "walltime"))
     assert predicted["jobs"] == walltime["jobs"] == 54 and predicted["too_low"] > walltime["too_low"] == 0.0
 
 
@@ -85,18 +85,18 @@ SWITCHED = CLUSTER.replace(
 def test_a_policy_that_switches_nodes_saves_energy_as_in_a_replay(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = {}
+    documents = {}
     (folder / "lab.yaml").write_text((SWITCHED % 3).replace("bandwidth: 10GB/s", "bandwidth: 10GB/s, contention: none"))
     for policy in ("easy", "easy+opportunistic:t_idle=5", "easy+proportional:rho=0.5,period=60", "easy+inertial"):
         (folder / "service.yaml").write_text(CONFIG % policy)
         for words in (["--daemon", "service.yaml"], ["-p", policy, "-c", "lab.yaml", "--contention"]):
             assert main(["simulate", "trace.swf", *words, "--json"]) == 0
-            found[policy, words[0]] = json.loads(capsys.readouterr().out)
-        live, replayed = found[policy, "--daemon"], found[policy, "-p"]
+            documents[policy, words[0]] = json.loads(capsys.readouterr().out)
+        live, replayed = documents[policy, "--daemon"], documents[policy, "-p"]
         assert live["daemon"]["failures"] == {} and live["nb_machine_switches"] == replayed["nb_machine_switches"]
         assert live["consumed_joules"] == pytest.approx(replayed["consumed_joules"], rel=1e-6)
         assert live["mean_waiting_time"] == pytest.approx(replayed["mean_waiting_time"], abs=1e-3)
-    assert found["easy+opportunistic:t_idle=5", "-p"]["nb_machine_switches"] > 0
+    assert documents["easy+opportunistic:t_idle=5", "-p"]["nb_machine_switches"] > 0
 
 
 MIXED = """
@@ -148,8 +148,8 @@ def install(folder: Path, code: str) -> dict[str, str]:
 @pytest.mark.real
 def test_a_bug_of_production_is_replayed(folder: Path) -> None:
     run = typed("trace.swf", "--daemon", "mine.yaml", **install(folder, BUG))
-    said = " ".join(run.stdout.split())
-    assert run.returncode == 0 and "by slf policy mine failed: LookupError: a bug of production:" in said, run
+    stdout = " ".join(run.stdout.split())
+    assert run.returncode == 0 and "by slf policy mine failed: LookupError: a bug of production:" in stdout, run
     assert 'mine.py", line 2, in decide' in run.stderr and run.stderr.count("Traceback") <= 3
 
 
@@ -163,8 +163,8 @@ def test_an_interrupt_ends_it_cleanly(folder: Path) -> None:
     )  # fmt: skip
     assert process.stdout is not None and process.stdout.readline() == "plans\n"
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=60)
-    assert process.returncode == 130 and said == ""
+    _, stderr = process.communicate(timeout=60)
+    assert process.returncode == 130 and stderr == ""
 
 
 @pytest.mark.parametrize(
@@ -206,8 +206,8 @@ def test_a_policy_that_cannot_be_loaded_is_one_line(
     (folder / "broken.py").write_text("class Breaks:\n    seen = 1 / 0\n")
     (folder / "mine.yaml").write_text(CONFIG % policy)
     assert main(["simulate", "trace.swf", "--daemon", "mine.yaml"]) == 1
-    found = capsys.readouterr()
-    assert why in " ".join(found.err.split()) and "Traceback" not in found.err and found.out == ""
+    output = capsys.readouterr()
+    assert why in " ".join(output.err.split()) and "Traceback" not in output.err and output.out == ""
 
 
 @pytest.mark.parametrize("policy", ["easy", "easy:order=sjf", "strict"])

@@ -31,9 +31,11 @@ SEEDS = st.integers(0, 2**31)
 
 def cells(**wanted: Any) -> st.SearchStrategy[tuple[str, World]]:
     """Draw a cell whose world has these fields; plans by `lookahead` take too long for many examples."""
-    found = [each for each in CELLS if each[0] != "lookahead" and all(getattr(each[1], k) == wanted[k] for k in wanted)]
-    assert found
-    return st.sampled_from(found)
+    choices = [
+        cell for cell in CELLS if cell[0] != "lookahead" and all(getattr(cell[1], k) == wanted[k] for k in wanted)
+    ]
+    assert choices
+    return st.sampled_from(choices)
 
 
 def same(one: Replayed, other: Replayed, cores: int = 1) -> None:
@@ -41,17 +43,17 @@ def same(one: Replayed, other: Replayed, cores: int = 1) -> None:
     for column in ("submit_time", "start_time", "finish_time", "overran", "rejected", "stranded"):
         np.testing.assert_allclose(getattr(one, column), getattr(other, column), rtol=0, atol=1e-9, err_msg=column)
     ran = np.flatnonzero(~one.rejected).tolist()
-    nodes = [[{place // cores for place in places(done, row)} for row in ran] for done in (one, other)]
+    nodes = [[{place // cores for place in places(replay, row)} for row in ran] for replay in (one, other)]
     assert nodes[0] == nodes[1]
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with what `replayed` reads."""
-    found = tmp_path_factory.mktemp("cells")
-    (found / "mine.py").write_text(MINE)
-    (found / "lab.yaml").write_text("schema: pilotfish/cluster/v1\n")
-    return found
+    path = tmp_path_factory.mktemp("cells")
+    (path / "mine.py").write_text(MINE)
+    (path / "lab.yaml").write_text("schema: pilotfish/cluster/v1\n")
+    return path
 
 
 @given(cell=cells(), seed=SEEDS)
@@ -60,11 +62,11 @@ def test_each_job_runs_once_and_at_its_speed_in_the_same_way_each_time(
     folder: Path, cell: tuple[str, World], seed: int
 ) -> None:
     policy, world = cell
-    done, parts = replayed(policy, world, folder, seed)
-    obeys(done, parts, world, policy)
+    replay, parts = replayed(policy, world, folder, seed)
+    obeys(replay, parts, world, policy)
     again, _ = replayed(policy, world, folder, seed)
     for column in ("start_time", "finish_time", "pieces"):
-        assert getattr(again, column).tobytes() == getattr(done, column).tobytes(), column
+        assert getattr(again, column).tobytes() == getattr(replay, column).tobytes(), column
 
 
 @given(cell=cells(), seed=SEEDS, row=st.integers(1, 15), other=SEEDS)
@@ -77,7 +79,7 @@ def test_what_is_to_come_decides_nothing(
     once, _ = replayed(policy, world, folder, seed)
     twice, _ = replayed(policy, world, folder, seed, (row, other))
     before = float(once.workload.submit_time[row])
-    starts = [np.where(done.start_time < before, done.start_time, np.nan) for done in (once, twice)]
+    starts = [np.where(replay.start_time < before, replay.start_time, np.nan) for replay in (once, twice)]
     np.testing.assert_array_equal(*starts)
 
 
@@ -87,8 +89,8 @@ def test_decisions_that_take_no_time(folder: Path, cell: tuple[str, World], seed
     """Too little time to move the clock; most policies are then carried out by another loop."""
     policy, world = cell
     once, _ = replayed(policy, world, folder, seed)
-    asked, _ = replayed(policy, replace(world, options={"deciding": "1e-300"}), folder, seed)
-    same(once, asked, 4 if world.cluster else 1)
+    timed, _ = replayed(policy, replace(world, options={"deciding": "1e-300"}), folder, seed)
+    same(once, timed, 4 if world.cluster else 1)
 
 
 @given(cell=cells(network=True, cluster=False, options={}), seed=SEEDS)
@@ -102,11 +104,11 @@ def test_a_network_without_limits(cell: tuple[str, World], seed: int) -> None:
     assert work.min() > 0.0
     rigid = replace(sent, run_time=work / 10.0, programs=None, more={**sent.more, "program": np.full(len(sent), -1)})
     fast = Machine(12, powers=TAURUS_POWERS, network=lambda: unlimited([10.0] * 12))
-    done = [
+    replays = [
         replay_under(parse(policy), sent, fast),
         replay_under(parse(policy), rigid, Machine(12, powers=TAURUS_POWERS)),
     ]
-    same(*done)
+    same(*replays)
 
 
 @given(

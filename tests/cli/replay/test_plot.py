@@ -40,9 +40,11 @@ def test_without_a_file_it_draws_into_the_terminal(
 ) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
     assert main(["plot", kind, "run", "other", "--label", "first", "--label", "second"]) == 0
-    said = capsys.readouterr()
-    assert "w on 8 resources" in said.out and "second" in said.out and "strict" not in said.out and said.err == ""
-    assert max(map(len, said.out.splitlines())) <= columns and "\x1b" not in said.out
+    output = capsys.readouterr()
+    assert (
+        "w on 8 resources" in output.out and "second" in output.out and "strict" not in output.out and output.err == ""
+    )
+    assert max(map(len, output.out.splitlines())) <= columns and "\x1b" not in output.out
     assert sorted(path.name for path in Path().iterdir()) == ["other", "run"]
 
 
@@ -111,8 +113,8 @@ def test_what_is_wrong_is_said(
 def test_a_malformed_row_has_its_line(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Path("run", "jobs.csv").write_text(HEAD + ROWS + "4,w,x,4,1,,0,10,0-3\n")
     assert main(["plot", "gantt", "run"]) == 1
-    said = capsys.readouterr().err
-    assert said.startswith("pilotfish: error: run/jobs.csv:5: submission_time: found 'x'") and said.count("\n") == 1
+    stderr = capsys.readouterr().err
+    assert stderr.startswith("pilotfish: error: run/jobs.csv:5: submission_time: found 'x'") and stderr.count("\n") == 1
 
 
 @pytest.mark.parametrize(
@@ -124,8 +126,8 @@ def test_without_what_draws_it_says_what_to_do(
 ) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     assert main(["plot", "gantt", "run", "--plot", name]) == 1
-    said = capsys.readouterr().err
-    assert f"needs {package}: pip install 'pilotfish[plot]'" in said and said.count("\n") == 1
+    stderr = capsys.readouterr().err
+    assert f"needs {package}: pip install 'pilotfish[plot]'" in stderr and stderr.count("\n") == 1
     assert not Path(name).exists()
 
 

@@ -35,17 +35,17 @@ def test_one_policy_is_shown_with_the_command_that_takes_it(capsys: pytest.Captu
 
 
 def test_json_has_both_kinds(capsys: pytest.CaptureFixture[str]):
-    found = json.loads(printed(capsys, "--json"))
-    assert found["schema"] == "pilotfish/policies/v1"
-    assert found["queue"]["easy"]["options"]["order"]["default"] == "fcfs"
+    document = json.loads(printed(capsys, "--json"))
+    assert document["schema"] == "pilotfish/policies/v1"
+    assert document["queue"]["easy"]["options"]["order"]["default"] == "fcfs"
     for name in ("easy", "strict", "conservative"):
-        assert found["queue"][name]["for"] == ["simulate", "sweep", "plan", "run", "daemon", "edc"]
+        assert document["queue"][name]["for"] == ["simulate", "sweep", "plan", "run", "daemon", "edc"]
     for name in ("opportunistic", "proportional", "inertial"):
-        assert found["queue"][name]["for"] == ["simulate", "sweep", "daemon"]
+        assert document["queue"][name]["for"] == ["simulate", "sweep", "daemon"]
     for name in ("pairs", "nodes", "powercap"):
-        assert found["queue"][name]["for"] == ["simulate", "sweep", "plan", "run", "daemon"]
-    assert set(found["mapping"]) == {"lookahead", "mom", "let", "slf", "loadavg"}
-    for policy in found["mapping"].values():
+        assert document["queue"][name]["for"] == ["simulate", "sweep", "plan", "run", "daemon"]
+    assert set(document["mapping"]) == {"lookahead", "mom", "let", "slf", "loadavg"}
+    for policy in document["mapping"].values():
         assert policy["for"] == ["plan", "run", "daemon", "simulate", "sweep"]
 
 

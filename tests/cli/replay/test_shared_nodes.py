@@ -53,33 +53,33 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def replayed(capsys: pytest.CaptureFixture[str], *argv: str) -> dict[str, object]:
     assert main(["simulate", "trace.swf", "-c", "lab.yaml", *argv, "--json"]) == 0
-    found: dict[str, object] = json.loads(capsys.readouterr().out)
-    return found
+    document: dict[str, object] = json.loads(capsys.readouterr().out)
+    return document
 
 
 def test_each_policy_replays_and_says_what_it_is(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for argv in (["mom"], ["let"], ["slf"], ["loadavg"], ["easy:share=1.1"], ["easy:share=none"]):
-        found = replayed(capsys, "-p", *argv)
-        assert (found["policy"], found["nb_jobs_success"], found["machine"]) == (argv[0], 60, 8)
-        assert found["mean_stretch"] == 1.0, "jobs of an SWF trace move no data"
+        document = replayed(capsys, "-p", *argv)
+        assert (document["policy"], document["nb_jobs_success"], document["machine"]) == (argv[0], 60, 8)
+        assert document["mean_stretch"] == 1.0, "jobs of an SWF trace move no data"
     for policy in ("easy", "strict", "conservative", "easy:order=wfp3", "./own.py:Last"):
         assert replayed(capsys, "-p", policy, "--contention")["nb_jobs_success"] == 60
     for policy in ("easy", "mom", "loadavg", "pairs", "nodes"):
-        found = replayed(capsys, "-p", policy, "--contention", "--decision-time", "2.5")
-        told = replayed(capsys, "-p", policy, "--contention", "--runtimes", "predicted")
+        document = replayed(capsys, "-p", policy, "--contention", "--decision-time", "2.5")
+        predicted = replayed(capsys, "-p", policy, "--contention", "--runtimes", "predicted")
         fit = 40 if policy == "nodes" else 60  # on one node
-        assert (found["nb_jobs_success"], told["nb_jobs_success"], found["decision_time"]) == (fit, fit, 2.5)
+        assert (document["nb_jobs_success"], predicted["nb_jobs_success"], document["decision_time"]) == (fit, fit, 2.5)
     assert replayed(capsys, "-p", "let", "--decision-time", "measured")["decision_time"] == "measured"
 
 
 def test_lookahead_replays_as_the_service_with_its_defaults(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "service.yaml").write_text("schema: pilotfish/daemon/v1\ncluster: lab.yaml\npolicy: lookahead\n")
-    few = ["--until", "30"]
-    found = replayed(capsys, "-p", "lookahead", *few)
-    assert main(["simulate", "trace.swf", "--daemon", "service.yaml", *few, "--json"]) == 0
+    window = ["--until", "30"]
+    document = replayed(capsys, "-p", "lookahead", *window)
+    assert main(["simulate", "trace.swf", "--daemon", "service.yaml", *window, "--json"]) == 0
     service = json.loads(capsys.readouterr().out)
-    assert (found["policy"], service["policy"]) == ("lookahead", "daemon:lookahead")
-    assert found["makespan"] == service["makespan"] and found["nb_jobs_success"] == service["nb_jobs_success"] > 5
+    assert (document["policy"], service["policy"]) == ("lookahead", "daemon:lookahead")
+    assert document["makespan"] == service["makespan"] and document["nb_jobs_success"] == service["nb_jobs_success"] > 5
 
 
 @pytest.mark.real
@@ -88,9 +88,9 @@ def test_a_sweep_has_the_numbers_of_simulate(folder: Path, capsys: pytest.Captur
     rows = {row["policy"]: row for row in json.loads(capsys.readouterr().out)["runs"]}
     assert set(rows) == {"mom", "slf", "easy:share=none", "easy:share=1.1"}
     for policy, row in rows.items():
-        found = replayed(capsys, "-p", policy)
+        document = replayed(capsys, "-p", policy)
         assert [row[key] for key in ("makespan", "mean_waiting_time")] == [
-            found[key] for key in ("makespan", "mean_waiting_time")
+            document[key] for key in ("makespan", "mean_waiting_time")
         ]
 
 
@@ -102,9 +102,9 @@ def test_a_sweep_with_contention_has_the_numbers_of_simulate(folder: Path, capsy
     assert len(rows) == 14 and {row["contention"] for row in rows} == {True}
     for row in rows:
         how = [] if row["policy"] == "lookahead" else ["--contention"]
-        found = replayed(capsys, "-p", row["policy"], *how, "--runtimes", row["runtimes"], "--until", "24")
+        document = replayed(capsys, "-p", row["policy"], *how, "--runtimes", row["runtimes"], "--until", "24")
         numbers = ("makespan", "mean_waiting_time", "mean_bounded_slowdown", "utilisation", "nb_jobs_success")
-        assert [row[key] for key in numbers] == [found[key] for key in numbers], row["policy"]
+        assert [row[key] for key in numbers] == [document[key] for key in numbers], row["policy"]
 
 
 @pytest.mark.parametrize(

@@ -28,9 +28,9 @@ def trace(tmp_path: Path) -> Path:
 
 def test_a_summary_and_its_files(trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["simulate", "-w", str(trace), "--out", str(tmp_path / "run")]) == 0
-    said = capsys.readouterr()
-    assert "small: 40 jobs on 8 processors" in said.out and "4 rejected: too large for the machine" in said.out
-    assert max(map(len, said.out.splitlines())) <= 80
+    output = capsys.readouterr()
+    assert "small: 40 jobs on 8 processors" in output.out and "4 rejected: too large for the machine" in output.out
+    assert max(map(len, output.out.splitlines())) <= 80
     files = ["jobs.csv", "machine_states.csv", "schedule.csv", "summary.json"]
     assert sorted(path.name for path in (tmp_path / "run").iterdir()) == files
 
@@ -50,24 +50,24 @@ def test_wrapped_lines_of_the_summary_start_below_their_text(
 
 def test_json_says_where_the_numbers_come_from(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["simulate", "-w", str(trace), "--procs", "16", "-p", "easy:order=sjf", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert (found["machine"], found["policy"], found["nb_jobs_rejected"]) == (16, "easy:order=sjf", 0)
-    assert next(iter(found["inputs"].values())).startswith("sha256:")
+    document = json.loads(capsys.readouterr().out)
+    assert (document["machine"], document["policy"], document["nb_jobs_rejected"]) == (16, "easy:order=sjf", 0)
+    assert next(iter(document["inputs"].values())).startswith("sha256:")
 
 
 def test_the_summary_says_which_run_times_the_policy_knew(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    found = {}
-    for known in ("walltime", "predicted", "actual"):
-        assert main(["simulate", str(trace), "--runtimes", known, "--json"]) == 0
-        found[known] = json.loads(capsys.readouterr().out)
-        assert found[known]["runtimes"] == known and ("accuracy" in found[known]) == (known == "predicted")
-        assert main(["simulate", str(trace), "--runtimes", known]) == 0
-        said = " ".join(capsys.readouterr().out.split())
-        assert ("run times " in said) == (known != "walltime")
-    accuracy = found["predicted"]["accuracy"]
+    documents = {}
+    for kind in ("walltime", "predicted", "actual"):
+        assert main(["simulate", str(trace), "--runtimes", kind, "--json"]) == 0
+        documents[kind] = json.loads(capsys.readouterr().out)
+        assert documents[kind]["runtimes"] == kind and ("accuracy" in documents[kind]) == (kind == "predicted")
+        assert main(["simulate", str(trace), "--runtimes", kind]) == 0
+        stdout = " ".join(capsys.readouterr().out.split())
+        assert ("run times " in stdout) == (kind != "walltime")
+    accuracy = documents["predicted"]["accuracy"]
     assert accuracy["walltime"]["median_factor"] == 4.0 and accuracy["predicted"]["jobs"] == 36
     assert accuracy["predicted"]["median_factor"] < 2.0 and accuracy["predicted"]["within_20_percent"] > 0.1
-    assert found["predicted"]["mean_waiting_time"] != found["walltime"]["mean_waiting_time"]
+    assert documents["predicted"]["mean_waiting_time"] != documents["walltime"]["mean_waiting_time"]
     assert main(["simulate", str(trace), "--runtimes", "predicted"]) == 0
     assert "% too low; walltime: 4.00 times off in the median, 0 % within 20 %" in " ".join(
         capsys.readouterr().out.split()
@@ -114,17 +114,17 @@ def test_a_pipe_is_read_once_and_its_content_has_no_hash(capsys: pytest.CaptureF
         assert main(["simulate", "-w", f"/dev/fd/{read}", "--json"]) == 0
     finally:
         os.close(read)
-    found = json.loads(capsys.readouterr().out)
-    assert found["nb_jobs"] == 40 and found["inputs"] == {f"/dev/fd/{read}": None}
+    document = json.loads(capsys.readouterr().out)
+    assert document["nb_jobs"] == 40 and document["inputs"] == {f"/dev/fd/{read}": None}
 
 
 def test_filters_are_counted(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     window, sizes = ["--from", "5", "--until", "30"], ["--max-size", "8", "--min-size", "2"]
     assert main(["simulate", "-w", str(trace), *window, *sizes, "--user", "1", "--load", "2", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    left = found["left_out"]
-    assert left["jobs submitted before the window"] == 4 and left["jobs submitted after the window"] == 11
-    assert found["nb_jobs"] + sum(left.values()) == 40 and set(left) >= {"jobs of other users"}
+    document = json.loads(capsys.readouterr().out)
+    left_out = document["left_out"]
+    assert left_out["jobs submitted before the window"] == 4 and left_out["jobs submitted after the window"] == 11
+    assert document["nb_jobs"] + sum(left_out.values()) == 40 and set(left_out) >= {"jobs of other users"}
 
 
 @pytest.mark.parametrize(
@@ -228,8 +228,8 @@ def test_a_workload_of_batsim_on_a_cluster_that_says_its_speed(
     cluster.write_text((CLUSTER % "n[3-4]").replace("cores: 4", "cores: 1, speed: 4.0e9"))
     argv = ["simulate", "-w", str(batsim), "-c", str(cluster), "--skip-invalid", "--out", str(out)]
     assert main(argv) == 0
-    said = capsys.readouterr().out
-    assert "b: 2 jobs on 4 processors (the nodes of c.yaml)" in said and "left out    1 job that cannot" in said
+    stdout = capsys.readouterr().out
+    assert "b: 2 jobs on 4 processors (the nodes of c.yaml)" in stdout and "left out    1 job that cannot" in stdout
     rows = list(csv.DictReader((out / "jobs.csv").open()))
     assert [(row["job_id"], row["profile"]) for row in rows] == [("w0!a", "wait"), ("w0!b", "compute")]
     assert [row["finish_time"] for row in rows] == ["5.0", "7.0"] and rows[1]["requested_time"] == "-1"
@@ -252,9 +252,9 @@ def test_a_platform_of_simgrid_says_how_many_resources_there_are_and_how_fast(
     platform = tmp_path / "p.xml"
     platform.write_text(PLATFORM)
     assert main(["simulate", "-w", str(batsim), "-c", str(platform), "--skip-invalid", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["machine"] == 5 and found["nb_jobs"] == 3
-    assert found["makespan"] == 5.0001, "from 3 on, 2 s and what the first byte takes"
+    document = json.loads(capsys.readouterr().out)
+    assert document["machine"] == 5 and document["nb_jobs"] == 3
+    assert document["makespan"] == 5.0001, "from 3 on, 2 s and what the first byte takes"
     platform.write_text(PLATFORM.replace("Gf", "Gz"))
     assert main(["simulate", "-w", str(batsim), "-c", str(platform)]) == 1
     assert "p.xml: line 5: host.speed: found '1Gz' (allowed: flop/s such as" in capsys.readouterr().err
@@ -268,11 +268,11 @@ def test_every_queue_policy_takes_a_network(batsim: Path, tmp_path: Path, capsys
         "        for job in now.waiting:\n            free -= job.size\n            if free < 0:\n                return\n"
         "            yield Start(job)\n"
     )
-    found = {}
+    makespans = {}
     for policy in ("strict", "easy:order=wfp3", f"{tmp_path}/mine.py:Own"):
         assert main([*argv, policy, "--json"]) == 0
-        found[policy] = json.loads(capsys.readouterr().out)["makespan"]
-    assert found["strict"] == found[f"{tmp_path}/mine.py:Own"]
+        makespans[policy] = json.loads(capsys.readouterr().out)["makespan"]
+    assert makespans["strict"] == makespans[f"{tmp_path}/mine.py:Own"]
 
 
 @pytest.mark.parametrize(
@@ -304,8 +304,8 @@ def test_what_a_workload_of_batsim_lacks_is_said(
 
 def test_policies_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["policies"]) == 0
-    said = capsys.readouterr().out
-    assert "easy: EASY backfilling" in said and "wfp3" in said and max(map(len, said.splitlines())) <= 80
+    stdout = capsys.readouterr().out
+    assert "easy: EASY backfilling" in stdout and "wfp3" in stdout and max(map(len, stdout.splitlines())) <= 80
 
 
 LAB = """
@@ -322,13 +322,13 @@ def test_tasks_that_contend(trace: Path, tmp_path: Path, capsys: pytest.CaptureF
     lab = ["--cluster", str(tmp_path / "lab.yaml")]
     pairs = ["-p", "pairs:job=first,resource=low_power", "--out", str(tmp_path / "run")]
     assert main(["simulate", "-w", str(trace), *lab, *pairs, "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert (found["machine"], found["policy"]) == (8, "pairs:resource=low_power")
+    document = json.loads(capsys.readouterr().out)
+    assert (document["machine"], document["policy"]) == (8, "pairs:resource=low_power")
     assert main(["simulate", "-w", str(trace), *lab, "-p", "strict", "--json"]) == 0
     strict = json.loads(capsys.readouterr().out)
-    assert found["makespan"] == strict["makespan"] and found["nb_jobs_rejected"] == 4
+    assert document["makespan"] == strict["makespan"] and document["nb_jobs_rejected"] == 4
     with (tmp_path / "run" / "consumed_energy.csv").open() as file:
-        assert float(list(csv.DictReader(file))[-1]["energy"]) == pytest.approx(found["consumed_joules"])
+        assert float(list(csv.DictReader(file))[-1]["energy"]) == pytest.approx(document["consumed_joules"])
     assert main(["simulate", "-w", str(trace), *lab, "-p", "nodes:rule=biggest"]) == 0
     assert "17 rejected: no" in capsys.readouterr().out
 
@@ -345,13 +345,13 @@ def test_irmasims_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     (tmp_path / "p.json").write_text(json.dumps(platform))
     (tmp_path / "w.json").write_text(json.dumps(jobs))
     argv = ["simulate", "-w", str(tmp_path / "w.json"), "-c", str(tmp_path / "p.json"), "--json", "-p"]
-    found = {}
+    documents = {}
     for rule in ("high_core", "random"):
         assert main([*argv, f"pairs:job=first,resource={rule}", "--seed", "1"]) == 0
-        found[rule] = json.loads(capsys.readouterr().out)
-    assert found["high_core"]["makespan"] == 100.0
-    assert found["high_core"]["consumed_joules"] == pytest.approx(100 * 2 * (6.14 + 5.59))
-    assert found["random"]["makespan"] > 110.0
+        documents[rule] = json.loads(capsys.readouterr().out)
+    assert documents["high_core"]["makespan"] == 100.0
+    assert documents["high_core"]["consumed_joules"] == pytest.approx(100 * 2 * (6.14 + 5.59))
+    assert documents["random"]["makespan"] > 110.0
 
 
 WORKFLOW = """
@@ -369,15 +369,15 @@ def test_a_workflow_beside_a_trace(trace: Path, tmp_path: Path, capsys: pytest.C
     path, out = tmp_path / "flow.yaml", tmp_path / "run"
     path.write_text(WORKFLOW)
     assert main(["simulate", "-w", str(path), "--procs", "8", "-p", "conservative", "--out", str(out)]) == 0
-    said = capsys.readouterr().out
-    assert "1 ended by their walltime, 1 rejected: a job that they depend on was" in " ".join(said.split())
-    assert max(map(len, said.splitlines())) <= 80
+    stdout = capsys.readouterr().out
+    assert "1 ended by their walltime, 1 rejected: a job that they depend on was" in " ".join(stdout.split())
+    assert max(map(len, stdout.splitlines())) <= 80
     rows = {row["job_id"]: row for row in csv.DictReader((out / "jobs.csv").open())}
     assert [row["submission_time"] for row in rows.values()] == ["0.0", "10.0", "10.0", "0.0", "30.0"]
     assert rows["report"]["waiting_time"] == "0.0" and rows["merge"]["final_state"] == "REJECTED"
     assert main(["simulate", "-w", str(path), "-w", str(trace), "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert (found["machine"], found["nb_jobs"], found["nb_jobs_rejected"]) == (8, 45, 5)
+    document = json.loads(capsys.readouterr().out)
+    assert (document["machine"], document["nb_jobs"], document["nb_jobs_rejected"]) == (8, 45, 5)
 
 
 @pytest.mark.parametrize(
@@ -412,10 +412,10 @@ def test_a_forgotten_unit_in_a_workflow_is_a_warning(
     job = "{walltime: 10, profile: {service_demand: 20, memory: 256}}"
     Path("flow.yaml").write_text(f"schema: pilotfish/workflow/v1\nname: flow\njobs:\n  a: {job}\n  b: {job}\n")
     assert main(argv) == 0
-    said = capsys.readouterr().err
-    assert "warning: flow.yaml: jobs.a.walltime (and 1 more job): 10 means 10 seconds, not minutes" in said
-    assert "warning: flow.yaml: jobs.a.profile.memory (and 1 more job): 256 means 256 bytes" in said
-    assert said.count("warning: ") == 2
+    stderr = capsys.readouterr().err
+    assert "warning: flow.yaml: jobs.a.walltime (and 1 more job): 10 means 10 seconds, not minutes" in stderr
+    assert "warning: flow.yaml: jobs.a.profile.memory (and 1 more job): 256 means 256 bytes" in stderr
+    assert stderr.count("warning: ") == 2
 
 
 @pytest.mark.real
@@ -423,9 +423,9 @@ def test_a_machine_that_is_too_large_for_the_memory_is_one_line(trace: Path) -> 
     limited = "import resource, sys; resource.setrlimit(resource.RLIMIT_AS, (12 * 2**30,) * 2); "
     code = limited + "from pilotfish.cli.__main__ import main; sys.exit(main(sys.argv[1:]))"
     argv = [sys.executable, "-c", code, "simulate", "-w", str(trace), "--procs", str(2**31 - 64)]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 1 and "pilotfish: error: there is not enough memory for this" in done.stderr
-    assert "report" not in done.stderr and "Traceback" not in done.stderr
+    process = subprocess.run(argv, capture_output=True, text=True, timeout=300)
+    assert process.returncode == 1 and "pilotfish: error: there is not enough memory for this" in process.stderr
+    assert "report" not in process.stderr and "Traceback" not in process.stderr
 
 
 def test_energy_is_unknown_unless_a_machine_is_given_or_the_policy_decides_by_it(tmp_path, capsys):

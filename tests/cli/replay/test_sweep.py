@@ -67,17 +67,17 @@ def unmeasured(path: Path) -> list[str]:
 @pytest.mark.real
 def test_a_row_for_each_combination(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["sweep", "s.yaml", "--workers", "2"]) == 0
-    found, said = rows(folder), capsys.readouterr()
-    assert [row["run"] for row in found] == [str(i) for i in range(18)]
-    assert {(row["workload"], row["load"], row["machine"], row["policy"]) for row in found} == {
+    table, output = rows(folder), capsys.readouterr()
+    assert [row["run"] for row in table] == [str(i) for i in range(18)]
+    assert {(row["workload"], row["load"], row["machine"], row["policy"]) for row in table} == {
         (name, load, machine, policy)
         for name, load in (("a.swf", "1.0"), ("b.swf", "1.0"), ("b.swf", "2.0"))
         for machine in ("8", "16")
         for policy in ("easy", "easy:order=sjf", "strict")
     }
-    assert {row["status"] for row in found} == {"done"} and found[0]["users"] == "" and found[6]["users"] == "1 2"
-    assert "b.swf, users 1 2, load 2: 6 runs" in said.out and max(map(len, said.out.splitlines())) <= 80
-    assert "pilotfish: 18 runs in " in said.err and "s.results/results.csv has 18 runs" in said.err
+    assert {row["status"] for row in table} == {"done"} and table[0]["users"] == "" and table[6]["users"] == "1 2"
+    assert "b.swf, users 1 2, load 2: 6 runs" in output.out and max(map(len, output.out.splitlines())) <= 80
+    assert "pilotfish: 18 runs in " in output.err and "s.results/results.csv has 18 runs" in output.err
     assert sorted(path.name for path in (folder / "s.results").iterdir()) == [
         "journal.jsonl", "results.csv", "sweep.json",
     ]  # fmt: skip
@@ -85,17 +85,17 @@ def test_a_row_for_each_combination(folder: Path, capsys: pytest.CaptureFixture[
 
 @pytest.mark.real
 def test_run_times_are_varied_as_simulate_knows_them(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    known = ["walltime", "predicted", "actual"]
-    write(folder, workloads=["a.swf"], machines=[8], policies=["easy:order=sjf", "conservative"], runtimes=known)
+    kinds = ["walltime", "predicted", "actual"]
+    write(folder, workloads=["a.swf"], machines=[8], policies=["easy:order=sjf", "conservative"], runtimes=kinds)
     assert main(["sweep", "s.yaml", "--workers", "1"]) == 0
     assert "easy:order=sjf" in capsys.readouterr().out
-    found = rows(folder)
-    assert [row["runtimes"] for row in found] == 2 * known
-    for row in found:
+    table = rows(folder)
+    assert [row["runtimes"] for row in table] == 2 * kinds
+    for row in table:
         assert main(["simulate", "a.swf", "-p", row["policy"], "--runtimes", row["runtimes"], "--json"]) == 0
         alone = json.loads(capsys.readouterr().out)
         assert float(row["mean_waiting_time"]) == alone["mean_waiting_time"]
-    assert len({row["mean_waiting_time"] for row in found}) > 3
+    assert len({row["mean_waiting_time"] for row in table}) > 3
 
 
 @pytest.mark.real
@@ -116,12 +116,12 @@ def test_a_row_holds_what_simulate_says(folder: Path, capsys: pytest.CaptureFixt
 @pytest.mark.real
 def test_json_says_what_is_best_by_the_numbers_of_runs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["sweep", "s.yaml", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert set(found["inputs"]) == {"a.swf", "b.swf"} and len(found["cases"]) == 3
-    for case in found["cases"]:
-        here = [row for row in found["runs"] if all(row[name] == case[name] for name in ("workload", "load"))]
-        best = min(row["mean_waiting_time"] for row in here)
-        assert found["runs"][case["best"]["mean_waiting_time"]]["mean_waiting_time"] == best
+    document = json.loads(capsys.readouterr().out)
+    assert set(document["inputs"]) == {"a.swf", "b.swf"} and len(document["cases"]) == 3
+    for case in document["cases"]:
+        of_case = [row for row in document["runs"] if all(row[name] == case[name] for name in ("workload", "load"))]
+        best = min(row["mean_waiting_time"] for row in of_case)
+        assert document["runs"][case["best"]["mean_waiting_time"]]["mean_waiting_time"] == best
         assert case["pareto"]["of"] == ["utilisation", "mean_waiting_time"] and case["pareto"]["runs"]
 
 
@@ -153,10 +153,10 @@ def test_two_names_of_one_trace_are_replayed_once(folder: Path, capsys: pytest.C
     (folder / "twin.swf").write_text(trace(40))
     write(folder, workloads=["a.swf", "twin.swf"])
     assert main(["sweep", "s.yaml"]) == 0
-    found = rows(folder)
-    assert [row["workload"] for row in found] == ["a.swf"] * 6 + ["twin.swf"] * 6
+    table = rows(folder)
+    assert [row["workload"] for row in table] == ["a.swf"] * 6 + ["twin.swf"] * 6
     assert (folder / "s.results" / "journal.jsonl").read_text().count("\n") == 1 + 6
-    assert [row["mean_waiting_time"] for row in found[:6]] == [row["mean_waiting_time"] for row in found[6:]]
+    assert [row["mean_waiting_time"] for row in table[:6]] == [row["mean_waiting_time"] for row in table[6:]]
 
 
 CLUSTER = """
@@ -180,11 +180,11 @@ def test_a_run_that_fails_is_a_row_and_is_tried_again(
 
     monkeypatch.setattr(prepare, "check", changes)
     assert main(["sweep", "s.yaml", "--workers", "2"]) == 1
-    said, found = capsys.readouterr(), rows(folder)
-    failed = [row for row in found if row["status"] == "failed"]
-    assert [row["workload"] for row in failed] == ["a.swf"] * 3 and len(found) == 9
+    output, table = capsys.readouterr(), rows(folder)
+    failed = [row for row in table if row["status"] == "failed"]
+    assert [row["workload"] for row in failed] == ["a.swf"] * 3 and len(table) == 9
     assert all("changed while the sweep ran" in row["error"] and row["makespan"] == "" for row in failed)
-    assert "3 of them failed" in said.err and "run 0 failed: a.swf: it was changed" in said.err
+    assert "3 of them failed" in output.err and "run 0 failed: a.swf: it was changed" in output.err
     monkeypatch.undo()
     monkeypatch.chdir(folder)
     assert main(["sweep", "s.yaml"]) == 0
@@ -206,9 +206,9 @@ def test_a_cluster_file_is_a_machine(folder: Path, capsys: pytest.CaptureFixture
 @pytest.mark.real
 def test_a_dry_run_says_what_would_be_run_and_leaves_nothing(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["sweep", "s.yaml", "--dry-run"]) == 0
-    said = capsys.readouterr()
-    assert "18 runs, 0 of them done already; nothing was run" in said.err
-    assert said.out.count("easy:order=sjf") == 6 and max(map(len, said.out.splitlines())) <= 80
+    output = capsys.readouterr()
+    assert "18 runs, 0 of them done already; nothing was run" in output.err
+    assert output.out.count("easy:order=sjf") == 6 and max(map(len, output.out.splitlines())) <= 80
     assert main(["sweep", "s.yaml", "--dry-run", "--json"]) == 0
     assert len(json.loads(capsys.readouterr().out)["runs"]) == 18
     assert not (folder / "s.results").exists()
@@ -256,8 +256,8 @@ def test_all_is_checked_before_anything_runs(
     (folder / "lab.yaml").write_text("{")
     write(folder, **keys)
     assert main(["sweep", "s.yaml"]) == int(bool(why))
-    said = capsys.readouterr().err
-    assert why in said and "Traceback" not in said and (folder / "s.results").exists() is not bool(why)
+    stderr = capsys.readouterr().err
+    assert why in stderr and "Traceback" not in stderr and (folder / "s.results").exists() is not bool(why)
 
 
 @pytest.mark.real
@@ -278,8 +278,8 @@ def test_a_wrong_command_line(folder: Path, argv: list[str], capsys: pytest.Capt
 @pytest.mark.parametrize("out", ["a.swf", "a.swf/below"])
 def test_a_folder_that_cannot_be(folder: Path, out: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["sweep", "s.yaml", "--out", out]) == 1
-    said = capsys.readouterr().err.splitlines()[-1]
-    assert said.startswith("pilotfish: error: a.swf")
+    message = capsys.readouterr().err.splitlines()[-1]
+    assert message.startswith("pilotfish: error: a.swf")
 
 
 def started(folder: Path, least: int) -> subprocess.Popen[str]:
@@ -306,12 +306,12 @@ def test_a_sweep_that_is_stopped_twice_goes_on(folder: Path, capsys: pytest.Capt
     """Ctrl-C says how; kill -9 loses no result and leaves no process; in the end it is as if nothing had happened."""
     with started(folder, 8) as process:
         process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=60)
+        _, stderr = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert "of 60 runs have ended; the same command continues" in said and "Traceback" not in said
-    found = [int(row["run"]) for row in rows(folder, "many.results")]
-    assert found == sorted(found) and 8 <= len(found) < 50, "it was stopped in the middle"
-    with started(folder, len(found) + 4) as process:
+    assert "of 60 runs have ended; the same command continues" in stderr and "Traceback" not in stderr
+    run_numbers = [int(row["run"]) for row in rows(folder, "many.results")]
+    assert run_numbers == sorted(run_numbers) and 8 <= len(run_numbers) < 50, "it was stopped in the middle"
+    with started(folder, len(run_numbers) + 4) as process:
         workers = psutil.Process(process.pid).children()
         process.kill()
     assert len(workers) == 2
@@ -319,33 +319,33 @@ def test_a_sweep_that_is_stopped_twice_goes_on(folder: Path, capsys: pytest.Capt
     assert not [one for one in alive if one.is_running() and one.status() != psutil.STATUS_ZOMBIE]
     with (folder / "many.results" / "journal.jsonl").open("r+b") as file:
         file.truncate(file.seek(0, os.SEEK_END) - 30)  # as a power cut may leave it
-    done = ended(folder)
-    assert len(found) + 3 <= done < 60, "it was stopped in the middle"
+    run_count = ended(folder)
+    assert len(run_numbers) + 3 <= run_count < 60, "it was stopped in the middle"
     capsys.readouterr()
     assert main(["sweep", "many.yaml"]) == 0
-    assert f"{done} of 60 runs are done already" in capsys.readouterr().err
+    assert f"{run_count} of 60 runs are done already" in capsys.readouterr().err
     assert main(["sweep", "many.yaml", "--out", "never-stopped"]) == 0
-    again, whole = (unmeasured(folder / name / "results.csv") for name in ("many.results", "never-stopped"))
-    assert again == whole and len(whole) == 61
+    resumed, uninterrupted = (unmeasured(folder / name / "results.csv") for name in ("many.results", "never-stopped"))
+    assert resumed == uninterrupted and len(uninterrupted) == 61
 
 
 def test_a_worker_of_another_version_is_refused(folder: Path) -> None:
     """And what a task says is all that a worker needs."""
-    made = prepare.prepare(folder / "s.yaml")
-    first = made.tasks[0]
+    prepared = prepare.prepare(folder / "s.yaml")
+    first = prepared.tasks[0]
     assert tasks.carry_out(first)["nb_jobs"] == 40 and tasks.kind_of(first) == (False, False)
     answer = tasks.attempt(tasks.carry_out, replace(first, version="0.0"))
     assert isinstance(answer, tasks.Failure) and "0.0, as the sweep that asks" in answer.why
 
 
 def test_the_content_of_a_trace_will_do_where_the_file_cannot_be_seen(folder: Path) -> None:
-    made = prepare.prepare(Path("s.yaml"))
-    first, content = made.tasks[0], (folder / "a.swf").read_bytes()
-    seen = tasks.carry_out(first)
+    prepared = prepare.prepare(Path("s.yaml"))
+    first, content = prepared.tasks[0], (folder / "a.swf").read_bytes()
+    numbers = tasks.carry_out(first)
     (folder / "a.swf").unlink()
     unseen = tasks.carry_out(first, (content,))
-    assert seen | {"simulation_time": 0} == unseen | {"simulation_time": 0}
-    answer = tasks.attempt(tasks.kind_of, made.tasks[6], (HEADER.encode() + b"1 2 3\n",))
+    assert numbers | {"simulation_time": 0} == unseen | {"simulation_time": 0}
+    answer = tasks.attempt(tasks.kind_of, prepared.tasks[6], (HEADER.encode() + b"1 2 3\n",))
     assert isinstance(answer, tasks.Failure) and answer.why.startswith("b.swf:2: found 3 numbers")
 
 
@@ -374,23 +374,23 @@ def test_a_policy_of_ones_own_is_known_by_its_content(folder: Path, capsys: pyte
     write(folder, policies=["strict", "./mine.py:Strict", {"policy": "./mine.py:Strict", "least": [1, 2]}])
     assert main(["sweep", "s.yaml", "--workers", "2"]) == 1
     assert re.search(r"policy ./mine.py:Strict: at [0-9.]+ s: ZeroDivisionError", capsys.readouterr().err)
-    found = rows(folder)
-    numbers = [name for name in found[0] if name.startswith(("mean", "max", "makespan", "consumed"))]
-    for ours, own, first, second in zip(*(found[i::4] for i in range(4)), strict=True):
-        assert {name: ours[name] for name in numbers} == {name: own[name] for name in numbers}
-        assert (own["policy"], first["policy"]) == ("./mine.py:Strict", "./mine.py:Strict:least=1")
-        assert (own["policy_least"], first["policy_least"]) == ("", "1")
-        assert [row["status"] for row in (ours, own, first, second)] == ["done", "done", "done", "failed"]
+    table = rows(folder)
+    numbers = [name for name in table[0] if name.startswith(("mean", "max", "makespan", "consumed"))]
+    for built_in, user_policy, first, second in zip(*(table[i::4] for i in range(4)), strict=True):
+        assert {name: built_in[name] for name in numbers} == {name: user_policy[name] for name in numbers}
+        assert (user_policy["policy"], first["policy"]) == ("./mine.py:Strict", "./mine.py:Strict:least=1")
+        assert (user_policy["policy_least"], first["policy_least"]) == ("", "1")
+        assert [row["status"] for row in (built_in, user_policy, first, second)] == ["done", "done", "done", "failed"]
     first = prepare.prepare(folder / "s.yaml")
     (folder / "mine.py").rename(folder / "moved.py")
     write(folder, policies=["strict", "./moved.py:Strict"])
     moved = prepare.prepare(folder / "s.yaml")
     assert [one.identity for one in moved.tasks][1] == first.tasks[1].identity
     (folder / "moved.py").write_text(OWN + "# another\n")
-    other = prepare.prepare(folder / "s.yaml")
-    assert other.tasks[0].identity == first.tasks[0].identity and other.tasks[1].identity != first.tasks[1].identity
+    changed = prepare.prepare(folder / "s.yaml")
+    assert changed.tasks[0].identity == first.tasks[0].identity and changed.tasks[1].identity != first.tasks[1].identity
     (folder / "moved.py").unlink()
-    assert tasks.carry_out(other.tasks[1])["nb_jobs"] == 40
+    assert tasks.carry_out(changed.tasks[1])["nb_jobs"] == 40
 
 
 @pytest.mark.real
@@ -402,8 +402,8 @@ def test_a_dry_run_executes_nothing_that_the_study_names(
     (folder / "mine.py").write_text(trap + OWN + f"    def __init__(self):\n        {trap}")
     write(folder, policies=["strict", "./mine.py:Strict", {"policy": "./mine.py:Strict", "least": [1, 2]}])
     assert main(["sweep", "s.yaml", "--dry-run", "--workers", workers]) == 0
-    said = capsys.readouterr().err
-    assert "not loaded, and so not checked: ./mine.py:Strict, ./mine.py:Strict:least=1, " in said
+    stderr = capsys.readouterr().err
+    assert "not loaded, and so not checked: ./mine.py:Strict, ./mine.py:Strict:least=1, " in stderr
     assert not (folder / "ran").exists() and not (folder / "s.results").exists()
     assert main(["sweep", "s.yaml"]) == 1 and (folder / "ran").exists()
 

@@ -126,12 +126,12 @@ def alone(capsys: pytest.CaptureFixture[str], row: dict[str, str]) -> dict[str, 
 def test_a_row_is_what_simulate_says(
     folder: Path, workloads: list[str], machines: Any, policies: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = swept(folder, workloads=workloads, machines=machines, policies=policies, seeds=[3])
-    assert len(found) == len(workloads) * len(machines) * len(policies)
-    for row in found:
-        said, numbers = alone(capsys, row), set(prepare.NUMBERS) - {prepare.MEASURED}
+    table = swept(folder, workloads=workloads, machines=machines, policies=policies, seeds=[3])
+    assert len(table) == len(workloads) * len(machines) * len(policies)
+    for row in table:
+        summary, numbers = alone(capsys, row), set(prepare.NUMBERS) - {prepare.MEASURED}
         assert {name: row[name] for name in numbers} == {
-            name: "" if said[name] is None else str(said[name]) for name in numbers
+            name: "" if summary[name] is None else str(summary[name]) for name in numbers
         }
         assert row["status"] == "done" and (row["machine"] == "p.xml") is (row["consumed_joules"] == "")
 
@@ -151,16 +151,16 @@ def test_all_kernels_are_made_before_processes_need_them(folder: Path, monkeypat
 @pytest.mark.real
 def test_options_of_all_policies_are_columns(folder: Path) -> None:
     policies = ["easy:order=sjf", {"policy": "pairs", "resource": ["random", "high_core"]}, "nodes:rule=biggest"]
-    found = swept(folder, workloads=["a.swf"], machines=["lab.yaml"], policies=policies)
+    table = swept(folder, workloads=["a.swf"], machines=["lab.yaml"], policies=policies)
     named = ("policy_order", "policy_job", "policy_resource", "policy_rule")
-    assert [tuple(row[name] for name in named) for row in found] == [
+    assert [tuple(row[name] for name in named) for row in table] == [
         ("sjf", "", "", ""), ("", "first", "random", ""), ("", "first", "high_core", ""), ("", "first", "", "biggest"),
     ]  # fmt: skip
 
 
 def identities(folder: Path, **keys: Any) -> list[str]:
     write(folder, **keys)
-    return [each.identity for each in prepare.prepare(folder / "s.yaml").tasks]
+    return [task.identity for task in prepare.prepare(folder / "s.yaml").tasks]
 
 
 def test_a_run_is_known_by_all_that_its_files_name(folder: Path) -> None:
@@ -169,13 +169,13 @@ def test_a_run_is_known_by_all_that_its_files_name(folder: Path) -> None:
     first = identities(folder, **keys)
     assert len(set(first)) == 6 and identities(folder, **keys) == first
     (folder / "usage" / "sub" / "r1").write_text("1 m_usage 1 1e9\n")
-    other = identities(folder, **keys)
-    assert [a == b for a, b in zip(first, other, strict=True)] == [False] * 3 + [True] * 3
+    changed = identities(folder, **keys)
+    assert [a == b for a, b in zip(first, changed, strict=True)] == [False] * 3 + [True] * 3
     (folder / "processor_types.json").write_text(json.dumps({"i5": TYPES["i5"] | {"clock_rate": 3}}))
     again = identities(folder, **keys)
-    assert [a == b for a, b in zip(other, again, strict=True)] == [False, True, True] * 2
-    made = prepare.prepare(folder / "s.yaml")
-    assert set(made.contents) == {
+    assert [a == b for a, b in zip(changed, again, strict=True)] == [False, True, True] * 2
+    prepared = prepare.prepare(folder / "s.yaml")
+    assert set(prepared.contents) == {
         "u.json", "b.json", "usage/list.txt", "usage/r0", "usage/sub/r1", "p.json", "processor_types.json", "lab.yaml",
     }  # fmt: skip
 
@@ -183,15 +183,15 @@ def test_a_run_is_known_by_all_that_its_files_name(folder: Path) -> None:
 def test_contents_will_do_where_no_file_can_be_seen(folder: Path) -> None:
     keys = {"workloads": ["u.json", "i.json", "b.json"], "machines": ["lab.yaml"], "policies": ["easy", "pairs"]}
     write(folder, **keys)
-    made = prepare.prepare(Path("s.yaml"))
-    seen = [tasks.carry_out(each) for each in made.tasks]
-    contents = [each.trace.contents() for each in made.tasks]
-    assert [len(each) for each in contents] == [4, 4, 1, 1, 1, 1]
+    prepared = prepare.prepare(Path("s.yaml"))
+    results = [tasks.carry_out(task) for task in prepared.tasks]
+    contents = [task.trace.contents() for task in prepared.tasks]
+    assert [len(files) for files in contents] == [4, 4, 1, 1, 1, 1]
     for path in [path for path in folder.rglob("*") if path.is_file()]:
         path.unlink()
-    for each, content, numbers in zip(made.tasks, contents, seen, strict=True):
-        assert tasks.carry_out(each, content) | {"simulation_time": 0} == numbers | {"simulation_time": 0}
-    first = made.tasks[0]
+    for task, content, numbers in zip(prepared.tasks, contents, results, strict=True):
+        assert tasks.carry_out(task, content) | {"simulation_time": 0} == numbers | {"simulation_time": 0}
+    first = prepared.tasks[0]
     wrong = (*contents[0][:-1], b"1 m_usage 2 1\n")
     assert tasks.kind_of(first, contents[0]) == (False, False)
     answer = tasks.attempt(tasks.kind_of, first, wrong)
@@ -254,8 +254,8 @@ def test_all_is_checked_before_anything_runs(
     (folder / "pairless.yaml").write_text(LAB[: LAB.index(",\n     power")] + "}\nnodes: [{names: n, type: i5}]\n")
     write(folder, **{"workloads": ["b.json"], **keys})
     assert main(["sweep", "s.yaml", "--workers", "1"]) == 1
-    said = capsys.readouterr().err
-    assert why in said and "Traceback" not in said and not (folder / "s.results").exists()
+    stderr = capsys.readouterr().err
+    assert why in stderr and "Traceback" not in stderr and not (folder / "s.results").exists()
 
 
 @pytest.mark.real
@@ -270,13 +270,13 @@ def test_what_cannot_be_replayed_is_left_out_where_that_is_wanted(folder: Path) 
 
 @pytest.mark.real
 def test_energy_is_weighed_where_all_know_it(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    found = swept(folder, workloads=["a.swf"], machines=["lab.yaml"], policies=["pairs", "easy"])
-    assert all(math.isfinite(float(row["consumed_joules"])) for row in found)
+    table = swept(folder, workloads=["a.swf"], machines=["lab.yaml"], policies=["pairs", "easy"])
+    assert all(math.isfinite(float(row["consumed_joules"])) for row in table)
     assert "beats it in both energy and waiting" in capsys.readouterr().out
     swept(folder, workloads=["a.swf"], machines=["lab.yaml", "p.xml"], out="two")
-    said = capsys.readouterr().out
-    assert "unknown" in said or "beats it in both utilisation and waiting" in said
-    assert max(map(len, said.splitlines())) <= 80
+    stdout = capsys.readouterr().out
+    assert "unknown" in stdout or "beats it in both utilisation and waiting" in stdout
+    assert max(map(len, stdout.splitlines())) <= 80
 
 
 @pytest.mark.real

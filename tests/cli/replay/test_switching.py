@@ -45,11 +45,11 @@ POWER = ["--power-command", "sh node.sh . watts"]
 @pytest.mark.real
 def test_a_node_is_switched_timed_written_and_drawn(commands: list[str], capsys: Capture) -> None:
     assert main([*commands, *POWER, "--yes", "--out", "power.yaml", "--plot", "n1.svg"]) == 0
-    said = capsys.readouterr()
-    assert max(map(len, said.out.splitlines())) <= 80 and "switch_on seconds" in said.out
-    assert "1 run\n" in said.out and "1 runs" not in said.out
+    output = capsys.readouterr()
+    assert max(map(len, output.out.splitlines())) <= 80 and "switch_on seconds" in output.out
+    assert "1 run\n" in output.out and "1 runs" not in output.out
     power = yaml.safe_load(Path("power.yaml").read_text())["power"]
-    assert (power["idle"], power["off"]) == (95.0, 9.75) and "switch_on:" in said.out
+    assert (power["idle"], power["off"]) == (95.0, 9.75) and "switch_on:" in output.out
     assert power["switch_off"]["seconds"] >= 0.29 and power["switch_on"]["seconds"] >= 0.49
     assert 9.75 <= power["switch_off"]["watts"] <= 120 and 9.75 <= power["switch_on"]["watts"] <= 120
     assert Path("log").read_text() == "n1 off\nn1 on\n"

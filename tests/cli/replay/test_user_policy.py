@@ -86,7 +86,7 @@ jobs:
 def room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
-    known, policies = set(sys.modules), dict(POLICIES)
+    modules, policies = set(sys.modules), dict(POLICIES)
     (tmp_path / "small.swf").write_text(TRACE)
     (tmp_path / "mine.py").write_text(MINE)
     (tmp_path / "beside.py").write_text("WHEN = 5.5\n")
@@ -100,7 +100,7 @@ def room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     yield tmp_path
     POLICIES.clear()
     POLICIES.update(policies)
-    for name in set(sys.modules) - known:
+    for name in set(sys.modules) - modules:
         if name.startswith(("./", "here", "beside")):
             del sys.modules[name]
 
@@ -111,9 +111,9 @@ def simulate(policy: str, *more: str) -> int:
 
 def test_its_results_are_those_of_ours(room: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert simulate("./mine.py:Strict", "--out", "own") == 0
-    said = capsys.readouterr()
-    assert "policy ./mine.py:Strict" in said.out and "4 rejected: too large for the machine" in said.out
-    assert not said.err.count("compiling the replay")
+    output = capsys.readouterr()
+    assert "policy ./mine.py:Strict" in output.out and "4 rejected: too large for the machine" in output.out
+    assert not output.err.count("compiling the replay")
     assert simulate("strict", "--out", "ours") == 0
     for name in ("jobs.csv", "machine_states.csv"):
         assert Path("own", name).read_text() == Path("ours", name).read_text()
@@ -125,8 +125,8 @@ def test_its_results_are_those_of_ours(room: Path, capsys: pytest.CaptureFixture
 def test_a_module_and_options(room: Path, capsys: pytest.CaptureFixture[str]) -> None:
     options = "least=3,loud=true,share=0.25"
     assert simulate(f"here.policies:Strict:{options}", "--seed", "7", "--decision-time", "2") == 0
-    said = capsys.readouterr().out
-    assert "seed 7 share 0.25" in said and "9 rejected by" in said
+    stdout = capsys.readouterr().out
+    assert "seed 7 share 0.25" in stdout and "9 rejected by" in stdout
     assert simulate("./mine.py:Strict", "--decision-time", "measured", "--json") == 0
     assert json.loads(capsys.readouterr().out)["decision_time"] == "measured"
 
@@ -159,8 +159,8 @@ def test_what_is_wrong_is_said(
     room: Path, policy: str, code: int, why: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert simulate(policy) == code
-    said = " ".join(capsys.readouterr().err.split())
-    assert why in said and "Traceback" not in said
+    stderr = " ".join(capsys.readouterr().err.split())
+    assert why in stderr and "Traceback" not in stderr
 
 
 @pytest.mark.parametrize(
@@ -177,9 +177,9 @@ def test_the_users_own_errors_are_shown_as_such(
     room: Path, policy: str, line: str, why: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert simulate(policy) == 1
-    said = capsys.readouterr().err
-    assert line in said and why in said.splitlines()[-1] and "raised an exception:" in said
-    assert "asking.py" not in said and "own_policy.py" not in said and "importlib" not in said
+    stderr = capsys.readouterr().err
+    assert line in stderr and why in stderr.splitlines()[-1] and "raised an exception:" in stderr
+    assert "asking.py" not in stderr and "own_policy.py" not in stderr and "importlib" not in stderr
 
 
 @pytest.mark.parametrize("text", ["-1", "inf", "soon", ""])
@@ -205,12 +205,12 @@ def plan(policy: str, *more: str) -> int:
 
 
 def test_a_plan_under_it_is_that_of_ours(room: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    made = {}
+    plans = {}
     for policy in ("./mine.py:Strict", "strict", "easy:order=sjf"):
         assert plan(policy, "--json") == 0
-        made[policy] = json.loads(capsys.readouterr().out)
-    assert made["./mine.py:Strict"]["policy"] == "./mine.py:Strict"
-    starts = {policy: {job["id"]: job["start_time"] for job in one["jobs"]} for policy, one in made.items()}
+        plans[policy] = json.loads(capsys.readouterr().out)
+    assert plans["./mine.py:Strict"]["policy"] == "./mine.py:Strict"
+    starts = {policy: {job["id"]: job["start_time"] for job in one["jobs"]} for policy, one in plans.items()}
     assert starts["./mine.py:Strict"] == starts["strict"] == {"a": 0.0, "b": 0.0, "c": 5.0, "d": 9.0}
     assert starts["easy:order=sjf"] == {"a": 6.0, "b": 0.0, "c": 0.0, "d": 5.0}
     assert plan("./mine.py:Strict", "--compare") == 0
@@ -246,8 +246,8 @@ def test_what_is_wrong_in_a_plan_is_said(
     room: Path, command: list[str], policy: str, code: int, why: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main([*command, "dag.yaml", "-p", policy]) == code
-    said = capsys.readouterr().err
-    assert why in " ".join(said.split()) and "policy_calls.py" not in said and "queue_mapping.py" not in said
+    stderr = capsys.readouterr().err
+    assert why in " ".join(stderr.split()) and "policy_calls.py" not in stderr and "queue_mapping.py" not in stderr
 
 
 @pytest.mark.real

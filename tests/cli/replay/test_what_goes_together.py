@@ -118,8 +118,8 @@ def columns_of(seed: int) -> dict[str, Any]:
     draw, count = np.random.default_rng(seed), 16
     submit, size = np.sort(draw.integers(0, 30, count)).astype(float), draw.integers(1, 9, count)
     run = draw.integers(2, 25, count).astype(float)
-    found = {"submit": submit, "size": size, "run": run, "volume": run * draw.choice([0.0, 2e9, 9e9], count)}
-    return found | {"user": draw.integers(0, 3, count), "sent": draw.integers(0, 20, count).astype(float)}
+    columns = {"submit": submit, "size": size, "run": run, "volume": run * draw.choice([0.0, 2e9, 9e9], count)}
+    return columns | {"user": draw.integers(0, 3, count), "sent": draw.integers(0, 20, count).astype(float)}
 
 
 def jobs_of(world: World, seed: int = 7, later: tuple[int, int] | None = None) -> tuple[Workload, list[Part]]:
@@ -132,9 +132,9 @@ def jobs_of(world: World, seed: int = 7, later: tuple[int, int] | None = None) -
     """
     columns, count = columns_of(seed), 16
     if later is not None:
-        others = columns_of(later[1])
+        later_columns = columns_of(later[1])
         for name in columns.keys() - {"submit"}:
-            columns[name][later[0] :] = others[name][later[0] :]
+            columns[name][later[0] :] = later_columns[name][later[0] :]
     submit, size, run, volume, user, sent = columns.values()
     more: dict[str, Any] = {"volume": volume, "memory": np.full(count, 1e8), "user": user, "asked": run * 3.0}
     before = np.array([0, 2, 5, 5])
@@ -144,7 +144,7 @@ def jobs_of(world: World, seed: int = 7, later: tuple[int, int] | None = None) -
         return jobs, []
     moved = volume.tolist() if world.cluster else [0.0] * count
     laying, parts = ProgramBuilder(), [Even(10.0 * run[i], sent[i], moved[i]) for i in range(count)]
-    numbers = [laying.add(part, int(many)) or 0 for part, many in zip(parts, size, strict=True)]
+    numbers = [laying.add(part, int(size_of_job)) or 0 for part, size_of_job in zip(parts, size, strict=True)]
     more["program"] = np.array(numbers)
     return replace(
         jobs, run_time=np.full(count, math.nan), walltime=run * 9.0, more=more, programs=laying.programs()
@@ -170,11 +170,11 @@ def replayed(
     )  # fmt: skip
     machine = machine_of(CLUSTER) if world.cluster else Machine(12, powers=TAURUS_POWERS, network=lambda: NETWORK)
     predictor = OnlineRunTimes(jobs) if request.runtimes == "predicted" else None
-    done = replay_under(
+    replay = replay_under(
         request.policy.policy, jobs, machine, CLUSTER if world.cluster else None, contention=request.contention,
         decision_time=request.decision_time, run_times=predictor or request.runtimes,
     )  # fmt: skip
-    return done, parts
+    return replay, parts
 
 
 def obeys(done: Replayed, parts: list[Part], world: World, policy: str) -> None:
@@ -197,8 +197,10 @@ def obeys(done: Replayed, parts: list[Part], world: World, policy: str) -> None:
         within_cap(done, limit.allowed(powers, done.machine), limit.window(jobs))
     if alone:  # and contend by a model of their own
         cap = (*limit.window(jobs), LIVE_CAP) if "+powercap" in policy else (0.0, 0.0, 0)
-        own = Contended(jobs, CLUSTER, base_of(parse(policy)), takes=float(world.options.get("deciding", "0")), cap=cap)
-        np.testing.assert_array_equal([done.start_time, done.finish_time], [own.start, own.finish])
+        model = Contended(
+            jobs, CLUSTER, base_of(parse(policy)), takes=float(world.options.get("deciding", "0")), cap=cap
+        )
+        np.testing.assert_array_equal([done.start_time, done.finish_time], [model.start, model.finish])
     elif world.network and world.cluster:
         shapes = shapes_of(jobs, CLUSTER)
         both = PlainNodes(jobs, parts, CLUSTER, TREE.network(), [shape[1] for shape in shapes if shape])
@@ -230,13 +232,13 @@ def within_cap(done: Replayed, allowed: int, window: tuple[float, float]) -> Non
 def cell(policy: str, world: World, folder: Path) -> str:
     """Replay and check one cell; return "" or why there is no such replay."""
     try:
-        done, parts = replayed(policy, world, folder)
+        replay, parts = replayed(policy, world, folder)
     except typer.BadParameter as error:
         why = re.sub(r" \((allowed|needed).*", "", error.message)
         return re.sub(rf"^.*({re.escape(policy.removeprefix('.'))}|does not go with '.*'):? ", "", why, count=1)
     except ConfigError as error:
         return error.problem
-    obeys(done, parts, world, policy)
+    obeys(replay, parts, world, policy)
     return ""
 
 
@@ -273,23 +275,23 @@ def made_plan(policy: str, folder: Path) -> Plan:
 
 
 def planned(policy: str, folder: Path) -> None:
-    made = made_plan(policy, folder)
-    assert {job.id for job in made.jobs} == {job.id for job in WORKFLOW}
-    fits_at_all_times({job.id: (job.start_time, job.finish_time, job.nodes) for job in made.jobs}, policy)
+    plan = made_plan(policy, folder)
+    assert {job.id for job in plan.jobs} == {job.id for job in WORKFLOW}
+    fits_at_all_times({job.id: (job.start_time, job.finish_time, job.nodes) for job in plan.jobs}, policy)
 
 
 def run(policy: str, folder: Path) -> None:
     """Run the workflow by its plan, as the command `run` does, on the simulated adapter."""
     adapter = SimulatedAdapter(CLUSTER)
-    made, flow, clock = made_plan(policy, folder), Workflow("w", WORKFLOW), lambda: adapter.time
-    planner = beginning_with(made, "r.1", flow, clock)
-    took = WorkflowRun("r.1", flow, adapter, Metrics(), clock, Options(made.policy), planner=planner)
+    plan, flow, clock = made_plan(policy, folder), Workflow("w", WORKFLOW), lambda: adapter.time
+    planner = beginning_with(plan, "r.1", flow, clock)
+    workflow_run = WorkflowRun("r.1", flow, adapter, Metrics(), clock, Options(plan.policy), planner=planner)
     try:
-        done = took.until_ended(lambda report: None, lambda: False)
+        submission = workflow_run.until_ended(lambda report: None, lambda: False)
     finally:
-        took.close()
-    assert done.state is JobState.COMPLETED
-    ran = {entry.job.id: (entry.start_time, entry.finish_time, entry.nodes) for entry in done.entries.values()}
+        workflow_run.close()
+    assert submission.state is JobState.COMPLETED
+    ran = {entry.job.id: (entry.start_time, entry.finish_time, entry.nodes) for entry in submission.entries.values()}
     fits_at_all_times(ran, policy)
 
 
@@ -315,11 +317,11 @@ def _configuration(policy: str, folder: Path) -> Path:
 def _serves(service: DaemonPolicy) -> None:
     world = World("shared nodes", cluster=True)
     jobs, _ = jobs_of(world)
-    done = replay_daemon(service, jobs, CLUSTER, lambda now: None)
-    assert not done.failures, "the policy decided, not the fallback"
-    obeys(done.replayed, [], world, "service")
+    outcome = replay_daemon(service, jobs, CLUSTER, lambda now: None)
+    assert not outcome.failures, "the policy decided, not the fallback"
+    obeys(outcome.replayed, [], world, "service")
     if "+powercap" in service.config.policy:
-        within_cap(done.replayed, LIVE_CAP, (-math.inf, math.inf))
+        within_cap(outcome.replayed, LIVE_CAP, (-math.inf, math.inf))
 
 
 def fits_at_all_times(ran: dict[str, tuple[float, float, tuple[str, ...]]], policy: str) -> None:
@@ -329,8 +331,8 @@ def fits_at_all_times(ran: dict[str, tuple[float, float, tuple[str, ...]]], poli
         going = [name for name, (begin, end, _) in ran.items() if begin <= start < end - 1e-9]
         assert "+powercap" not in policy or sum(cores[name] * len(ran[name][2]) for name in going) <= LIVE_CAP
         for node in nodes:
-            there = [name for name, (begin, end, on) in ran.items() if node in on and begin <= start < end - 1e-9]
-            assert sum(cores[name] for name in there) <= KIND.cores
+            names = [name for name, (begin, end, on) in ran.items() if node in on and begin <= start < end - 1e-9]
+            assert sum(cores[name] for name in names) <= KIND.cores
 
 
 LIVE: dict[str, Callable[[str, Path], None]] = {
@@ -343,11 +345,11 @@ def live_cell(policy: str, column: str, folder: Path) -> str:
     try:
         LIVE[column](policy, folder)
     except (typer.BadParameter, ConfigError) as error:
-        said = getattr(error, "problem", None) or str(error)
+        problem = getattr(error, "problem", None) or str(error)
         return re.sub(
             r"^(Value error, )?(policy: )?'[^']*' (does not go with '.*': it )?",
             "it ",
-            re.sub(r" \((allowed|needed).*", "", said),
+            re.sub(r" \((allowed|needed).*", "", problem),
         ).strip()
     return ""
 

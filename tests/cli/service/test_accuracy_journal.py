@@ -28,8 +28,8 @@ def journal() -> Iterator[Path]:
 def give_away(path: Path) -> None:
     if os.geteuid() != 0:
         pytest.skip("not tested: a journal of another account, which only root can make")
-    for each in (path, path.parent):
-        shutil.chown(each, STRANGER)
+    for file in (path, path.parent):
+        shutil.chown(file, STRANGER)
 
 
 def test_root_reads_the_journal_of_the_services_account(journal, capsys):

@@ -23,13 +23,13 @@ def other_user() -> pwd.struct_passwd:
 
 
 def test_oneself_root_and_the_services_account_are_expected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    other, settings = other_user(), tmp_path / "client.yaml"
+    stranger, settings = other_user(), tmp_path / "client.yaml"
     monkeypatch.setenv("PILOTFISH_CLIENT", str(settings))
     settings.write_text("schema: pilotfish/client/v1\n")
     assert expected_server(os.geteuid()) and expected_server(0)
-    assert not expected_server(other.pw_uid) and not expected_server(2**31)
-    settings.write_text(f"schema: pilotfish/client/v1\nservice_user: {other.pw_name}\n")
-    assert expected_server(other.pw_uid)
+    assert not expected_server(stranger.pw_uid) and not expected_server(2**31)
+    settings.write_text(f"schema: pilotfish/client/v1\nservice_user: {stranger.pw_name}\n")
+    assert expected_server(stranger.pw_uid)
 
 
 @pytest.mark.real
@@ -101,6 +101,6 @@ def test_administrators_ask_the_systems_daemon_and_others_what_the_settings_say(
 def test_what_only_the_service_knows_says_where_to_ask_for_it(site, capsys, command):
     (site / "s").unlink()
     code = main([command])
-    said = " ".join(capsys.readouterr().err.split())
-    assert code == 1 and f"nor at {site / 's'}; {command} asks the service" in said
-    assert "run it on the machine of the service, or name its socket (--socket PATH)" in said
+    stderr = " ".join(capsys.readouterr().err.split())
+    assert code == 1 and f"nor at {site / 's'}; {command} asks the service" in stderr
+    assert "run it on the machine of the service, or name its socket (--socket PATH)" in stderr

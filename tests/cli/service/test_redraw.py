@@ -43,9 +43,9 @@ def test_the_first_question_must_be_answered():
     [(["--watch"], 2.0), (["--watch", "5"], 5.0), (["--watch=0.5"], 0.5), (["--watch", "--all"], 2.0), ([], None)],
 )
 def test_seconds_may_be_left_out(monkeypatch, words, every):
-    seen = []
-    monkeypatch.setattr(service, "_print", lambda kind, ask, show, watch, *, as_json: seen.append(watch))
-    assert main(["status", *words]) == 0 and seen == [every]
+    intervals = []
+    monkeypatch.setattr(service, "_print", lambda kind, ask, show, watch, *, as_json: intervals.append(watch))
+    assert main(["status", *words]) == 0 and intervals == [every]
 
 
 @pytest.mark.parametrize(

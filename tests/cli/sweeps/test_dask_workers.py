@@ -40,9 +40,9 @@ def _distributed() -> None:
 
 @pytest.fixture(scope="module")
 def cluster(real: None, _distributed: None) -> Iterator[Any]:
-    made = LocalCluster(n_workers=2, threads_per_worker=2, processes=True, **QUIET)
-    yield made
-    made.close()
+    local = LocalCluster(n_workers=2, threads_per_worker=2, processes=True, **QUIET)
+    yield local
+    local.close()
 
 
 @pytest.fixture
@@ -61,26 +61,26 @@ def unmeasured(path: Path) -> list[str]:
 
 def once_begun(journal: Path, deed: Callable[[], Any]) -> tuple[threading.Thread, list[int]]:
     """Do something as soon as some runs are done; gives how many then are."""
-    done: list[int] = []
+    counts: list[int] = []
 
     def watch() -> None:
         until = time.monotonic() + 60
         while time.monotonic() < until and not (journal.exists() and journal.read_bytes().count(b"\n") > 5):
             time.sleep(0.002)
         deed()
-        done.append(journal.read_bytes().count(b"\n") - 1)
+        counts.append(journal.read_bytes().count(b"\n") - 1)
 
     thread = threading.Thread(target=watch)
     thread.start()
-    return thread, done
+    return thread, counts
 
 
 def test_a_worker_that_is_killed_loses_nothing(cluster: Any, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     victim = next(iter(cluster.workers.values())).pid
-    killer, done = once_begun(folder / "far" / "journal.jsonl", lambda: os.kill(victim, signal.SIGKILL))
+    killer, counts = once_begun(folder / "far" / "journal.jsonl", lambda: os.kill(victim, signal.SIGKILL))
     assert main(["sweep", "s.yaml", "--dask", cluster.scheduler_address, "--out", "far"]) == 0
     killer.join()
-    assert 5 <= done[0] < 60, "it was killed in the middle"
+    assert 5 <= counts[0] < 60, "it was killed in the middle"
     assert main(["sweep", "s.yaml", "--out", "near"]) == 0
     far, near = (unmeasured(folder / name / "results.csv") for name in ("far", "near"))
     assert far == near and len(far) == 61
@@ -144,12 +144,12 @@ def test_a_cluster_without_workers_is_an_error(
 
 @pytest.mark.real
 def test_a_lost_cluster_keeps_finished_runs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    made = LocalCluster(n_workers=1, threads_per_worker=1, processes=False, protocol="tcp://", **QUIET)
-    closer, done = once_begun(folder / "s.results" / "journal.jsonl", made.close)
-    assert main(["sweep", "s.yaml", "--dask", made.scheduler_address]) == 1
+    lost = LocalCluster(n_workers=1, threads_per_worker=1, processes=False, protocol="tcp://", **QUIET)
+    closer, counts = once_begun(folder / "s.results" / "journal.jsonl", lost.close)
+    assert main(["sweep", "s.yaml", "--dask", lost.scheduler_address]) == 1
     closer.join()
     assert "the cluster is gone; the same command continues" in capsys.readouterr().err
-    assert 5 <= done[0] < 60 and len(unmeasured(folder / "s.results" / "results.csv")) > 5
+    assert 5 <= counts[0] < 60 and len(unmeasured(folder / "s.results" / "results.csv")) > 5
 
 
 @pytest.mark.real

@@ -34,12 +34,12 @@ def test_a_truncated_journal_is_continued(tmp_path: Path, length: int) -> None:
     path.unlink(missing_ok=True)
     with SweepJournal(path) as journal:
         journal.add(FOUND)
-    path.write_bytes(whole := path.read_bytes()[:length])
-    kept = {json.loads(line)["run"] for line in whole.split(b"\n")[1:-1]}
+    path.write_bytes(content := path.read_bytes()[:length])
+    names = {json.loads(line)["run"] for line in content.split(b"\n")[1:-1]}
     with SweepJournal(path) as journal:
-        assert set(journal.done) == kept
+        assert set(journal.done) == names
         journal.add({"c3": {"makespan": 3.0}})
-    assert read_journal(path) == {name: FOUND[name] for name in kept} | {"c3": {"makespan": 3.0}}
+    assert read_journal(path) == {name: FOUND[name] for name in names} | {"c3": {"makespan": 3.0}}
 
 
 @pytest.mark.parametrize("line", [b"\0\0\0\0", b"[1]", b'{"run": "x"}', b'{"run": "x", "numbers": 4}', b"\xff\xfe"])

@@ -70,9 +70,9 @@ def tasks(count: int, mark: Path = Path("mark"), traces: int = 1) -> list[SweepT
 
 
 def answers(crew: Processes, deed: Any, wanted: list[SweepTask]) -> dict[str, Any]:
-    found = [pair for ended in crew.each(deed, wanted) for pair in ended]
-    assert Counter(task.identity for task, _ in found) == Counter(task.identity for task in wanted)
-    return {task.identity: answer for task, answer in found}
+    pairs = [pair for ended in crew.each(deed, wanted) for pair in ended]
+    assert Counter(task.identity for task, _ in pairs) == Counter(task.identity for task in wanted)
+    return {task.identity: answer for task, answer in pairs}
 
 
 @pytest.mark.parametrize("workers", [1, 3])
@@ -84,21 +84,21 @@ def test_every_task_is_answered_once(deeds: Any, workers: int) -> None:
 
 def test_a_killed_worker_loses_no_task(deeds: Any, tmp_path: Path) -> None:
     with Processes(2) as crew:
-        found = answers(crew, deeds.once, tasks(12, tmp_path / "mark"))
-    assert (tmp_path / "mark").exists() and all(answer[0] == name for name, answer in found.items())
+        results = answers(crew, deeds.once, tasks(12, tmp_path / "mark"))
+    assert (tmp_path / "mark").exists() and all(answer[0] == name for name, answer in results.items())
 
 
 def test_a_task_that_kills_two_workers_is_a_failure(deeds: Any) -> None:
     with Processes(2) as crew:
-        found = answers(crew, deeds.always, tasks(8))
-    assert found.pop("t3") == Failure("two workers died of it, the last with exit code 7")
-    assert all(name == answer for name, answer in found.items())
+        results = answers(crew, deeds.always, tasks(8))
+    assert results.pop("t3") == Failure("two workers died of it, the last with exit code 7")
+    assert all(name == answer for name, answer in results.items())
 
 
 def test_errors_are_answers(deeds: Any) -> None:
     with Processes(1) as crew:
-        found = answers(crew, deeds.wrong, tasks(5))
-    assert found == {
+        results = answers(crew, deeds.wrong, tasks(5))
+    assert results == {
         "t0": Failure("a.swf: line 3: no job"),
         "t1": Failure("there is not enough memory"),
         "t2": Failure("/nowhere/at/all: No such file or directory"),
@@ -119,9 +119,9 @@ def test_a_worker_keeps_tasks_of_the_trace_that_it_has_read(deeds: Any) -> None:
     with Processes(1) as crew:
         order = [task.trace.path for ended in crew.each(deeds.told, tasks(9, traces=3)) for task, _ in ended]
     assert order == sorted(order)
-    left = _Unassigned(tasks(9, traces=3))
-    mine = left.group(left.pop(None, Counter()))
-    other = left.group(left.pop(None, Counter([mine])))
-    assert mine != other
-    assert [left.group(left.pop(mine, Counter([other]))) for _ in range(2)] == [mine, mine]
-    assert left.group(left.pop(mine, Counter([other]))) not in (mine, other)
+    unassigned = _Unassigned(tasks(9, traces=3))
+    first = unassigned.group(unassigned.pop(None, Counter()))
+    second = unassigned.group(unassigned.pop(None, Counter([first])))
+    assert first != second
+    assert [unassigned.group(unassigned.pop(first, Counter([second]))) for _ in range(2)] == [first, first]
+    assert unassigned.group(unassigned.pop(first, Counter([second]))) not in (first, second)

@@ -50,13 +50,15 @@ def test_without_a_word_the_daemon_is_asked(home: Path) -> None:
 
 
 def test_who_goes_before_whom(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    site, own = home / "site.yaml", home / "config" / "pilotfish" / "client.yaml"
+    site, user_file = home / "site.yaml", home / "config" / "pilotfish" / "client.yaml"
     site.write_text(HEAD + "adapter: slurm\ngrace_seconds: 30\ncluster: lab.yaml\n")
-    found = chosen(None, None)
-    assert found and (found.grace_seconds, found.cluster) == (30, str(home / "lab.yaml"))
-    own.write_text(HEAD + "grace_seconds: 9\nsubmit_options: [--partition=shared, -A, x]\n".replace(", -A, x", ""))
-    found = chosen(None, None)
-    assert found and (found.grace_seconds, found.submit_options) == (9, ["--partition=shared"])
+    settings = chosen(None, None)
+    assert settings and (settings.grace_seconds, settings.cluster) == (30, str(home / "lab.yaml"))
+    user_file.write_text(
+        HEAD + "grace_seconds: 9\nsubmit_options: [--partition=shared, -A, x]\n".replace(", -A, x", "")
+    )
+    settings = chosen(None, None)
+    assert settings and (settings.grace_seconds, settings.submit_options) == (9, ["--partition=shared"])
     monkeypatch.setenv("PILOTFISH_SOCKET", "/run/s")
     assert chosen(None, None) is None
     monkeypatch.setenv("PILOTFISH_ADAPTER", "slurm")
@@ -104,8 +106,8 @@ def test_the_sample_names_every_key(home: Path) -> None:
     (home / "site.yaml").write_text(text)
     assert chosen(None, None) == SubmissionSettings(adapter="slurm")
     (home / "site.yaml").write_text(re.sub(r"^# (cluster|output_dir): ", r"\1: ", text, flags=re.MULTILINE))
-    found = chosen(None, None)
-    assert found and found.model_fields_set == set(SubmissionSettings.model_fields)
+    settings = chosen(None, None)
+    assert settings and settings.model_fields_set == set(SubmissionSettings.model_fields)
 
 
 def job(name: str, *after: str, seconds: float = 0.0) -> Job:
@@ -129,15 +131,15 @@ def workflows(draw: st.DrawFn) -> Workflow:
 def test_a_hold_is_one_grace_beyond_what_must_pass_anyway(flow: Workflow, grace: int, stagger: int, defer: int) -> None:
     to = SubmissionSettings(grace_seconds=grace, stagger_seconds=stagger, max_defer_seconds=defer)
     keys = {job.id: f"w/{job.id}" for job in flow.jobs}
-    earliest, found = earliest_starts(flow), holds(flow, {}, keys, to)
-    for each in flow.jobs:
-        hold, least = found[each.id], earliest[each.id]
+    earliest, hold_of = earliest_starts(flow), holds(flow, {}, keys, to)
+    for task in flow.jobs:
+        hold, least = hold_of[task.id], earliest[task.id]
         assert 1 <= hold <= min(LONGEST_S, least + 1 + min(grace + stagger, defer))
         assert hold >= min(least + min(grace, defer), LONGEST_S)
-        assert all(earliest[before] <= least for before in each.after)
-        if not each.after:
+        assert all(earliest[before] <= least for before in task.after)
+        if not task.after:
             assert hold <= defer
-    assert [each.id for each in in_order(flow)] and holds(flow, {}, keys, to) == found
+    assert [task.id for task in in_order(flow)] and holds(flow, {}, keys, to) == hold_of
 
 
 def test_a_plan_moves_the_holds(home: Path) -> None:
@@ -156,8 +158,12 @@ def test_jobs_after_a_job_of_unknown_run_time_have_no_forecast() -> None:
 
 def test_a_key_gives_the_same_name_everywhere() -> None:
     assert id_for("dag 1", "nightly") == id_for("dag 1", "nightly") != id_for("dag 1", "daily")
-    made = new_id("dag 1")
-    assert id_for("dag 1", made) == made and made.startswith("dag-1.") and id_for("other", made) != made
+    workflow_id = new_id("dag 1")
+    assert (
+        id_for("dag 1", workflow_id) == workflow_id
+        and workflow_id.startswith("dag-1.")
+        and id_for("other", workflow_id) != workflow_id
+    )
 
 
 FLOW = Workflow("dag", (job("a", seconds=5), job("b", "a", seconds=5), job("c", "b")))
@@ -170,22 +176,22 @@ def make(folder: Path, **fields: Any) -> SubmissionRecord:
 
 
 def test_a_record_comes_back_also_if_its_last_line_was_cut_off(tmp_path: Path) -> None:
-    made = make(tmp_path, hold={"a": 5}, forecast={"a": {"start": 0.0}})
-    made.submitted("a", 7)
-    made.submitted("b", 8)
-    made.has_ended("a", {"state": "completed", "start_time": 1.0})
-    made.reached(WHOLE)
-    assert read(made.path) == made
-    whole = made.path.read_bytes()
-    intent = whole.index(b"\n") + 1
-    for end in range(intent, len(whole)):
-        made.path.write_bytes(whole[:end])
-        found = read(made.path)
-        assert (found.workflow, found.hold) == (made.workflow, made.hold) and found.ids.items() <= made.ids.items()
-    for text in (b"", b"{", b"[]\n", b"null\n", b'{"schema": "x"}\n', whole[: intent // 2], b"\xff\xfe"):
-        made.path.write_bytes(text)
+    record = make(tmp_path, hold={"a": 5}, forecast={"a": {"start": 0.0}})
+    record.submitted("a", 7)
+    record.submitted("b", 8)
+    record.has_ended("a", {"state": "completed", "start_time": 1.0})
+    record.reached(WHOLE)
+    assert read(record.path) == record
+    content = record.path.read_bytes()
+    intent = content.index(b"\n") + 1
+    for end in range(intent, len(content)):
+        record.path.write_bytes(content[:end])
+        copy = read(record.path)
+        assert (copy.workflow, copy.hold) == (record.workflow, record.hold) and copy.ids.items() <= record.ids.items()
+    for text in (b"", b"{", b"[]\n", b"null\n", b'{"schema": "x"}\n', content[: intent // 2], b"\xff\xfe"):
+        record.path.write_bytes(text)
         with pytest.raises(ConfigError, match=r"dag\.aaaaaa\.jsonl"):
-            read(made.path)
+            read(record.path)
         problems: list[str] = []
         assert records.known(tmp_path, problems.append) == [] and len(problems) == 1
 
@@ -204,10 +210,10 @@ def test_two_do_not_submit_the_same_at_once(tmp_path: Path) -> None:
 def test_only_the_newest_records_are_kept_whatever_the_clock(tmp_path: Path) -> None:
     paths = []
     for number in range(5):
-        made = SubmissionRecord(f"w.{number}", "k", FLOW, 0.0, tmp_path)
-        made.create(records.folder(tmp_path))
-        os.utime(made.path, (1e6 * number, 1e6 * number))
-        paths.append(made.path)
+        record = SubmissionRecord(f"w.{number}", "k", FLOW, 0.0, tmp_path)
+        record.create(records.folder(tmp_path))
+        os.utime(record.path, (1e6 * number, 1e6 * number))
+        paths.append(record.path)
     for keep in (9, 5, 3, 0):
         records.forget(tmp_path, keep)
         assert [path.exists() for path in paths] == [number >= 5 - keep for number in range(5)]
@@ -215,8 +221,8 @@ def test_only_the_newest_records_are_kept_whatever_the_clock(tmp_path: Path) -> 
 
 def row(name: str, state: str = "PENDING", **more: Any) -> dict[str, Any]:
     """A job of the user's in the queue."""
-    said = {"State": state, "Comment": f"pilotfish:hold=60;key=dag.aaaaaa/{name}", "Name": name, "Dependency": ""}
-    return said | {"submit": 1_000_000.0, "begin": 1_000_060.0} | more
+    fields = {"State": state, "Comment": f"pilotfish:hold=60;key=dag.aaaaaa/{name}", "Name": name, "Dependency": ""}
+    return fields | {"submit": 1_000_000.0, "begin": 1_000_060.0} | more
 
 
 def seen(folder: Path, rows: dict[int, dict[str, Any]]) -> Watched:
@@ -226,15 +232,15 @@ def seen(folder: Path, rows: dict[int, dict[str, Any]]) -> Watched:
 def asked(folder: Path, rows: dict[int, dict[str, Any]]) -> tuple[OwnJobs, Watched]:
     slurm = FakeSlurm()
     slurm.jobs = rows
-    own = slurm.own()
-    (found,) = read_workflows(own, records.known(folder, pytest.fail))
-    return own, found
+    user_jobs = slurm.own()
+    (watched,) = read_workflows(user_jobs, records.known(folder, pytest.fail))
+    return user_jobs, watched
 
 
 def told_of(found: tuple[OwnJobs, Watched], name: str, now: float, allocation: Allocation | None = None) -> Any:
-    own, watched = found
-    own.allocation = lambda job: allocation
-    return log_reply(watched, name, own.manager, own.story(watched.jobs[name], now))
+    user_jobs, watched = found
+    user_jobs.allocation = lambda job: allocation
+    return log_reply(watched, name, user_jobs.manager, user_jobs.story(watched.jobs[name], now))
 
 
 RAN = {"start": 1_000_010.0, "end": 1_000_016.0, "nodes": "n2"}
@@ -262,8 +268,8 @@ def test_accounting_tells_what_the_queue_has_forgotten(tmp_path: Path) -> None:
         record.submitted(name, number)
     slurm = FakeSlurm()
     slurm.accounted = {1: "COMPLETED", 2: "TIMEOUT", 3: "RUNNING", 99: "FAILED"}
-    (found,) = read_workflows(slurm.own(), [record])
-    reply = workflow_reply(found)
+    (watched,) = read_workflows(slurm.own(), [record])
+    reply = workflow_reply(watched)
     assert [job["state"] for job in reply["jobs"]] == ["completed", "timeout", "unknown"]
     assert reply["state"] == "timeout" and read(record.path).ended.keys() == {"a", "b"}
     assert sum(argv[0] == "sacct" for argv in slurm.ran) == 1
@@ -274,18 +280,18 @@ def test_a_failure_says_how_and_what_followed(tmp_path: Path) -> None:
     record.reached(WHOLE)
     never = {"State": "CANCELLED", "end": 1_000_016.0}
     rows = {1: row("a", "FAILED", status=3 << 8, **RAN), 2: row("b", **never), 3: row("c", **never)}
-    found = asked(tmp_path, rows)
-    reply = workflow_reply(found[1])
+    pair = asked(tmp_path, rows)
+    reply = workflow_reply(pair[1])
     assert (reply["state"], reply["exit_code"], reply["jobs"][0]["exit_code"]) == ("failed", 1, 3)
-    told = told_of(found, "a", 1_000_020.0)
-    assert [line["kind"] for line in told["story"]] == ["submitted", "started", "ended"]
-    assert told["story"][-1]["text"] == "failed: exit code 3" and told["job"]["stderr"].endswith("dag.aaaaaa/a.err")
+    log = told_of(pair, "a", 1_000_020.0)
+    assert [line["kind"] for line in log["story"]] == ["submitted", "started", "ended"]
+    assert log["story"][-1]["text"] == "failed: exit code 3" and log["job"]["stderr"].endswith("dag.aaaaaa/a.err")
 
 
 def test_the_owner_of_a_resized_job_is_told(tmp_path: Path) -> None:
     make(tmp_path).reached(WHOLE)
-    found = asked(tmp_path, {1: row("a", "RUNNING", nodes="n2", start=1_000_010.0)})
-    stories = [told_of(found, "a", 0.0, Allocation(said, {}))["story"] for said in (False, True)]
+    pair = asked(tmp_path, {1: row("a", "RUNNING", nodes="n2", start=1_000_010.0)})
+    stories = [told_of(pair, "a", 0.0, Allocation(was_resized, {}))["story"] for was_resized in (False, True)]
     kinds = [[entry["kind"] for entry in story] for story in stories]
     assert kinds == [["submitted", "started"], ["submitted", "started", "resized"]]
 
@@ -302,15 +308,15 @@ def test_the_owner_reads_the_cores_that_slurm_shows(
     tmp_path: Path, cores: dict[str, tuple[int, ...]], text: str
 ) -> None:
     make(tmp_path).reached(WHOLE)
-    found = asked(tmp_path, {1: row("a", "RUNNING", nodes="n2,n4", start=1_000_010.0)})
-    assert told_of(found, "a", 0.0, Allocation(False, cores))["story"][-1]["text"] == text
+    pair = asked(tmp_path, {1: row("a", "RUNNING", nodes="n2,n4", start=1_000_010.0)})
+    assert told_of(pair, "a", 0.0, Allocation(False, cores))["story"][-1]["text"] == text
 
 
 def test_what_slurm_says_of_the_start_of_a_waiting_job(tmp_path: Path) -> None:
     make(tmp_path).reached(WHOLE)
-    found = seen(tmp_path, {1: row("a", start=1_000_300.0), 2: row("b")})
-    assert [job_reply(found, name)["manager_start_time"] for name in ("a", "b")] == [1_000_300.0, None]
-    assert job_reply(found, "a")["start_time"] is None, "it has not started"
+    watched = seen(tmp_path, {1: row("a", start=1_000_300.0), 2: row("b")})
+    assert [job_reply(watched, name)["manager_start_time"] for name in ("a", "b")] == [1_000_300.0, None]
+    assert job_reply(watched, "a")["start_time"] is None, "it has not started"
     running = seen(tmp_path, {1: row("a", "RUNNING", nodes="n2", start=1_000_300.0)})
     assert job_reply(running, "a")["manager_start_time"] is None
 
@@ -333,11 +339,11 @@ def test_what_never_came_to_the_queue(tmp_path: Path, stage: str, state: str) ->
     ],
 )
 def test_why_a_job_waits_also_without_a_record(tmp_path: Path, changed: dict[str, Any], words: str) -> None:
-    found = asked(tmp_path, {1: row("a", "RUNNING", nodes="n1"), 2: row("b", **changed)})
-    told = told_of(found, "b", 1_000_010.0)
-    assert words in told["waits"] if words else told["waits"] == ""
-    assert told["after"] == (["a"] if "Dependency" in changed else [])
-    kinds, early = [line["kind"] for line in told["story"]], changed.get("begin") == 1_000_001.0
+    pair = asked(tmp_path, {1: row("a", "RUNNING", nodes="n1"), 2: row("b", **changed)})
+    log = told_of(pair, "b", 1_000_010.0)
+    assert words in log["waits"] if words else log["waits"] == ""
+    assert log["after"] == (["a"] if "Dependency" in changed else [])
+    kinds, early = [line["kind"] for line in log["story"]], changed.get("begin") == 1_000_001.0
     assert [kind in kinds for kind in ("placed", "released")] == [
         early and "wanted" in changed,
         early and "wanted" not in changed,

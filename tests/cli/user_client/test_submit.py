@@ -43,9 +43,9 @@ def begun(record: SubmissionRecord, folder: Path) -> SubmissionRecord:
 
 
 def submitter(slurm: FakeSlurm, record: SubmissionRecord, said: list[str] | None = None, **options: Any) -> Submitter:
-    own, to = slurm.own(), SubmissionSettings(patience_seconds=30)
+    user_jobs, to = slurm.own(), SubmissionSettings(patience_seconds=30)
     say = [].append if said is None else said.append
-    return Submitter(own, record, to, say, clock=slurm.clock, sleep=slurm.sleep, wall=slurm.wall, **options)
+    return Submitter(user_jobs, record, to, say, clock=slurm.clock, sleep=slurm.sleep, wall=slurm.wall, **options)
 
 
 def attempt(slurm: FakeSlurm, record: SubmissionRecord) -> str:
@@ -53,10 +53,10 @@ def attempt(slurm: FakeSlurm, record: SubmissionRecord) -> str:
     if record.stage == TAKEN_BACK:
         fresh = SubmissionRecord(record.id, record.key, record.workflow, slurm.now, record.outputs, hold=dict(HOLD))
         record = begun(replace(fresh, earlier=record.earlier + 1), record.path.parent)
-    made = submitter(slurm, record)
-    made.find_submitted()
+    submission = submitter(slurm, record)
+    submission.find_submitted()
     try:
-        made.submit()
+        submission.submit()
     except Killed:
         return "killed"
     except NotKnownError:
@@ -125,16 +125,16 @@ def test_the_status_after_a_submission_that_was_taken_back_is_that_of_the_next_o
     assert attempt(slurm, read(record.path)) == "whole"
     slurm.sleep(60.0)  # the first job of the earlier submission comes
     assert len(slurm.alive()) == 5
-    for known in [read(record.path)], []:  # where the workflow was submitted, and elsewhere
-        (watched,) = read_workflows(slurm.own(), known)
+    for submissions in [read(record.path)], []:  # where the workflow was submitted, and elsewhere
+        (watched,) = read_workflows(slurm.own(), submissions)
         assert watched.id == "dag.aaaaaa" and {job.state for job in watched.jobs.values()} == {JobState.PENDING}
         assert {name: job.id for name, job in watched.jobs.items()} == read(record.path).ids
 
 
 def test_a_workflow_that_is_cancelled_during_its_submission_is_taken_back(tmp_path: Path) -> None:
     slurm, record = FakeSlurm(), intent(tmp_path)
-    made = submitter(slurm, record)
-    made.find_submitted()
+    submission = submitter(slurm, record)
+    submission.find_submitted()
     sbatch = slurm._sbatch
 
     def cancelled(argv: Any) -> str:
@@ -146,7 +146,7 @@ def test_a_workflow_that_is_cancelled_during_its_submission_is_taken_back(tmp_pa
     with pytest.raises(
         PilotfishError, match=r"dag\.aaaaaa was cancelled meanwhile; taken back: 3 jobs; none had begun"
     ):
-        made.submit()
+        submission.submit()
     assert read(record.path).stage == TAKEN_BACK and not slurm.alive()
 
 
@@ -169,11 +169,11 @@ def test_a_job_without_a_hold_begins_at_once_and_says_nothing_of_one(tmp_path: P
 def test_an_absent_controller_is_waited_for_and_then_it_is_said(tmp_path: Path) -> None:
     slurm = FakeSlurm({3: "answer"})
     record = intent(tmp_path)
-    made = submitter(slurm, record)
-    made.find_submitted()
+    submission = submitter(slurm, record)
+    submission.find_submitted()
     sbatch, slurm._sbatch = slurm._sbatch, lambda argv: _then_away(slurm, sbatch, argv)
     with pytest.raises(NotKnownError, match=r"2 of 4 jobs were.*--key k.*cancel dag.aaaaaa"):
-        made.submit()
+        submission.submit()
     assert read(record.path).ids.keys() == {"a", "c"}
 
 
@@ -185,9 +185,9 @@ def _then_away(slurm: FakeSlurm, sbatch: Any, argv: Any) -> str:
 
 
 def test_an_interrupt_takes_back_and_says_it(tmp_path: Path) -> None:
-    slurm, said, record = FakeSlurm(), list[str](), intent(tmp_path)
-    made = submitter(slurm, record, said)
-    made.find_submitted()
+    slurm, lines, record = FakeSlurm(), list[str](), intent(tmp_path)
+    submission = submitter(slurm, record, lines)
+    submission.find_submitted()
     sbatch = slurm._sbatch
 
     def interrupted(argv: Any) -> str:
@@ -198,8 +198,8 @@ def test_an_interrupt_takes_back_and_says_it(tmp_path: Path) -> None:
 
     slurm._sbatch = interrupted
     with pytest.raises(KeyboardInterrupt):
-        made.submit()
-    assert said == ["interrupted; taken back: 3 jobs; none had begun"] and not slurm.alive()
+        submission.submit()
+    assert lines == ["interrupted; taken back: 3 jobs; none had begun"] and not slurm.alive()
 
 
 def test_what_has_failed_meanwhile_or_left_the_queue_is_not_built_upon(tmp_path: Path) -> None:
@@ -214,10 +214,10 @@ def test_what_has_failed_meanwhile_or_left_the_queue_is_not_built_upon(tmp_path:
             del slurm.jobs[number]
         else:
             slurm.jobs[number]["State"] = state
-        made = submitter(slurm, record)
-        made.find_submitted()
+        submission = submitter(slurm, record)
+        submission.find_submitted()
         with pytest.raises(PilotfishError, match="a, for which others wait, has"):
-            made.submit()
+            submission.submit()
         assert not slurm.alive()
 
 
@@ -242,10 +242,10 @@ def test_jobs_of_another_workflow_under_the_key_are_left_alone(tmp_path: Path) -
 @pytest.mark.skipif(os.geteuid() != 0, reason="not root, so no folder can be given to another user")
 def test_outputs_go_into_no_folder_of_another_user(tmp_path: Path) -> None:
     """Its name can be foreseen, so another user may have made it, or a link in its place."""
-    taken, link = tmp_path / "taken", tmp_path / "link"
-    taken.mkdir()
+    occupied, link = tmp_path / "taken", tmp_path / "link"
+    occupied.mkdir()
     link.symlink_to(tmp_path)
-    os.chown(taken, 61001, 61001)
-    for folder, why in ((taken, "belongs to user 61001"), (link, "symbolic link")):
+    os.chown(occupied, 61001, 61001)
+    for folder, why in ((occupied, "belongs to user 61001"), (link, "symbolic link")):
         with pytest.raises(ConfigError, match=f"cannot hold the outputs: .*{why}"):
             _make_outputs(tmp_path / "mine", folder)

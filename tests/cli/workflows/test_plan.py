@@ -57,8 +57,8 @@ def dag(tmp_path):
 
 def test_a_plan_for_people(dag, lab, capsys):
     assert main(["plan", dag(), "--cluster", lab, "--policy", "mom"]) == 0
-    said = capsys.readouterr()
-    lines = said.out.splitlines()
+    output = capsys.readouterr()
+    lines = output.out.splitlines()
     assert lines[0] == "dag-1 on lab: 5 jobs, 3 nodes, policy mom" and lines[1] == ""
     assert lines[2].split()[:2] == ["JOB", "NODES"]
     assert any(line.startswith("source ") for line in lines) and any(line.startswith("s1 │█") for line in lines)
@@ -66,15 +66,15 @@ def test_a_plan_for_people(dag, lab, capsys):
     assert any("unknown: node type small gives no power" in line for line in lines)
     assert lines[-2].startswith("decided ")
     assert lines[-1] == "classes   5 mixed (source, job-0, job-1, ...)"
-    assert "\x1b" not in said.out and all(line == line.rstrip() for line in lines)
+    assert "\x1b" not in output.out and all(line == line.rstrip() for line in lines)
 
 
 @pytest.mark.parametrize("wide", [0, 8, 200])
 def test_every_line_fits_80_cells_whatever_the_names(wide, dag, lab, capsys):
     assert main(["plan", dag(wide, HOSTILE), "--cluster", lab, "--policy", "slf"]) == 0
-    said = capsys.readouterr().out
-    assert max(map(width, said.splitlines())) <= 80
-    assert ("172 jobs left out" in said) == (wide == 200)
+    stdout = capsys.readouterr().out
+    assert max(map(width, stdout.splitlines())) <= 80
+    assert ("172 jobs left out" in stdout) == (wide == 200)
     if wide == 200:
         assert main(["plan", dag(wide, HOSTILE), "--cluster", lab, "--policy", "slf", "--all"]) == 0
         assert len(capsys.readouterr().out.splitlines()) > 202
@@ -88,8 +88,8 @@ def test_colour_only_where_it_is_wanted(dag, lab, capsys, monkeypatch):
     assert "\x1b[38;5" in capsys.readouterr().out
     monkeypatch.setenv("NO_COLOR", "1")
     assert main(argv) == 0
-    said = capsys.readouterr().out
-    assert "38;5" not in said and "\x1b[3" not in said and "slowdown by contention" not in said
+    stdout = capsys.readouterr().out
+    assert "38;5" not in stdout and "\x1b[3" not in stdout and "slowdown by contention" not in stdout
 
 
 def test_json_is_one_document_that_reads_back(dag, lab, capsys):
@@ -106,11 +106,11 @@ def test_json_is_one_document_that_reads_back(dag, lab, capsys):
 
 def test_compare_shows_every_policy_and_marks_the_best(dag, lab, capsys):
     assert main(["plan", dag(), "--cluster", lab, "--compare", "--budget", "50"]) == 0
-    said = capsys.readouterr().out
-    assert max(map(width, said.splitlines())) <= 80
-    rows = [line[2:].split()[0] for line in said.splitlines()[3:8]]
+    stdout = capsys.readouterr().out
+    assert max(map(width, stdout.splitlines())) <= 80
+    rows = [line[2:].split()[0] for line in stdout.splitlines()[3:8]]
     assert rows == ["loadavg", "slf", "let", "mom", "lookahead"]
-    assert sum(line.startswith("> ") for line in said.splitlines()) == 1
+    assert sum(line.startswith("> ") for line in stdout.splitlines()) == 1
     assert main(["plan", dag(), "--cluster", lab, "--compare", "--budget", "50", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert [plan["policy"] for plan in document["plans"]] == rows
@@ -121,8 +121,8 @@ def test_compare_shows_every_policy_and_marks_the_best(dag, lab, capsys):
 @pytest.mark.parametrize("form", ["slurm", "oar"])
 def test_export_is_a_script_on_stdout_and_nothing_else(form, dag, lab, capsys):
     assert main(["plan", dag(), "--cluster", lab, "--policy", "slf", "--export", form]) == 0
-    said = capsys.readouterr().out
-    assert said.startswith("#!") and {"slurm": "sbatch", "oar": "oarsub"}[form] in said
+    stdout = capsys.readouterr().out
+    assert stdout.startswith("#!") and {"slurm": "sbatch", "oar": "oarsub"}[form] in stdout
 
 
 @pytest.mark.parametrize("ending", [".svg", ".html", ".png", ".pdf"])
@@ -130,8 +130,8 @@ def test_the_picture_goes_into_the_file_and_the_tables_to_stdout(ending, dag, la
     target = tmp_path / f"plan{ending}"
     argv = ["plan", dag(4, HOSTILE), "--cluster", lab, "--policy", "slf", "--plot", str(target)]
     assert main(argv) == 0
-    said = capsys.readouterr()
-    assert said.out.startswith("dag-1 on lab") and f"the picture is in {target}" in said.err
+    output = capsys.readouterr()
+    assert output.out.startswith("dag-1 on lab") and f"the picture is in {target}" in output.err
     content = target.read_bytes()
     if ending == ".svg":
         assert "[red]boo[/red]-1" in "".join(ElementTree.fromstring(content).itertext())
@@ -165,33 +165,33 @@ def test_a_wrong_file_is_1_and_one_line(which, dag, lab, tmp_path, capsys):
     wrong.write_text("schema: pilotfish/nothing/v1\n")
     files = {"workflow": dag(), "cluster": lab} | {which: str(wrong)}
     assert main(["plan", files["workflow"], "--cluster", files["cluster"]]) == 1
-    said = capsys.readouterr()
-    assert said.out == "" and said.err.count("\n") == 1 and str(wrong) in said.err
+    output = capsys.readouterr()
+    assert output.out == "" and output.err.count("\n") == 1 and str(wrong) in output.err
 
 
 def test_a_picture_that_cannot_be_written_is_1(dag, lab, tmp_path, capsys):
     target = tmp_path / "none" / "plan.svg"
     assert main(["plan", dag(), "--cluster", lab, "--policy", "slf", "--plot", str(target)]) == 1
-    said = capsys.readouterr()
-    assert f"{target}: cannot be written: there is no such folder" in said.err and said.out == ""
+    output = capsys.readouterr()
+    assert f"{target}: cannot be written: there is no such folder" in output.err and output.out == ""
     (target := tmp_path / "plan.svg").mkdir()
     assert main(["plan", dag(), "--cluster", lab, "--policy", "slf", "--plot", str(target)]) == 1
-    said = capsys.readouterr()
-    assert f"{target}: cannot be written: it is a folder" in said.err and said.out == ""
+    output = capsys.readouterr()
+    assert f"{target}: cannot be written: it is a folder" in output.err and output.out == ""
     target.rmdir()
     target.symlink_to("/dev/full")  # this is known only once it is written
     assert main(["plan", dag(), "--cluster", lab, "--policy", "slf", "--plot", str(target)]) == 1
-    said = capsys.readouterr()
-    assert str(target) in said.err and "makespan" in said.out
+    output = capsys.readouterr()
+    assert str(target) in output.err and "makespan" in output.out
 
 
 def test_jobs_that_rest_on_the_default_are_said_on_stderr(lab, tmp_path, capsys):
     path = tmp_path / "bare.yaml"
     path.write_text("schema: pilotfish/workflow/v1\njobs: {one: {command: echo}}\n")
     assert main(["plan", str(path), "--cluster", lab, "--policy", "slf", "--json"]) == 0
-    said = capsys.readouterr()
-    assert json.loads(said.out)["jobs"][0]["id"] == "one"
-    assert "pilotfish: warning: " in said.err and "default" in said.err
+    output = capsys.readouterr()
+    assert json.loads(output.out)["jobs"][0]["id"] == "one"
+    assert "pilotfish: warning: " in output.err and "default" in output.err
 
 
 def test_same_seed_same_plan(dag, lab, capsys):

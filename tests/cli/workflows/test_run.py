@@ -42,17 +42,17 @@ def test_a_workflow_runs_and_is_compared_with_its_forecast(tmp_path, capsys):
         f"three: {{command: 'echo three >> order; pwd', after: [two], {SHORT}}}",
     )
     assert main(["run", flow, "--policy", "mom", "--plot", "run.html"]) == 0
-    said = capsys.readouterr()
+    output = capsys.readouterr()
     page = (tmp_path / "run.html").read_text()
-    assert "the picture is in run.html" in said.err and "actual run time" in page and "three" in page
+    assert "the picture is in run.html" in output.err and "actual run time" in page and "three" in page
     assert (tmp_path / "order").read_text().split() == ["one", "two", "three"]
-    lines = said.out.splitlines()
+    lines = output.out.splitlines()
     assert lines[0].startswith("dag-1 on ") and lines[2].split()[0] == "JOB"
     assert [line.split()[0] for line in lines[3:6]] == ["one", "two", "three"]
     assert all(line.endswith("  ok") for line in lines[3:6]) and lines[-2] == "jobs      3 of 3 completed"
     assert lines[-1] == "classes   3 unknown (memory bandwidth is not known)"
-    assert max(map(width, lines)) <= 80 and "\x1b" not in said.out + said.err
-    assert said.err.count("  start  ") == said.err.count("  end    ") == 3
+    assert max(map(width, lines)) <= 80 and "\x1b" not in output.out + output.err
+    assert output.err.count("  start  ") == output.err.count("  end    ") == 3
 
 
 @pytest.mark.real
@@ -63,20 +63,20 @@ def test_a_failed_job_fails_the_run_and_its_dependants_never_start(tmp_path, cap
         f"never: {{command: 'touch ran', after: [bad], {SHORT}}}",
     )
     assert main(["run", flow, "--policy", "mom", "--json", "--state-dir", str(tmp_path / "jobs")]) == 1
-    said = capsys.readouterr()
-    document = json.loads(said.out)
+    output = capsys.readouterr()
+    document = json.loads(output.out)
     assert [job["state"] for job in document["jobs"]] == ["failed", "cancelled"]
     assert document["jobs"][0]["exit_code"] == 3 and document["exit_code"] == 1
     assert Path(document["jobs"][0]["stderr"]).read_text() == "why\n"
     assert not (tmp_path / "ran").exists()
-    assert "job 'bad' failed: exit code 3; stderr: /" in said.err
+    assert "job 'bad' failed: exit code 3; stderr: /" in output.err
 
 
 @pytest.mark.parametrize("option", ["--plot", "--report"])
 def test_a_picture_of_an_unknown_form_is_refused_before_anything_runs(tmp_path, capsys, option):
     flow = write(tmp_path / "dag.yaml", f"one: {{command: 'touch ran', {SHORT}}}")
     assert main(["run", flow, option, "run.txt"]) == 64
-    assert "--plot" in (said := capsys.readouterr().err) and ".html" in said and not (tmp_path / "ran").exists()
+    assert "--plot" in (stderr := capsys.readouterr().err) and ".html" in stderr and not (tmp_path / "ran").exists()
 
 
 @pytest.mark.real
@@ -99,9 +99,9 @@ def test_a_sequence_of_programs_is_learned_as_one_thread(tmp_path, capsys):
     assert main(["run", flow, "--policy", "mom", "--json"]) == 0
     (job,) = json.loads(capsys.readouterr().out)["jobs"]
     assert main(["profile", "list", "--json"]) == 0
-    known = json.loads(capsys.readouterr().out)["profiles"]
-    (mine,) = [profile for name, profile in known.items() if "sum(range" in name]
-    assert mine.get("threads", 1) == 1 and mine["service_demand"] <= 1.05 * job["run_time"]
+    profiles = json.loads(capsys.readouterr().out)["profiles"]
+    (profile_of_sum,) = [profile for name, profile in profiles.items() if "sum(range" in name]
+    assert profile_of_sum.get("threads", 1) == 1 and profile_of_sum["service_demand"] <= 1.05 * job["run_time"]
 
 
 @pytest.mark.real
@@ -123,8 +123,8 @@ def test_only_the_latest_runs_are_kept(tmp_path, capsys, monkeypatch):
 def test_a_workflow_without_commands_cannot_be_run(tmp_path, capsys):
     flow = write(tmp_path / "dag.yaml", f"one: {{{SHORT}}}")
     assert main(["run", flow]) == 1
-    said = capsys.readouterr()
-    assert said.out == "" and "job 'one' has no command" in said.err and said.err.count("\n") == 1
+    output = capsys.readouterr()
+    assert output.out == "" and "job 'one' has no command" in output.err and output.err.count("\n") == 1
 
 
 @pytest.mark.parametrize("command", ["run", "submit"])
@@ -134,8 +134,8 @@ def test_a_working_directory_that_was_removed_is_one_line(command, tmp_path, cap
     monkeypatch.chdir(tmp_path / "gone")
     (tmp_path / "gone").rmdir()
     assert main([command, flow]) == 1
-    said = capsys.readouterr()
-    assert (said.out, said.err.count("\n")) == ("", 1) and "working directory: it was removed" in said.err
+    output = capsys.readouterr()
+    assert (output.out, output.err.count("\n")) == ("", 1) and "working directory: it was removed" in output.err
 
 
 def test_a_bad_node_list_is_one_line(tmp_path, capsys):
@@ -177,9 +177,9 @@ def test_a_reader_who_goes_away_stops_nothing(command, code, tmp_path):
     os.close(reader)
     arguments = [sys.executable, "-m", "pilotfish.cli", "run", flow, "--policy", "mom"]
     buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
-    done = subprocess.run(arguments, stdout=writer, stderr=writer, cwd=tmp_path, timeout=60, env=buffered)
+    result = subprocess.run(arguments, stdout=writer, stderr=writer, cwd=tmp_path, timeout=60, env=buffered)
     os.close(writer)
-    assert done.returncode == code and (tmp_path / "ran").exists()
+    assert result.returncode == code and (tmp_path / "ran").exists()
 
 
 def test_the_help_says_what_a_signal_does_to_the_exit_code(capsys):

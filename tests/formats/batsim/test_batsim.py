@@ -88,10 +88,10 @@ def test_on_resources_that_differ_only_flops_depend_on_where_they_are_computed(t
     ],
 )
 def test_communication_becomes_a_program_if_there_is_a_network(tmp_path: Path, name: str, phases: list[Any]) -> None:
-    known = {each: profile for each, (profile, _) in PROFILES.items()}
-    known["twice"] = {"type": "composed", "seq": ["seq5b", "thrice"]}
-    known["thrice"] = {"type": "composed", "seq": ["hg_talks"], "repeat": 3}
-    jobs = read(tmp_path, document(job(1, name), profiles=known), storages=["pfs", "nfs"])
+    profiles = {key: profile for key, (profile, _) in PROFILES.items()}
+    profiles["twice"] = {"type": "composed", "seq": ["seq5b", "thrice"]}
+    profiles["thrice"] = {"type": "composed", "seq": ["hg_talks"], "repeat": 3}
+    jobs = read(tmp_path, document(job(1, name), profiles=profiles), storages=["pfs", "nfs"])
     assert jobs.programs is not None and jobs.programs.phases.tolist() == phases
     assert math.isnan(jobs.run_time[0]) and jobs.programs.programs.tolist() == [(0, len(phases), 1)]
 
@@ -139,14 +139,14 @@ def test_an_unknown_storage_is_refused(tmp_path: Path) -> None:
 
 
 def test_sequences_that_are_too_long(tmp_path: Path) -> None:
-    known = {each: profile for each, (profile, _) in PROFILES.items()}
-    known["long"] = {"type": "composed", "seq": ["seq_talks", "wait"], "repeat": 2}
-    known["longer"] = {"type": "composed", "seq": ["long", "wait"], "repeat": 10}
-    known["wide"] = {"type": "composed", "seq": ["longest", "wait"]}
-    known["longest"] = {"type": "composed", "seq": ["longer", "wait"], "repeat": 10**9}
-    assert len(read(tmp_path, document(job(1, "longer"), profiles=known), storages=[])) == 1
+    profiles = {key: profile for key, (profile, _) in PROFILES.items()}
+    profiles["long"] = {"type": "composed", "seq": ["seq_talks", "wait"], "repeat": 2}
+    profiles["longer"] = {"type": "composed", "seq": ["long", "wait"], "repeat": 10}
+    profiles["wide"] = {"type": "composed", "seq": ["longest", "wait"]}
+    profiles["longest"] = {"type": "composed", "seq": ["longer", "wait"], "repeat": 10**9}
+    assert len(read(tmp_path, document(job(1, "longer"), profiles=profiles), storages=[])) == 1
     with pytest.raises(ConfigError, match=r"'wide' .*: its sequences are too long .*1,000,000 phases"):
-        read(tmp_path, document(job(1, "wide"), profiles=known), storages=[])
+        read(tmp_path, document(job(1, "wide"), profiles=profiles), storages=[])
 
 
 def test_columns(tmp_path: Path) -> None:
@@ -242,8 +242,8 @@ def test_a_run_time_beyond_the_limit_is_refused(tmp_path: Path) -> None:
     })  # fmt: skip
     with pytest.raises(ConfigError, match=r"jobs\[0\]: job 1, .*: 1e\+16 seconds \(allowed: at most 1e\+15; or "):
         read(tmp_path, long)
-    kept = read(tmp_path, long, skip_invalid=True)
-    assert kept.run_time.tolist() == [1e7] and kept.left_out == {"jobs that cannot be replayed": 1}
+    readable = read(tmp_path, long, skip_invalid=True)
+    assert readable.run_time.tolist() == [1e7] and readable.left_out == {"jobs that cannot be replayed": 1}
 
 
 def of(**profile: Any) -> dict[str, Any]:
@@ -383,16 +383,16 @@ def test_jobs_that_are_read_together_are_as_if_read_one_by_one(data: st.DataObje
         one[key] = data.draw(st.sampled_from(ODD))
         if data.draw(st.booleans()):
             del one[key]
-    found = []
+    outcomes = []
     for reader in (workload_module._usual_jobs, lambda values, profiles: None):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(workload_module, "_usual_jobs", reader)
             try:
                 read = parse_batsim(document(*jobs), "w.json").jobs
-                found.append((read, [list(map(type, each)) for each in read]))
+                outcomes.append((read, [list(map(type, part)) for part in read]))
             except ConfigError as error:
-                found.append(str(error))
-    assert found[0] == found[1]
+                outcomes.append(str(error))
+    assert outcomes[0] == outcomes[1]
 
 
 @pytest.mark.parametrize(
@@ -408,8 +408,8 @@ def test_jobs_that_are_read_together_are_as_if_read_one_by_one(data: st.DataObje
 )
 def test_jobs_end_as_in_batsim(tmp_path: Path, profile: str, walltime: float, state: str, lasts: float) -> None:
     """Source: recordings of Batsim 4.2.1."""
-    done = replay(read(tmp_path, document(job("a", profile, walltime=walltime))), 4, parse("easy"))
-    (row,) = csv.DictReader(jobs_csv(done).decode().splitlines())
+    replayed = replay(read(tmp_path, document(job("a", profile, walltime=walltime))), 4, parse("easy"))
+    (row,) = csv.DictReader(jobs_csv(replayed).decode().splitlines())
     assert (row["final_state"], row["success"]) == (state, str(int(state == "COMPLETED_SUCCESSFULLY")))
     assert (float(row["execution_time"]), float(row["finish_time"])) == (lasts, lasts)
 
@@ -417,5 +417,5 @@ def test_jobs_end_as_in_batsim(tmp_path: Path, profile: str, walltime: float, st
 def test_a_workload_may_have_a_million_jobs() -> None:
     """Counted in a small one; a document of another kind may not be as large."""
     row = {"id": 1000000, "subtime": 12.5, "res": 16, "profile": "delay12", "walltime": 3600}
-    each = count_values(json.dumps([row] * 1001)) - count_values(json.dumps([row]))
-    assert MOST_JSON_VALUES < each * 1000 < 2 * each * 1000 < MOST_TRACE_VALUES
+    row_values = count_values(json.dumps([row] * 1001)) - count_values(json.dumps([row]))
+    assert MOST_JSON_VALUES < row_values * 1000 < 2 * row_values * 1000 < MOST_TRACE_VALUES

@@ -62,16 +62,16 @@ def test_is_written_as_batsim_does_and_read_again(raw: str, message: Message) ->
     assert batsim_message(message).decode() == raw
     read = read_message(raw.encode(), EVENTS, "Batsim")
     assert batsim_message(read).decode() == raw
-    for (_, event), (_, known) in zip(read.events, message.events, strict=True):
-        assert type(event) is type(known)
+    for (_, event), (_, expected) in zip(read.events, message.events, strict=True):
+        assert type(event) is type(expected)
         assert not isinstance(event, JobCompleted) or event.return_code == -1
 
 
 def test_numbers_without_six_decimals_of_their_own() -> None:
     job = {"id": "w0!5", "subtime": 30, "walltime": 1e12, "big": 12345678901234567890, "tiny": 1e-7, "none": None}
-    said = batsim_message(Message(0.0, [(0.0, JobSubmitted("w0!5", job))])).decode()
+    text = batsim_message(Message(0.0, [(0.0, JobSubmitted("w0!5", job))])).decode()
     for part in ('"subtime":30,', "1000000000000.000000", "12345678901234567890", '"tiny":0.000000', '"none":null'):
-        assert part in said
+        assert part in text
     progress = {"w0!1": JobProgress("d", 0.52), "w0!2": JobProgress("s", 0.0, 1, 1, 3, JobProgress("d", 0.1))}
     killed = batsim_message(Message(1.0, [(1.0, JobKilled(["w0!1", "w0!2"], progress))]))
     inner = b'"current_task_index":4,"current_task":{"profile_name":"d","progress":0.100000}'
@@ -96,10 +96,10 @@ def rounded(value: Any) -> Any:
 @given(st.dictionaries(st.text(), VALUES, max_size=6))
 def test_any_description_is_written_as_json_with_six_decimals(job: dict[str, Any]) -> None:
     job_id = "w0!5\n%s"
-    said = json.loads(
+    document = json.loads(
         batsim_message(Message(1.5, [(1.5, JobSubmitted(job_id, job)), (1.5, JobSubmitted("%", {}, job))]))
     )
-    first, second = (event["data"] for event in said["events"])
+    first, second = (event["data"] for event in document["events"])
     assert first == {"job_id": job_id, "job": rounded(job)}
     assert second == {"job_id": "%", "job": {}, "profile": rounded(job)}
 
@@ -124,9 +124,9 @@ def test_any_resources(ranges: list[tuple[int, int]], between: str) -> None:
         with pytest.raises(ConfigError):
             intervals_of(between.join(parts))
         return
-    found = intervals_of(between.join(parts))
-    assert [host for first, last in found for host in range(first, last + 1)] == sorted(named)
-    assert all(last + 1 < first for (_, last), (first, _) in pairwise(found))
+    intervals = intervals_of(between.join(parts))
+    assert [host for first, last in intervals for host in range(first, last + 1)] == sorted(named)
+    assert all(last + 1 < first for (_, last), (first, _) in pairwise(intervals))
 
 
 @pytest.mark.parametrize("text", ["", "a", "1-", "-1", "3-1", "0-2 1", "1-2-3", "²", "9" * 5000, 5, None])
@@ -164,10 +164,10 @@ def decision(**data: object) -> str:
 def test_an_error_says_where_and_quotes_the_message(raw: str, complaint: str) -> None:
     with pytest.raises(ConfigError) as error:
         read_message(raw.encode(), DECISIONS, "edc:x")
-    said = str(error.value)
-    assert complaint in said and said.startswith("edc:x: ")
-    assert f"; the message: {raw[:20]}" in said
-    assert len(said) < 1000
+    text = str(error.value)
+    assert complaint in text and text.startswith("edc:x: ")
+    assert f"; the message: {raw[:20]}" in text
+    assert len(text) < 1000
 
 
 SAID = [

@@ -244,10 +244,10 @@ def hello(flags: int = 2, count: int = 1, **more: Any) -> bytes:
 
 
 def test_features_are_read() -> None:
-    asked = {"dynamic_registration": True, "acknowledge_dynamic_jobs": True, "forward_unknown_external_events": True}
+    features = {"dynamic_registration": True, "acknowledge_dynamic_jobs": True, "forward_unknown_external_events": True}
     constraints = {"compute_sharing": False, "storage_sharing": True}
-    found = read_hello(hello(requested_simulation_features=asked, scheduling_constraints=constraints), "it")
-    assert dict(found) == asked
+    read = read_hello(hello(requested_simulation_features=features, scheduling_constraints=constraints), "it")
+    assert dict(read) == features
 
 
 @pytest.mark.parametrize(
@@ -317,10 +317,10 @@ def test_an_error_says_where_and_quotes_the_message(raw: bytes, complaint: str) 
 
 def test_no_mutation_is_a_traceback() -> None:
     random.seed(19)
-    read, whole = 0, [
+    read, messages = 0, [
         json.dumps(json.loads(said((kind, data))[:-1]), separators=(",", ":")).encode() for kind, data, _ in DECIDED
     ]  # fmt: skip
-    for raw in whole * 400:
+    for raw in messages * 400:
         mutated = bytearray(raw)
         for _ in range(random.randint(1, 3)):
             place = random.randrange(len(mutated))
@@ -347,8 +347,8 @@ def test_no_mutation_of_a_hello_is_a_traceback() -> None:
 
 
 def test_the_progress_of_a_sequence_names_its_present_part() -> None:
-    said = progress_5("w0", JobProgress("s", 0.0, 1, 2, 3, JobProgress("p", 0.1)))
-    assert said == {
+    document = progress_5("w0", JobProgress("s", 0.0, 1, 2, 3, JobProgress("p", 0.1)))
+    assert document == {
         "kill_progress_type": "KillProgressSequentialProfile",
         "kill_progress": {
             "profile_id": "w0!s", "current_repetition": 1, "current_task_index": 2,

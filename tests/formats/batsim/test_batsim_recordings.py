@@ -48,18 +48,18 @@ def test_the_same_as_batsim(case: Path, tmp_path: Path) -> None:
         "--resource", "node", "--out", str(tmp_path / "run"), "--network-solver", "simgrid" if contended else "max-min",
     ]  # fmt: skip
     assert main(arguments) == 0
-    wanted, found = rows(case / "jobs.csv"), rows(tmp_path / "run" / "jobs.csv")
-    assert found.keys() == wanted.keys()
+    batsim_rows, our_rows = rows(case / "jobs.csv"), rows(tmp_path / "run" / "jobs.csv")
+    assert our_rows.keys() == batsim_rows.keys()
     near = 1e-4 if contended else 1e-6
-    for job, one in wanted.items():
-        other, where = found[job], f"{case.name}: job {job}, profile {one['profile']}"
+    for job, one in batsim_rows.items():
+        our_row, where = our_rows[job], f"{case.name}: job {job}, profile {one['profile']}"
         for column in (*TIMES, *SAME, "consumed_energy"):
             if column not in SAME and one[column] not in ("", "-1.000000"):
-                assert float(other[column]) == pytest.approx(float(one[column]), rel=near, abs=2e-6), (where, column)
+                assert float(our_row[column]) == pytest.approx(float(one[column]), rel=near, abs=2e-6), (where, column)
             elif column in SAME and "." in one[column]:
-                assert float(other[column]) == float(one[column]), (where, column)
+                assert float(our_row[column]) == float(one[column]), (where, column)
             elif column in SAME:
-                assert other[column] == one[column], (where, column)
+                assert our_row[column] == one[column], (where, column)
 
 
 def test_max_min_gives_other_times_where_jobs_share_links(tmp_path: Path) -> None:
@@ -67,8 +67,8 @@ def test_max_min_gives_other_times_where_jobs_share_links(tmp_path: Path) -> Non
     case = recorded("example_solver")
     arguments = ["simulate", str(case / "workload.json"), "-c", str(case / "platform.xml"), "-p", "strict"]
     assert main([*arguments, "--out", str(tmp_path)]) == 0
-    wanted, found = rows(case / "jobs.csv"), rows(tmp_path / "jobs.csv")
-    assert float(found["A"]["finish_time"]) / float(wanted["A"]["finish_time"]) == pytest.approx(60 / 50)
+    batsim_rows, our_rows = rows(case / "jobs.csv"), rows(tmp_path / "jobs.csv")
+    assert float(our_rows["A"]["finish_time"]) / float(batsim_rows["A"]["finish_time"]) == pytest.approx(60 / 50)
 
 
 def test_the_natural_order_of_ids_is_another_one(tmp_path: Path) -> None:
@@ -76,11 +76,11 @@ def test_the_natural_order_of_ids_is_another_one(tmp_path: Path) -> None:
     arguments = ["simulate", str(case / "workload.json"), "-c", str(case / "platform.xml"), "-p", "strict"]
     for ties in ("text", "natural"):
         assert main([*arguments, "--ties", ties, "--out", str(tmp_path / ties)]) == 0
-    wanted, text, natural = (
+    batsim_times, text, natural = (
         {job: row["starting_time"] for job, row in rows(folder / "jobs.csv").items()}
         for folder in (case, tmp_path / "text", tmp_path / "natural")
     )
-    assert {job: float(time) for job, time in text.items()} == {job: float(time) for job, time in wanted.items()}
+    assert {job: float(time) for job, time in text.items()} == {job: float(time) for job, time in batsim_times.items()}
     assert natural != text
 
 
@@ -90,7 +90,7 @@ def test_a_component_is_shown_ties_as_in_batsim(tmp_path: Path) -> None:
     command = f"{sys.executable} {fcfs} {endpoint}"
     arguments = ["simulate", str(case / "workload.json"), "-c", str(case / "platform.xml"), "--resource", "node"]
     assert main([*arguments, "--edc", endpoint, "--edc-command", command, "--out", str(tmp_path / "run")]) == 0
-    wanted, found = (rows(folder / "jobs.csv") for folder in (case, tmp_path / "run"))
-    for job, one in wanted.items():
-        assert float(found[job]["starting_time"]) == float(one["starting_time"])
-        assert found[job]["allocated_resources"] == one["allocated_resources"]
+    batsim_rows, our_rows = (rows(folder / "jobs.csv") for folder in (case, tmp_path / "run"))
+    for job, one in batsim_rows.items():
+        assert float(our_rows[job]["starting_time"]) == float(one["starting_time"])
+        assert our_rows[job]["allocated_resources"] == one["allocated_resources"]

@@ -68,12 +68,12 @@ PLATFORMS = {
 def profiles(size: int) -> tuple[dict[str, Data], dict[str, Any]]:
     """Return profiles, and of each its flops and matrix, its parts, its seconds, or its transfers with storages."""
     flops = [1e9 * (1 + i % 3) for i in range(size)]
-    whole = [1e6 * (1 + (7 * i + 3 * k) % 5) for i in range(size) for k in range(size)]
-    others = [0 if i % (size + 1) == 0 else one for i, one in enumerate(whole)]
+    matrix = [1e6 * (1 + (7 * i + 3 * k) % 5) for i in range(size) for k in range(size)]
+    between = [0 if i % (size + 1) == 0 else one for i, one in enumerate(matrix)]
     even = [float(i % (size + 1) != 0) for i in range(size * size)]
     means: dict[str, tuple[Data, Any]] = {
-        "matrix": ({"type": "parallel", "cpu": flops, "com": others}, (flops, others)),
-        "itself": ({"type": "msg_par", "cpu": [0] * size, "com": whole}, ([0] * size, whole)),
+        "matrix": ({"type": "parallel", "cpu": flops, "com": between}, (flops, between)),
+        "itself": ({"type": "msg_par", "cpu": [0] * size, "com": matrix}, ([0] * size, matrix)),
         "even": ({"type": "parallel_homogeneous", "cpu": 2e9, "com": 3e6}, ([2e9] * size, [3e6 * one for one in even])),
         "bytes": ({"type": "msg_par_hg", "cpu": 0, "com": 3e7}, ([0] * size, [3e7 * one for one in even])),
         "total": ({"type": "parallel_homogeneous_total", "cpu": 2e9, "com": 3e7},
@@ -115,17 +115,17 @@ def test_alone_each_profile_lasts_as_by_the_reference(tmp_path: Path, kind: str,
     (tmp_path / "p.xml").write_text(text)
     machine = read_machine(tmp_path / "p.xml")
     assert isinstance(machine.wiring, SimGridWiring)
-    known, means = profiles(size)
+    by_name, means = profiles(size)
     used = (
-        [*known]
+        [*by_name]
         if storages_of(machine)
-        else [name for name in known if name not in ("pfs", "lcfs", "stores", "staging")]
+        else [name for name in by_name if name not in ("pfs", "lcfs", "stores", "staging")]
     )
     jobs = [{"id": i, "subtime": 1000 * i, "res": size, "profile": name} for i, name in enumerate(used)]
-    (tmp_path / "w.json").write_text(json.dumps({"jobs": jobs, "profiles": {name: known[name] for name in used}}))
+    (tmp_path / "w.json").write_text(json.dumps({"jobs": jobs, "profiles": {name: by_name[name] for name in used}}))
     workload = read_workload(tmp_path / "w.json", speeds=speeds_of(machine), storages=storages_of(machine))
-    done = replay_under(parse("strict"), workload, machine_of(machine, whole_nodes=True), machine)
+    replayed = replay_under(parse("strict"), workload, machine_of(machine, whole_nodes=True), machine)
     names = [node.name for node in machine.nodes[:size]]
     for i, name in enumerate(used):
-        wanted = seconds(machine.wiring, names, means, means[name])
-        assert done.finish_time[i] - done.start_time[i] == pytest.approx(wanted, rel=1e-6, abs=1e-9), name
+        expected = seconds(machine.wiring, names, means, means[name])
+        assert replayed.finish_time[i] - replayed.start_time[i] == pytest.approx(expected, rel=1e-6, abs=1e-9), name

@@ -27,8 +27,8 @@ def test_every_cell(values: list[float], whole: int, text: str) -> None:
     floats, wholes = np.array(values), np.array([whole, *range(rows)])[:rows]
     texts = np.array(['"' + text.replace('"', "") + '"'] * rows + [""], object)[:rows]
     columns = (floats, wholes, Known(floats, ~np.isinf(floats), b"none"), texts, b"p", (wholes, b"-", floats))
-    found = csv_table("abcdef", columns).decode()
-    assert list(csv.reader(io.StringIO(found, newline="")))[1:] == [
+    table = csv_table("abcdef", columns).decode()
+    assert list(csv.reader(io.StringIO(table, newline="")))[1:] == [
         [said(value), str(number), "none" if math.isinf(value) else repr(value), quoted.strip('"'), "p",
          f"{number}-{said(value)}"]
         for value, number, quoted in zip(values, wholes.tolist(), texts.tolist(), strict=True)
@@ -41,5 +41,5 @@ def said(value: float) -> str:
 
 def test_more_rows_than_are_written_at_once() -> None:
     rows = np.arange(10_000)
-    found = csv_table(("a", "b"), (rows, rows / 7)).decode().splitlines()
-    assert found == ["a,b", *(f"{i},{i / 7!r}" for i in range(10_000))]
+    lines = csv_table(("a", "b"), (rows, rows / 7)).decode().splitlines()
+    assert lines == ["a,b", *(f"{i},{i / 7!r}" for i in range(10_000))]

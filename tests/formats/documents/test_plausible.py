@@ -196,8 +196,8 @@ def test_unknown_jobs_come_together_and_with_other_errors():
         return [f"{error.key}: {error.problem}" for error in caught.value.errors]
 
     prep = "jobs.b.after: 'prepp' is not a job of this workflow; did you mean 'prep'?"
-    other = "jobs.c.after: 'zebra' is not a job of this workflow"
-    assert faults(prep={}, b={"after": ["prepp"]}, c={"after": "zebra"}) == [prep, other]
+    zebra = "jobs.c.after: 'zebra' is not a job of this workflow"
+    assert faults(prep={}, b={"after": ["prepp"]}, c={"after": "zebra"}) == [prep, zebra]
     assert faults(prep={"nodes": 0}, b={"after": ["prep", "prepp"]}) == ["jobs.prep.nodes: found 0", prep]
 
 
@@ -207,8 +207,8 @@ def test_the_same_problem_of_many_jobs_is_one_error():
     jobs = {f"j{i}": {"profile": profile} | faults[i % 3] for i in range(3000)}
     with pytest.raises(ConfigErrors) as caught:
         parse_workflow({"schema": "pilotfish/workflow/v1", "jobs": jobs}, "dag.yaml")
-    found = {error.key: error.more for error in caught.value.errors}
-    assert found == {"jobs.j0.cmd": 999, "jobs.j1.nodes": 999, "jobs.j2.memory": 999}
+    repeats = {error.key: error.more for error in caught.value.errors}
+    assert repeats == {"jobs.j0.cmd": 999, "jobs.j1.nodes": 999, "jobs.j2.memory": 999}
     assert str(caught.value.errors[0]).startswith("dag.yaml: jobs.j0.cmd (and 999 more): unknown key")
 
 

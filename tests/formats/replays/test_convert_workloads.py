@@ -71,9 +71,9 @@ def test_converting_back_gives_the_same_replay(
     second = read_workload(folder / "t.json")
     (folder / "u.swf").write_text(batsim_to_swf(load_batsim(folder / "t.json"), second, "a test").text)
     third = read_swf(folder / "u.swf")
-    for other in (second, third):
-        same(first, other)
-        alike(first, other, order)
+    for converted in (second, third):
+        same(first, converted)
+        alike(first, converted, order)
     assert not np.isinf(second.walltime).any()
 
 
@@ -98,13 +98,13 @@ def test_a_converted_workload_is_valid_for_batsim(tmp_path: Path) -> None:
         (4, 2.0, 5e-8, 1, -1),
     ]
     jobs = read_swf(trace(tmp_path, rows))
-    made = swf_to_batsim(jobs, "x")
-    assert made.lost == {
+    converted = swf_to_batsim(jobs, "x")
+    assert converted.lost == {
         "computing: a delay draws the power of idle resources": 3,
         "walltimes below 1e-6 s: now 1e-6 s, the shortest possible": 3,
         "success: Batsim kills jobs whose delay is their walltime": 1,
     }
-    data = json.loads(made.text)
+    data = json.loads(converted.text)
     assert data["nb_res"] == 8 and data["description"] == "x"
     assert data["jobs"] == [
         {"id": 7, "subtime": 0, "res": 1, "profile": "nothing", "walltime": 1e-6, "status": 1},
@@ -124,9 +124,9 @@ def test_a_converted_workload_is_valid_for_batsim(tmp_path: Path) -> None:
 def test_what_swf_cannot_express_is_counted(tmp_path: Path) -> None:
     jobs = [job("a", "hg", walltime=-1), job(2, "wait", queue="fast", user=3), job(3, "par"), job(4, "nothing")]
     path = written(tmp_path, document(*jobs))
-    given = load_batsim(path)
-    made = batsim_to_swf(given, workload_of(given, path, speeds=[SPEED]), "a test")
-    assert made.lost == {
+    batsim = load_batsim(path)
+    converted = batsim_to_swf(batsim, workload_of(batsim, path, speeds=[SPEED]), "a test")
+    assert converted.lost == {
         "names of profiles": 4,
         "flops: now run times": 2,
         "delays: jobs of SWF compute": 1,
@@ -134,8 +134,8 @@ def test_what_swf_cannot_express_is_counted(tmp_path: Path) -> None:
         "jobs without a walltime: now their run time": 1,
         "fields added by users": 1,
     }
-    assert made.what == "4 jobs for 4 resources" and "; Note: a test\n" in made.text
-    (tmp_path / "t.swf").write_text(made.text)
+    assert converted.what == "4 jobs for 4 resources" and "; Note: a test\n" in converted.text
+    (tmp_path / "t.swf").write_text(converted.text)
     read = read_swf(tmp_path / "t.swf")
     assert read.run_time.tolist() == [3.0, 20.25, 2.0, 0.0] and read.walltime.tolist() == [3.0, 100.0, 100.0, 100.0]
     assert read.id.tolist() == [1, 2, 3, 4] and read.more["user"].tolist() == [-1, 3, -1, -1]

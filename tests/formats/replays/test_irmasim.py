@@ -175,8 +175,8 @@ def keys_of(value: Any, before: str = "") -> list[str]:
 
 @given(st.data(), st.booleans())
 def test_random_changes_are_read_or_one_clear_error(data: st.DataObject, machine: bool) -> None:
-    whole = PLATFORM if machine else WORKLOAD
-    document = changed(whole, data.draw(st.sampled_from(keys_of(whole))), data.draw(JUNK))
+    valid = PLATFORM if machine else WORKLOAD
+    document = changed(valid, data.draw(st.sampled_from(keys_of(valid))), data.draw(JUNK))
     try:
         if machine:
             parse_platform(document, "p.json")

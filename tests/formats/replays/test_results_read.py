@@ -145,9 +145,9 @@ def test_bytes_that_are_not_text_are_refused(tmp_path: Path) -> None:
 @settings(deadline=None)
 @given(st.lists(st.lists(st.tuples(st.integers(0, 99999), st.integers(0, 9)), max_size=6), max_size=20))
 def test_interval_sets_read_back(sets: list[list[tuple[int, int]]]) -> None:
-    texts = [" ".join(f"{a}-{a + more}" if more else str(a) for a, more in each) for each in sets]
-    assert intervals(texts).tolist() == [[a, a + more] for each in sets for a, more in each]
-    assert interval_counts(texts).tolist() == [len(each) for each in sets]
+    texts = [" ".join(f"{a}-{a + more}" if more else str(a) for a, more in interval_set) for interval_set in sets]
+    assert intervals(texts).tolist() == [[a, a + more] for interval_set in sets for a, more in interval_set]
+    assert interval_counts(texts).tolist() == [len(interval_set) for interval_set in sets]
 
 
 @pytest.mark.parametrize(

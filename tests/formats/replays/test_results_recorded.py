@@ -37,44 +37,46 @@ def folders(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 
 def test_the_schedule(folders: tuple[Path, Path]) -> None:
-    (known,), (found,) = (rows(folder / "schedule.csv") for folder in folders)
-    assert list(known) == list(found)
-    energy = {"consumed_joules"} if float(known["consumed_joules"]) == 0 else set()
+    (batsim_row,), (our_row,) = (rows(folder / "schedule.csv") for folder in folders)
+    assert list(batsim_row) == list(our_row)
+    energy = {"consumed_joules"} if float(batsim_row["consumed_joules"]) == 0 else set()
     wrong = {
-        name: (text, found[name])
-        for name, text in known.items()
-        if name not in OWN | energy and float(found[name]) != pytest.approx(float(text), rel=1e-9, abs=2e-6)
+        name: (text, our_row[name])
+        for name, text in batsim_row.items()
+        if name not in OWN | energy and float(our_row[name]) != pytest.approx(float(text), rel=1e-9, abs=2e-6)
     }
     assert wrong == {}
 
 
 def test_the_order_of_jobs_and_their_columns(folders: tuple[Path, Path]) -> None:
-    known, found = (
+    batsim_rows, our_rows = (
         [row for row in rows(folder / "jobs.csv") if row["final_state"] != "REJECTED"] for folder in folders
     )
-    assert list(known[0]) == list(found[0]) and {row["metadata"] for row in found} == {""}
-    ends = [float(row["finish_time"]) for row in known]
-    assert [float(row["finish_time"]) for row in found] == pytest.approx(ends, abs=1e-5)
+    assert list(batsim_rows[0]) == list(our_rows[0]) and {row["metadata"] for row in our_rows} == {""}
+    ends = [float(row["finish_time"]) for row in batsim_rows]
+    assert [float(row["finish_time"]) for row in our_rows] == pytest.approx(ends, abs=1e-5)
     alone = [ends.count(end) == 1 for end in ends]
-    assert [row["job_id"] for row, one in zip(found, alone, strict=True) if one] == [
-        row["job_id"] for row, one in zip(known, alone, strict=True) if one
+    assert [row["job_id"] for row, one in zip(our_rows, alone, strict=True) if one] == [
+        row["job_id"] for row, one in zip(batsim_rows, alone, strict=True) if one
     ]
 
 
 def nearest(times: Iterable[float], time: float) -> float:
     """Return the time that Batsim wrote with six digits."""
-    found = min(times, key=lambda it: abs(it - time))
-    assert found == pytest.approx(time, rel=1e-5)
-    return found
+    closest = min(times, key=lambda it: abs(it - time))
+    assert closest == pytest.approx(time, rel=1e-5)
+    return closest
 
 
 def test_the_machine(folders: tuple[Path, Path]) -> None:
     case, out = folders
     if not (case / "machine_states.csv").exists():
         return
-    known, found = (rows(folder / "machine_states.csv") for folder in folders)
-    states = {float(row.pop("time")): tuple(row.values()) for row in found}
-    last = {float(row.pop("time")): tuple(row.values()) for row in known}  # of the rows of one time the last counts
+    batsim_rows, our_rows = (rows(folder / "machine_states.csv") for folder in folders)
+    states = {float(row.pop("time")): tuple(row.values()) for row in our_rows}
+    last = {
+        float(row.pop("time")): tuple(row.values()) for row in batsim_rows
+    }  # of the rows of one time the last counts
     assert {time: states[nearest(states, time)] for time in last} == last
     energy = {float(row["time"]): float(row["energy"]) for row in rows(out / "consumed_energy.csv")}
     for row in rows(case / "consumed_energy.csv"):

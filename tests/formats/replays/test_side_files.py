@@ -39,21 +39,21 @@ def written(folder: Path, traces: dict[str, list[str]]) -> Path:
 @given(TRACES)
 @settings(deadline=None)
 def test_a_copy_with_its_side_files_reads_the_same(traces: dict[str, list[str]]) -> None:
-    with TemporaryDirectory() as one, TemporaryDirectory() as other:
-        here, there = written(Path(one), traces), Path(other) / "w.json"
-        (Path(one) / "usage" / "stranger").mkdir(parents=True)
-        names = files_of_workload(here)
+    with TemporaryDirectory() as first_folder, TemporaryDirectory() as second_folder:
+        original, copy = written(Path(first_folder), traces), Path(second_folder) / "w.json"
+        (Path(first_folder) / "usage" / "stranger").mkdir(parents=True)
+        names = files_of_workload(original)
         assert len(set(names)) == len(names)
         for name in ("w.json", *names):
-            (Path(other) / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(Path(one) / name, Path(other) / name)
-        first, second = (read_workload(path, speeds=[1e9]) for path in (here, there))
+            (Path(second_folder) / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(Path(first_folder) / name, Path(second_folder) / name)
+        first, second = (read_workload(path, speeds=[1e9]) for path in (original, copy))
         assert np.array_equal(first.run_time, second.run_time) and (first.run_time > 0).all()
         for name in names:
-            (Path(other) / name).unlink()
-            kept = read_workload(there, speeds=[1e9], skip_invalid=True)
-            assert len(kept) < len(first), "each of them is needed"
-            shutil.copy(Path(one) / name, Path(other) / name)
+            (Path(second_folder) / name).unlink()
+            partial_workload = read_workload(copy, speeds=[1e9], skip_invalid=True)
+            assert len(partial_workload) < len(first), "each of them is needed"
+            shutil.copy(Path(first_folder) / name, Path(second_folder) / name)
 
 
 @pytest.mark.parametrize(

@@ -240,15 +240,15 @@ def test_a_job_is_submitted_when_its_preceding_job_has_ended_and_the_think_time_
                 (5, 0, 1, 1, 9, 5), (6, 0, 1, 1, 6, 5), (9, 0, 1, 1, -1, -1), (10, 0, 1, 1, 9, -1))  # fmt: skip
     jobs = read_swf(written(tmp_path, text))
     assert jobs.left_out == {"preceding jobs that are not earlier in the trace": 2}
-    done = replay(jobs, 64)
-    submitted = dict(zip(jobs.id.tolist(), done.submit_time.tolist(), strict=True))
+    replayed = replay(jobs, 64)
+    submitted = dict(zip(jobs.id.tolist(), replayed.submit_time.tolist(), strict=True))
     assert submitted == {1: 0, 7: 150, 3: 500, 4: 160.5, 5: 0, 6: 0, 9: 0, 10: 1}
 
 
 def test_a_job_follows_a_preceding_job_that_failed_or_was_killed(tmp_path: Path) -> None:
     text = "1 0 -1 90 4 -1 -1 4 60 -1 0 1 1 1 1 1 -1 -1\n" + rows((2, 0, 10, 1, 1, 5))
-    done = replay(read_swf(written(tmp_path, text)), 8)
-    assert done.submit_time.tolist() == [0.0, 65.0] and done.overran.tolist() == [True, False]
+    replayed = replay(read_swf(written(tmp_path, text)), 8)
+    assert replayed.submit_time.tolist() == [0.0, 65.0] and replayed.overran.tolist() == [True, False]
 
 
 def test_a_preceding_job_without_a_run_time_is_counted(tmp_path: Path) -> None:
@@ -263,5 +263,5 @@ def test_any_preceding_jobs_are_replayed_to_the_end(
     tmp_path_factory: pytest.TempPathFactory, jobs: list[tuple[int, float, float, int, int, float]]
 ) -> None:
     workload = read_swf(written(tmp_path_factory.mktemp("swf"), rows(*jobs)))
-    done = replay(workload, 64)
-    assert not done.rejected.any() and (done.start_time >= workload.submit_time).all()
+    replayed = replay(workload, 64)
+    assert not replayed.rejected.any() and (replayed.start_time >= workload.submit_time).all()

@@ -180,8 +180,8 @@ def test_an_error_names_the_line(text: str, where: str) -> None:
 
 def cluster(**more: str) -> str:
     """Return a platform of one cluster."""
-    given = {"id": "c", "prefix": "n", "suffix": "", "radical": "0-1", "speed": "1Gf", "bw": "1Bps", "lat": "0s"} | more
-    return zone("<cluster " + " ".join(f'{key}="{value}"' for key, value in given.items()) + "/>")
+    pairs = {"id": "c", "prefix": "n", "suffix": "", "radical": "0-1", "speed": "1Gf", "bw": "1Bps", "lat": "0s"} | more
+    return zone("<cluster " + " ".join(f'{key}="{value}"' for key, value in pairs.items()) + "/>")
 
 
 @pytest.mark.parametrize(
@@ -252,6 +252,6 @@ def test_what_no_replay_honours_is_said_once() -> None:
         '<router id="r"/><link id="l" bandwidth="1Bps,2Bps"><prop id="x" value="1"/></link>'
     )
     text = f'<platform version="4"><zone id="z" routing="Full">{inside}</zone></platform>'
-    found = cluster_of(parse_platform(text.encode(), "p.xml"))
+    site = cluster_of(parse_platform(text.encode(), "p.xml"))
     ignored = "<config>, <disk>, <prop> of <link>, bandwidth of <link> after the first"
-    assert cluster_doubts(found) == [f"p.xml: ignored: {ignored}"]
+    assert cluster_doubts(site) == [f"p.xml: ignored: {ignored}"]

@@ -79,8 +79,8 @@ def test_resources_are_the_computing_hosts_and_storages_in_order_of_name() -> No
         '<host id="disk" speed="0f"><prop id="role" value="storage"/></host>'
         '<host id="archive" speed="0f"><prop id="role" value="storage"/></host>'
     )
-    others = [f"m{i}" for i in range(2, 10)]
-    assert [node.name for node in cluster.nodes] == ["m1", "m10", "m11", *others, "n10", "n9"], "names are text"
+    middle_names = [f"m{i}" for i in range(2, 10)]
+    assert [node.name for node in cluster.nodes] == ["m1", "m10", "m11", *middle_names, "n10", "n9"], "names are text"
     assert storages_of(cluster) == ("archive", "disk")
     assert {node.type.name: node.type.speed for node in cluster.nodes} == {"c": 2e9, "host": 1e9}
     assert cluster.groups == {"c": tuple(f"m{i}" for i in range(1, 12))}
@@ -187,8 +187,8 @@ def as_compared(kind: NodeType) -> Any:
         return None if given is None else Transition(given.watts, float(f"{given.seconds:.14g}"))
 
     states = tuple(replace(state, name="", enter=way(state.enter), leave=way(state.leave)) for state in power.states)
-    whole = replace(power, states=states, switch_on=way(power.switch_on), switch_off=way(power.switch_off))
-    return replace(kind, name="", power=whole)
+    compared = replace(power, states=states, switch_on=way(power.switch_on), switch_off=way(power.switch_off))
+    return replace(kind, name="", power=compared)
 
 
 @given(clusters())
@@ -203,22 +203,24 @@ def test_a_written_platform_reads_back_as_the_same_machine(cluster: Cluster) -> 
 
 @pytest.mark.parametrize("seconds", [6.1, 151.52, 1.0, 0.5, 3600.0, 2.0, 20.0, 1 / 3, 61.0, 47.11])
 def test_switching_times_read_back_to_the_last_bit(seconds: float) -> None:
-    way = Transition(1.0, seconds)
-    power = Power(1.0, computing=2.0, off=0.0, switch_on=way, switch_off=way)
+    transition = Transition(1.0, seconds)
+    power = Power(1.0, computing=2.0, off=0.0, switch_on=transition, switch_off=transition)
     kind = NodeType("t", 1, 1.0, 1.0, speed=1e9, power=power)
     again = cluster_of(parse_platform(platform_text(Cluster("c", (Node("n", kind),))).encode(), "p.xml"))
     assert again.nodes[0].type.power == power
 
 
 def test_cores_become_hosts_that_share_the_power_of_their_node() -> None:
-    way = Transition(100.0, 10.0)
-    power = Power(90.0, per_core=3.0, per_socket=5.0, off=9.0, switch_on=way, switch_off=way, budget_idle=95.0)
+    transition = Transition(100.0, 10.0)
+    power = Power(
+        90.0, per_core=3.0, per_socket=5.0, off=9.0, switch_on=transition, switch_off=transition, budget_idle=95.0
+    )
     big = NodeType("big", 4, 64e9, 1e10, sockets=2, power=power, co_run_inflation=(CoRun("a", "b", 2.0),))
     odd = replace(big, name="odd", power=replace(power, idle_uncore=0.5))
     one = replace(big, name="one", cores=1, power=None)
     nodes = (Node("a", big), Node("b", odd, memory_domain="d"), Node("c", one))
-    made = cluster_to_simgrid(Cluster("c", nodes, groups={"left": ("a", "b")}, source="c.yaml"))
-    assert made.lost == {
+    converted = cluster_to_simgrid(Cluster("c", nodes, groups={"left": ("a", "b")}, source="c.yaml"))
+    assert converted.lost == {
         "unknown speeds: now one flop a cycle": 3,
         "memory and its bandwidth": 3,
         "contention for memory": 3,
@@ -229,8 +231,8 @@ def test_cores_become_hosts_that_share_the_power_of_their_node() -> None:
         "estimates of power for budgets": 2,
         "clusters of nodes": 1,
     }
-    assert made.what == "9 hosts and a master"
-    again = cluster_of(parse_platform(made.text.encode(), "p.xml"))
+    assert converted.what == "9 hosts and a master"
+    again = cluster_of(parse_platform(converted.text.encode(), "p.xml"))
     assert [node.name for node in again.nodes] == [f"{node}_{core}" for node in "ab" for core in range(4)] + ["c"]
     first, uneven, single = again.nodes[0].type, again.nodes[4].type, again.nodes[8].type
     assert first.power == Power(25.0, computing=28.0) and first.speed == 1e9
@@ -238,8 +240,10 @@ def test_cores_become_hosts_that_share_the_power_of_their_node() -> None:
 
 
 def test_an_instant_switch_takes_almost_no_time() -> None:
-    way = Transition(1.0, 0.0)
-    kind = NodeType("t", 1, 1.0, 1.0, power=Power(1.0, computing=2.0, off=0.0, switch_on=way, switch_off=way))
+    transition = Transition(1.0, 0.0)
+    kind = NodeType(
+        "t", 1, 1.0, 1.0, power=Power(1.0, computing=2.0, off=0.0, switch_on=transition, switch_off=transition)
+    )
     again = cluster_of(parse_platform(platform_text(Cluster("c", (Node("n", kind),))).encode(), "p.xml"))
     power = again.nodes[0].type.power
     assert power is not None and power.switch_on == Transition(1.0, 1e-18)
@@ -265,8 +269,8 @@ def test_what_a_cluster_file_cannot_express_is_counted() -> None:
         '<cluster id="c" prefix="m" suffix="" radical="1-3" speed="2Gf" bw="1Bps" lat="0s"/>'
         '<link id="l" bandwidth="1Bps"/><route src="h" dst="h"><link_ctn id="l"/></route>'
     )
-    made = simgrid_to_cluster(parse_platform(text.encode(), "p.xml"), ("a note",))
-    assert made.lost == {
+    converted = simgrid_to_cluster(parse_platform(text.encode(), "p.xml"), ("a note",))
+    assert converted.lost == {
         "hosts that do not compute (master, storage)": 1,
         "cores beyond the first, of hosts": 1,
         "watts of a host that is neither idle nor fully busy": 1,
@@ -275,8 +279,8 @@ def test_what_a_cluster_file_cannot_express_is_counted() -> None:
         "links": 1,
         "routes": 1,
     }
-    assert made.text.startswith("# a note\n# memory") and made.what == "4 nodes of a core"
-    assert parse_cluster(yaml.safe_load(made.text), "c.yaml").groups == {"c": ("m1", "m2", "m3")}
+    assert converted.text.startswith("# a note\n# memory") and converted.what == "4 nodes of a core"
+    assert parse_cluster(yaml.safe_load(converted.text), "c.yaml").groups == {"c": ("m1", "m2", "m3")}
 
 
 def test_the_format_of_a_machine_follows_from_its_content(tmp_path: Any) -> None:

@@ -30,15 +30,15 @@ def way(found: Network, source: int, target: int) -> tuple[list[str], float]:
 
 
 def test_a_cluster_and_its_backbone() -> None:
-    found = network(CLUSTER.format("c", 3, 'bb_bw="10GBps" bb_lat="2ms"'))
-    assert found.places == [NetworkPlace("c", 1e9, True, loops=True)] and found.place_of.tolist() == [0, 0, 0, 0]
-    assert way(found, 0, 0) == (["backbone of c"], 4.0)
-    assert [link.bandwidth for link in found.links] == [1e10]
+    wiring = network(CLUSTER.format("c", 3, 'bb_bw="10GBps" bb_lat="2ms"'))
+    assert wiring.places == [NetworkPlace("c", 1e9, True, loops=True)] and wiring.place_of.tolist() == [0, 0, 0, 0]
+    assert way(wiring, 0, 0) == (["backbone of c"], 4.0)
+    assert [link.bandwidth for link in wiring.links] == [1e10]
 
 
 def test_a_cluster_without_backbone_with_half_duplex_links() -> None:
-    found = network(CLUSTER.format("c", 1, 'sharing_policy="SHARED"'))
-    assert found.places == [NetworkPlace("c", 1e9, False, loops=True)] and way(found, 0, 0) == ([], 2.0)
+    wiring = network(CLUSTER.format("c", 1, 'sharing_policy="SHARED"'))
+    assert wiring.places == [NetworkPlace("c", 1e9, False, loops=True)] and way(wiring, 0, 0) == ([], 2.0)
 
 
 def test_connected_clusters_and_a_storage() -> None:
@@ -52,14 +52,14 @@ def test_connected_clusters_and_a_storage() -> None:
         '<zoneRoute src="a" dst="s" gw_src="ra" gw_dst="rs"><link_ctn id="as" direction="UP"/></zoneRoute>',
         '<zoneRoute src="b" dst="s" gw_src="rb" gw_dst="rs"><link_ctn id="ab"/></zoneRoute>',
     ]  # fmt: skip
-    found = network("".join(parts))
-    assert [place.name for place in found.places] == ["a", "b", "disk0"] and found.storages == {"disk0": 2}
-    assert found.places[2] == NetworkPlace("disk0") and found.place_of.tolist() == [0, 0, 1, 1, 1]
-    assert way(found, 0, 1) == (["backbone of a", "ab"], 1 + 2 + 3 + 2 + 1)
-    assert way(found, 1, 0) == (["ab", "backbone of a"], 9)
-    assert way(found, 0, 2) == (["backbone of a", "asUP", "port of disk0DOWN"], 1 + 2 + 4 + 1)
-    assert way(found, 2, 0) == (["port of disk0UP", "asDOWN", "backbone of a"], 8)
-    assert "backbone of b" not in {link.name for link in found.links}, "each flow has all of it"
+    wiring = network("".join(parts))
+    assert [place.name for place in wiring.places] == ["a", "b", "disk0"] and wiring.storages == {"disk0": 2}
+    assert wiring.places[2] == NetworkPlace("disk0") and wiring.place_of.tolist() == [0, 0, 1, 1, 1]
+    assert way(wiring, 0, 1) == (["backbone of a", "ab"], 1 + 2 + 3 + 2 + 1)
+    assert way(wiring, 1, 0) == (["ab", "backbone of a"], 9)
+    assert way(wiring, 0, 2) == (["backbone of a", "asUP", "port of disk0DOWN"], 1 + 2 + 4 + 1)
+    assert way(wiring, 2, 0) == (["port of disk0UP", "asDOWN", "backbone of a"], 8)
+    assert "backbone of b" not in {link.name for link in wiring.links}, "each flow has all of it"
 
 
 @pytest.mark.parametrize(
@@ -82,9 +82,9 @@ def test_connected_clusters_and_a_storage() -> None:
     ],
 )
 def test_what_limits_each_flow_and_each_host(more: str, place: NetworkPlace, flow: float) -> None:
-    found = network(CLUSTER.format("c", 3, more))
-    assert found.places == [place] and not found.links
-    assert found.ways[0].flow == pytest.approx(flow, rel=1e-12)
+    wiring = network(CLUSTER.format("c", 3, more))
+    assert wiring.places == [place] and not wiring.links
+    assert wiring.ways[0].flow == pytest.approx(flow, rel=1e-12)
 
 
 def test_the_limiter_of_a_storage_is_shared_by_all_that_use_it() -> None:
@@ -95,17 +95,17 @@ def test_the_limiter_of_a_storage_is_shared_by_all_that_use_it() -> None:
         LINK.format("as", 4, "SHARED"),
         '<zoneRoute src="a" dst="s" gw_src="ra" gw_dst="rs"><link_ctn id="as"/></zoneRoute>',
     ]
-    found = network("".join(parts))
-    assert way(found, 0, 1)[0] == ["as", "port of disk0DOWN", "limiter of disk0"]
-    assert way(found, 1, 0)[0] == ["limiter of disk0", "port of disk0UP", "as"]
+    wiring = network("".join(parts))
+    assert way(wiring, 0, 1)[0] == ["as", "port of disk0DOWN", "limiter of disk0"]
+    assert way(wiring, 1, 0)[0] == ["limiter of disk0", "port of disk0UP", "as"]
 
 
 def test_a_bypass_route_between_hosts_holds_in_one_direction() -> None:
     links = LINK.format("slow", 1, "SHARED") + LINK.format("fast", 5, "SHARED")
     route = '<route src="a" dst="b"><link_ctn id="slow"/></route>'
     bypass = '<bypassRoute src="a" dst="b"><link_ctn id="fast"/></bypassRoute>'
-    found = network(HOSTS + links + route + bypass)
-    assert way(found, 0, 1) == (["fast"], 5.0) and way(found, 1, 0) == (["slow"], 1.0)
+    wiring = network(HOSTS + links + route + bypass)
+    assert way(wiring, 0, 1) == (["fast"], 5.0) and way(wiring, 1, 0) == (["slow"], 1.0)
 
 
 def test_a_bypass_route_between_zones_goes_from_gateway_to_gateway() -> None:
@@ -115,8 +115,8 @@ def test_a_bypass_route_between_zones_goes_from_gateway_to_gateway() -> None:
         '<zoneRoute src="a" dst="b" gw_src="ra" gw_dst="rb"><link_ctn id="slow"/></zoneRoute>',
         '<bypassZoneRoute src="a" dst="b" gw_src="ra" gw_dst="rb"><link_ctn id="fast"/></bypassZoneRoute>',
     ]  # fmt: skip
-    found = network("".join(parts))
-    assert way(found, 0, 1) == (["fast"], 1 + 5 + 1) and way(found, 1, 0) == (["slow"], 1 + 1 + 1)
+    wiring = network("".join(parts))
+    assert way(wiring, 0, 1) == (["fast"], 1 + 5 + 1) and way(wiring, 1, 0) == (["slow"], 1 + 1 + 1)
 
 
 def test_single_hosts_and_nested_zones() -> None:
@@ -128,11 +128,11 @@ def test_single_hosts_and_nested_zones() -> None:
     )
     links = LINK.format("w", 1, "SHARED") + LINK.format("g", 2, "SHARED") + LINK.format("top", 3, "SHARED")
     joined = '<zoneRoute src="x" dst="y" gw_src="xr" gw_dst="yr"><link_ctn id="top"/></zoneRoute>'
-    found = network(links + zone.format("x") + zone.format("y") + joined)
-    assert [place.port for place in found.places] == [math.inf] * 4 and found.place_of.tolist() == [0, 1, 2, 3]
-    assert way(found, 0, 1) == (["w"], 1.0) and way(found, 1, 1) == ([], 0.0)
-    assert way(found, 1, 2) == (["w", "g", "top", "g"], 1 + 2 + 3 + 2)
-    assert way(found, 0, 3) == (["g", "top", "g", "w"], 8.0), "a symmetrical route is turned round"
+    wiring = network(links + zone.format("x") + zone.format("y") + joined)
+    assert [place.port for place in wiring.places] == [math.inf] * 4 and wiring.place_of.tolist() == [0, 1, 2, 3]
+    assert way(wiring, 0, 1) == (["w"], 1.0) and way(wiring, 1, 1) == ([], 0.0)
+    assert way(wiring, 1, 2) == (["w", "g", "top", "g"], 1 + 2 + 3 + 2)
+    assert way(wiring, 0, 3) == (["g", "top", "g", "w"], 8.0), "a symmetrical route is turned round"
 
 
 def test_the_gateway_of_a_zone_may_be_a_router_of_a_zone_inside_it() -> None:
@@ -142,11 +142,13 @@ def test_the_gateway_of_a_zone_may_be_a_router_of_a_zone_inside_it() -> None:
     last += '<route src="e0" dst="re"><link_ctn id="g"/></route></zone>'
     links = LINK.format("w", 2, "SHARED") + LINK.format("top", 3, "SHARED")
     joined = '<zoneRoute src="in" dst="out" gw_src="rd" gw_dst="re"><link_ctn id="top"/></zoneRoute>'
-    found = network(
+    wiring = network(
         f'{links}<zone id="in" routing="Full">{inner}</zone><zone id="out" routing="Full">{last}</zone>{joined}'
     )
-    assert way(found, 0, 2) == (["w", "top", "g"], 1 + 2 + 3 + 4), "from the first cluster over the second one's router"
-    assert way(found, 1, 2) == (["top", "g"], 1 + 3 + 4)
+    assert way(wiring, 0, 2) == (["w", "top", "g"], 1 + 2 + 3 + 4), (
+        "from the first cluster over the second one's router"
+    )
+    assert way(wiring, 1, 2) == (["top", "g"], 1 + 3 + 4)
 
 
 @pytest.mark.parametrize("routing", ["Floyd", "Dijkstra"])
@@ -154,8 +156,8 @@ def test_computed_routes(routing: str) -> None:
     hosts = "".join(f'<host id="h{i}" speed="1f"/>' for i in range(4))
     links = "".join(LINK.format(f"l{i}", 1, "SHARED") for i in range(4))
     hops = "".join(f'<route src="h{i}" dst="h{i + 1}"><link_ctn id="l{i}"/></route>' for i in range(3))
-    found = network(hosts + links + hops, routing)
-    assert way(found, 0, 3) == (["l0", "l1", "l2"], 3.0) and way(found, 3, 1) == (["l2", "l1"], 2.0)
+    wiring = network(hosts + links + hops, routing)
+    assert way(wiring, 0, 3) == (["l0", "l1", "l2"], 3.0) and way(wiring, 3, 1) == (["l2", "l1"], 2.0)
 
 
 HOSTS = '<host id="a" speed="1f"/><host id="b" speed="1f"/>'
@@ -196,8 +198,8 @@ def own(found: Network, place: int) -> tuple[list[str], float, float]:
     ],
 )
 def test_from_a_host_of_a_cluster_to_itself(more: str, loops: bool, expected: tuple[list[str], float, float]) -> None:
-    found = network(CLUSTER.format("c", 3, more))
-    assert found.places[0].loops == loops and own(found, 0) == pytest.approx(expected)
+    wiring = network(CLUSTER.format("c", 3, more))
+    assert wiring.places[0].loops == loops and own(wiring, 0) == pytest.approx(expected)
 
 
 def test_from_a_single_host_to_itself() -> None:
@@ -205,11 +207,11 @@ def test_from_a_single_host_to_itself() -> None:
     hosts = '<host id="a" speed="1f"/><host id="b" speed="1f"/>' + LINK.format("l", 2, "SHARED")
     routes = '<route src="a" dst="b"><link_ctn id="l"/></route>'
     loop = '<route src="a" dst="a"><link_ctn id="l"/></route>'
-    found = network(hosts + routes + loop)
-    assert own(found, 0) == (["l"], 2000.0, 4194304 / 4e-3) and own(found, 1) == ([], 0.0, 10e9)
+    wiring = network(hosts + routes + loop)
+    assert own(wiring, 0) == (["l"], 2000.0, 4194304 / 4e-3) and own(wiring, 1) == ([], 0.0, 10e9)
     inner = '<zone id="z" routing="Full"><host id="c" speed="1f"/></zone>'
     parts = [
         f'<zoneRoute src="z" dst="{host}" gw_src="c" gw_dst="{host}"><link_ctn id="l"/></zoneRoute>' for host in "ab"
     ]
-    found = network(hosts + routes + inner + "".join(parts))
-    assert own(found, 0) == ([], 0.0, math.inf) and own(found, 2) == ([], 0.0, 10e9)
+    wiring = network(hosts + routes + inner + "".join(parts))
+    assert own(wiring, 0) == ([], 0.0, math.inf) and own(wiring, 2) == ([], 0.0, 10e9)

@@ -51,13 +51,13 @@ def test_converted_tasks_read_back_unchanged(given: Tasks) -> None:
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "w.dax").write_text(to_dax(given, "a -- note").text)
         dax = read_tasks(Path(folder) / "w.dax")
-    known = [replace(task, busy=None) for task in given.tasks]
-    assert [replace(task, memory=0.0) for task in dax.tasks] == [replace(task, memory=0.0) for task in known]
-    assert [task.memory for task in dax.tasks] == pytest.approx([task.memory for task in known])
+    expected = [replace(task, busy=None) for task in given.tasks]
+    assert [replace(task, memory=0.0) for task in dax.tasks] == [replace(task, memory=0.0) for task in expected]
+    assert [task.memory for task in dax.tasks] == pytest.approx([task.memory for task in expected])
     # WfFormat has no place for the requests of a task that never ran
     ran = [task if task.time is not None else Task(task.id, None, task.after, name=task.name) for task in given.tasks]
-    found = document_tasks(json.loads(to_wfcommons(given, "note").text), "w.json")
-    assert [in_order(task) for task in found.tasks] == [in_order(task) for task in ran] and found.name == "w"
+    copy = document_tasks(json.loads(to_wfcommons(given, "note").text), "w.json")
+    assert [in_order(task) for task in copy.tasks] == [in_order(task) for task in ran] and copy.name == "w"
 
 
 @given(workflows())
@@ -82,8 +82,8 @@ def test_what_is_written_is_read_whatever_programs_and_files_are_called(
     ]
     again = dax_tasks(to_dax(dax, note).text.encode(), "w.dax")
     assert again.tasks == dax.tasks
-    found = document_tasks(json.loads(to_wfcommons(named, note).text.encode()), "w.json")
-    assert [task.name for task in found.tasks] == [task.name or task.id for task in named.tasks]
+    copy = document_tasks(json.loads(to_wfcommons(named, note).text.encode()), "w.json")
+    assert [task.name for task in copy.tasks] == [task.name or task.id for task in named.tasks]
 
 
 @given(workflows())
@@ -114,16 +114,16 @@ CHAIN = Tasks(
 
 
 def test_a_trace_has_submit_times_and_one_preceding_job(tmp_path: Path) -> None:
-    made = to_swf(CHAIN, 8, "note", skip_invalid=False)
+    converted = to_swf(CHAIN, 8, "note", skip_invalid=False)
     path = tmp_path / "w.swf"
-    path.write_text(made.text)
+    path.write_text(converted.text)
     jobs = read_swf(path)
     assert jobs.submit_time.tolist() == [0.0, 2.0, 2.0, 6.0] and jobs.run_time.tolist() == [2.0, 4.0, 0.0, 1.0]
     assert jobs.more["preceding"].tolist() == [-1, 1, 1, 2] and jobs.more["think_time"].tolist() == [-1, 0, 0, 0]
     assert jobs.walltime.tolist() == [9.0, 4.0, 0.0, 1.0] and jobs.machine == 8
     apart = replay(jobs_of(CHAIN), 8).submit_time
     assert sorted(apart.tolist()) == replay(jobs, 8).submit_time.tolist()
-    assert made.lost == {
+    assert converted.lost == {
         "dependencies other than the last to end: now submit times, as on an unlimited machine": 1,
         "ids that are not numbers: now numbered from 1": 4, "commands": 2, "CPU use": 1, "memory": 1,
     }  # fmt: skip
@@ -133,9 +133,9 @@ def test_a_trace_needs_run_times() -> None:
     unknown = replace(CHAIN, tasks=(*CHAIN.tasks, Task("e", None, ("c",)), Task("f", 3.0, ("e", "a"))))
     with pytest.raises(ConfigError, match=r"task e: no run time"):
         to_swf(unknown, None, "note", skip_invalid=False)
-    made = to_swf(unknown, None, "note", skip_invalid=True)
-    assert made.left_out["tasks without a run time"] == 1 and made.text.splitlines()[-1].split()[1] == "6"
-    assert [line.split()[1] for line in made.text.splitlines() if line[0] != ";"] == ["0", "2", "2", "2", "6"]
+    converted = to_swf(unknown, None, "note", skip_invalid=True)
+    assert converted.left_out["tasks without a run time"] == 1 and converted.text.splitlines()[-1].split()[1] == "6"
+    assert [line.split()[1] for line in converted.text.splitlines() if line[0] != ";"] == ["0", "2", "2", "2", "6"]
 
 
 def test_what_a_format_cannot_express_is_counted(tmp_path: Path) -> None:
@@ -143,9 +143,9 @@ def test_what_a_format_cannot_express_is_counted(tmp_path: Path) -> None:
     assert to_wfcommons(CHAIN, "").lost == {"commands": 2, "walltimes": 1}
     path = tmp_path / "w.json"
     path.write_text(to_wfcommons(CHAIN, "").text)
-    made = to_workflow(read_tasks(path), read_workflow(path), "note")
-    assert made.lost == {"run times of 0: now the shortest possible": 1}
-    (tmp_path / "w.yaml").write_text(made.text)
+    converted = to_workflow(read_tasks(path), read_workflow(path), "note")
+    assert converted.lost == {"run times of 0: now the shortest possible": 1}
+    (tmp_path / "w.yaml").write_text(converted.text)
     again = read_tasks(tmp_path / "w.yaml").tasks
     assert [(task.id, task.after, task.cores) for task in again] == [
         (task.id, task.after, task.cores) for task in CHAIN.tasks
@@ -158,6 +158,6 @@ def test_tasks_of_a_workflow() -> None:
         "a": {"nodes": 2, "profile": {"threads": 3, "service_demand": 6.0, "utilisation": 0.5, "bandwidth": 1e9}},
         "b": {"after": "a", "command": "make"},
     }
-    found = tasks_of(parse_workflow({"schema": "pilotfish/workflow/v1", "name": "w", "jobs": jobs}, "w"))
-    assert found.tasks == (Task("a", 12.0, cores=6, busy=300.0), Task("b", None, ("a",)))
-    assert found.extras == {"memory bandwidth": 1, "commands": 1, "nodes: now cores": 1}
+    tasks = tasks_of(parse_workflow({"schema": "pilotfish/workflow/v1", "name": "w", "jobs": jobs}, "w"))
+    assert tasks.tasks == (Task("a", 12.0, cores=6, busy=300.0), Task("b", None, ("a",)))
+    assert tasks.extras == {"memory bandwidth": 1, "commands": 1, "nodes: now cores": 1}

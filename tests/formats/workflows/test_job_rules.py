@@ -44,8 +44,8 @@ def test_the_error_names_sizes_and_no_value():
     assert "the command has a word of 131,072 bytes, with which no program starts (allowed: 131,071)" in problem(
         command=("x" * 2**17,)
     )
-    says = problem(environment=(("TOKEN", "s3cret" * 30_000),))
-    assert "'TOKEN' has 180,006 bytes" in says and "s3cret" not in says
+    text = problem(environment=(("TOKEN", "s3cret" * 30_000),))
+    assert "'TOKEN' has 180,006 bytes" in text and "s3cret" not in text
 
 
 @pytest.mark.real

@@ -95,10 +95,10 @@ def test_all_versions_give_the_same_workflow(data, tmp_path):
     assert mapped.profile.groups[0].service_demand == 10.0
     assert join.profile.groups[0].service_demand == TINY_S
     assert split.command is None
-    told = " | ".join(workflow.warnings)
-    assert f"WfFormat {data['schemaVersion']} records no memory bandwidth" in told
-    assert "1 of the tasks have a recorded run time of zero" in told
-    assert "2500 MHz" in told
+    warnings = " | ".join(workflow.warnings)
+    assert f"WfFormat {data['schemaVersion']} records no memory bandwidth" in warnings
+    assert "1 of the tasks have a recorded run time of zero" in warnings
+    assert "2500 MHz" in warnings
     assert len(workflow.warnings) == 3
 
 

@@ -51,8 +51,8 @@ def written(folder: Path, name: str, text: str) -> Path:
 
 def pairs(jobs: Workload) -> set[tuple[str, str]]:
     assert jobs.dependencies is not None
-    names, given = jobs.more["name"], jobs.dependencies
-    return {(names[a], names[b]) for a, b in zip(given.before, given.after, strict=True)}
+    names, dependencies = jobs.more["name"], jobs.dependencies
+    return {(names[a], names[b]) for a, b in zip(dependencies.before, dependencies.after, strict=True)}
 
 
 @pytest.mark.parametrize(
@@ -93,8 +93,8 @@ def test_a_task_without_a_run_time(tmp_path: Path) -> None:
     path = written(tmp_path, "w.json", json.dumps(data))
     with pytest.raises(ConfigError, match=r"w.json: task a: no run time \(1 of 3 tasks have none\)"):
         read_workload(path)
-    left = read_workload(path, skip_invalid=True)
-    assert left.left_out == {"tasks without a run time": 1, LOST: 2} and pairs(left) == {("b", "c")}
+    readable = read_workload(path, skip_invalid=True)
+    assert readable.left_out == {"tasks without a run time": 1, LOST: 2} and pairs(readable) == {("b", "c")}
     commands = "schema: pilotfish/workflow/v1\njobs: {a: {command: make}}"
     with pytest.raises(ConfigError, match="task a: no run time"):
         read_workload(written(tmp_path, "w.yaml", commands))
