@@ -10,28 +10,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..adapters.base import NOT_SENT, Adapter, AdapterError
-from ..formats.hostlist import fold
-from ..simulate.model.plan import Action, Cancel, PowerSwitch, Release, Start, SubmitAhead
+from ..simulate.model.plan import Action, Release, Start
+from .state.applied import Applied, describe
 
 #: Seconds after which a cycle makes no further start, and as many after which it makes no other action.
 LONGEST_S = 5.0
 #: Most releases in a cycle, so that the jobs of one user do not keep those of all others waiting.
 MOST_RELEASES = 32
-
-
-@dataclass(frozen=True, slots=True)
-class Applied:
-    """The outcome of an action: its error, if any; `transient`: a retry may help; `sent`: a request was sent.
-
-    `began` and `ended` are seconds of the daemon's clock.
-    """
-
-    action: Action
-    error: str = ""
-    transient: bool = False
-    sent: bool = True
-    began: float = 0.0
-    ended: float = 0.0
 
 
 @dataclass(slots=True)
@@ -85,19 +70,6 @@ class Recording:
 
 
 Applier = Live | Recording
-
-
-def describe(action: Action) -> str:
-    """Return the action as one line, such as `start KEY on NODES`, `power off NODES`, or `release KEY[: WHY]`."""
-    if isinstance(action, Start):
-        return f"start {action.key} on {fold(action.nodes)}"
-    if isinstance(action, SubmitAhead):
-        return f"submit {action.key} ahead"
-    if isinstance(action, PowerSwitch):
-        return f"{action.key} {fold(action.nodes)}"
-    if isinstance(action, Release) and action.why:
-        return f"release {action.key}: {action.why}"
-    return f"{'cancel' if isinstance(action, Cancel) else 'release'} {action.key}"
 
 
 def carry_out(actions: Iterable[Action], applier: Applier, clock: Callable[[], float]) -> list[Applied]:

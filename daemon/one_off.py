@@ -19,7 +19,7 @@ from ..simulate.model.job import Job, Workflow
 from ..simulate.model.plan import Plan, Rejection, Start
 from ..simulate.model.snapshot import JobState
 from ..simulate.queue_policies.policy_specs import limit_of
-from .apply import Live, Recording, describe
+from .apply import Live, Recording
 from .assembly import assemble, decided_by
 from .config import DaemonConfig
 from .learning.external_load import LoadOfOthers
@@ -30,6 +30,7 @@ from .planning.problem import Options, Planner
 from .report.adapter_metrics import metered
 from .report.cycle_report import CycleReport
 from .report.metrics import Metrics
+from .state.applied import describe
 from .state.journal import Journal
 from .state.queue import Submission
 

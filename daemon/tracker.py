@@ -15,7 +15,6 @@ from ..adapters.base import Adapter
 from ..simulate.model.bounded import in_turns
 from ..simulate.model.plan import Action, Cancel, Plan, PlannedJob, Rejection, Release, SubmitAhead
 from ..simulate.model.snapshot import JobState, JobView, Snapshot
-from .apply import Applied
 from .learning.external_load import LoadOfOthers, taken_by_others
 from .learning.forecast_errors import ForecastErrors, interval_groups, owner_of
 from .learning.job_profiles import GivenProfiles
@@ -25,6 +24,7 @@ from .planning.progress import Progress
 from .planning.trigger import Trigger
 from .report.job_log import JobLog
 from .report.queue_forecasts import QueueForecasts
+from .state.applied import Applied
 from .state.ended_jobs import EndedJobs
 from .state.forecasts import NOW_S, JobForecast, Outlook
 from .state.handed_over import MOST_TAKEN_IN, take_in

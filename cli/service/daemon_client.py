@@ -119,7 +119,7 @@ class DaemonClient:
             PilotfishError: it was refused.
             EndUnknownError: it may have been submitted.
         """
-        from ...daemon.codec import encode
+        from ...daemon.state.codec import encode
         from ...formats.workflows.workflow import read_workflow
         from .exported import exported, own_umask
 

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 from ...adapters import registry
 from ...adapters.base import AdapterError
 from ...adapters.user_jobs import Story, UserJobs
-from ...daemon.codec import asked_for, at_home, id_for, new_id
 from ...daemon.learning.job_profiles import classes_of
 from ...daemon.paths import state_dir
+from ...daemon.state.codec import asked_for, at_home, id_for, new_id
 from ...daemon.state.users import user_name
 from ...formats.text import count
 from ...simulate.errors import ConfigError, InvalidJobError, did_you_mean

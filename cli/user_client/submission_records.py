@@ -19,7 +19,7 @@ from typing import IO, Any
 
 from ...adapters.keys import plain_name
 from ...adapters.start_claim import NO_JOB, claim
-from ...daemon.codec import decode, encode
+from ...daemon.state.codec import decode, encode
 from ...simulate.errors import ConfigError, InvalidJobError, PilotfishError
 from ...simulate.model.job import Workflow
 from ...trust import make_folder, open_file

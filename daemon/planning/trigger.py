@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from ...simulate.model.snapshot import JobView, NodeState, Snapshot
-from ..apply import Applied
+from ..state.applied import Applied
 from ..state.queue import JobEvent
 from .plan_cache import PlanCache
 

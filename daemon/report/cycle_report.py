@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from ...formats.text import count
 from ...simulate.model.plan import Plan, PowerSwitch, Rejection
 from ...simulate.model.snapshot import JobState, JobView, Snapshot
-from ..apply import Applied, describe
+from ..state.applied import Applied, describe
 from ..state.queue import JobEvent, Queue
 from .metrics import Metrics
 

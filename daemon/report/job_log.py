@@ -13,7 +13,7 @@ from ...formats.text import count, percent, seconds
 from ...profiles.classes import classify_on
 from ...simulate.model.plan import LEVEL, Action, Plan, PlannedJob, Rejection, Start
 from ...simulate.model.snapshot import JobState, Snapshot
-from ..apply import Applied, describe
+from ..state.applied import Applied, describe
 from ..state.endings import ending
 from ..state.forecasts import JobForecast
 from ..state.journal import Unsaved

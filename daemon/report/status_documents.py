@@ -19,7 +19,7 @@ from ...simulate.model.job import Job
 from ...simulate.model.observed_queue import ObservedJob
 from ...simulate.model.snapshot import JobState, JobView, Snapshot
 from ...simulate.queue_policies.kept import LimitNow
-from ..divided_work import Steps
+from ..state.divided_work import Steps
 from ..state.endings import ending
 from ..state.handed_over import TAKEN_BACK
 from ..state.journal import Journal

@@ -14,10 +14,10 @@ from ...simulate.errors import InvalidJobError
 from ...simulate.model.capacity import EmptyNodes
 from ...simulate.model.cluster import Cluster
 from ...simulate.model.job import Job, Workflow
-from ..codec import JOBS_AT_ONCE, asked_for, check_submitted, decode_steps, encode, new_id
-from ..divided_work import Steps
 from ..learning.job_profiles import GivenProfiles
 from ..loop import Cycle
+from ..state.codec import JOBS_AT_ONCE, asked_for, check_submitted, decode_steps, encode, new_id
+from ..state.divided_work import Steps
 from ..state.journal import Journal
 from ..state.profile_labels import profile_of
 from ..state.queue import Submission, shape_of

@@ -21,7 +21,6 @@ from ...simulate.errors import InvalidJobError, PilotfishError, did_you_mean
 from ...simulate.model.cluster import Cluster
 from ...simulate.model.observed_queue import ObservedJob
 from ...simulate.model.snapshot import JobState
-from ..divided_work import Steps, finish
 from ..learning.forecast_errors import owner_of
 from ..learning.job_profiles import GivenProfiles
 from ..loop import Cycle
@@ -39,6 +38,7 @@ from ..report.status_documents import (
     runs_without_us,
     view_document,
 )
+from ..state.divided_work import Steps, finish
 from ..state.journal import Journal, JournalError
 from ..state.queue import Entry, Submission
 from ..state.users import Peer, user_name

@@ -1,1 +1,1 @@
-"""State: the queue, its journal and the write-ahead step between them."""
+"""State: the queue, its journal with the texts in it, and the write-ahead step between them."""

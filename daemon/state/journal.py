@@ -18,10 +18,10 @@ from typing import Any
 from ...simulate.errors import ConfigError, PilotfishError
 from ...simulate.model.plan import Action, Start
 from ...simulate.model.snapshot import JobState
-from ..codec import JOBS_AT_ONCE, decode_steps, encode
-from ..divided_work import Steps, finish
 from . import journal_rows
+from .codec import JOBS_AT_ONCE, decode_steps, encode
 from .damage import REAL, TEXT, UNREADABLE, WHOLE, Damage, checked, json_object, kinds_of, optional, text_of
+from .divided_work import Steps, finish
 from .forecasts import Forecaster
 from .handed_over import handed_over
 from .journal_db import identity, open_copy, open_file, unusable

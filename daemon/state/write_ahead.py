@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 from ...simulate.model.plan import Action, Cancel, Release, Start, SubmitAhead
 from ...simulate.model.snapshot import JobState
-from ..apply import Applied
+from .applied import Applied
 from .journal import Journal, JournalError, Unsaved
 from .queue import RETRY_S, Entry, Queue
 

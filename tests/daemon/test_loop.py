@@ -8,7 +8,8 @@ from itertools import pairwise
 import pytest
 
 from pilotfish.adapters.base import AdapterError, Capabilities
-from pilotfish.daemon.apply import LONGEST_S, Recording, carry_out, describe
+from pilotfish.daemon.apply import LONGEST_S, Recording, carry_out
+from pilotfish.daemon.state.applied import describe
 from pilotfish.simulate.model.job import Provenance
 from pilotfish.simulate.model.plan import Cancel, Place, Release, Submit
 from pilotfish.simulate.model.snapshot import JobState, NodeState

@@ -26,9 +26,9 @@ from hypothesis import strategies as st
 from pilotfish.adapters.local.adapter import LocalAdapter
 from pilotfish.cli.__main__ import main
 from pilotfish.cli.streams import show
-from pilotfish.daemon.codec import encode
 from pilotfish.daemon.service import LOOPS
 from pilotfish.daemon.socket.ipc import DaemonError, ask
+from pilotfish.daemon.state.codec import encode
 from pilotfish.daemon.timing.age_clock import AgeClock
 from pilotfish.simulate.model.job import DEFAULT_PROFILE, Workflow
 

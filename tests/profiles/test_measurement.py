@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pilotfish.daemon.codec import decode, encode
+from pilotfish.daemon.state.codec import decode, encode
 from pilotfish.profiles.estimate import estimate, usable
 from pilotfish.profiles.measurement import (
     ALONE,

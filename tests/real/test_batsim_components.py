@@ -21,7 +21,7 @@ import yaml
 from real_world import CPUS, Served, eventually
 
 from pilotfish.cli.__main__ import main
-from pilotfish.daemon.codec import encode
+from pilotfish.daemon.state.codec import encode
 from pilotfish.simulate.model.job import Job, Profile, ThreadGroup, Workflow
 
 pytestmark = pytest.mark.xdist_group("batsim")

@@ -23,8 +23,8 @@ from pilotfish.cli.user_client.submission_records import BEGUN, TAKEN_BACK, WHOL
 from pilotfish.cli.user_client.submit import LONGEST_S, earliest_starts, guessed, holds, in_order
 from pilotfish.cli.user_client.watch import LOST, Watched, job_reply, log_reply, read_workflows, workflow_reply
 from pilotfish.daemon import paths
-from pilotfish.daemon.codec import id_for, new_id
 from pilotfish.daemon.report.selection import Chosen
+from pilotfish.daemon.state.codec import id_for, new_id
 from pilotfish.daemon.state.users import user_name
 from pilotfish.simulate.errors import ConfigError, InvalidJobError, PilotfishError
 from pilotfish.simulate.model.job import DEFAULT_PROFILE, Job, Profile, ThreadGroup, Workflow

@@ -14,10 +14,10 @@ import pytest
 import workers
 
 from pilotfish.cli.__main__ import main
-from pilotfish.daemon.codec import encode
 from pilotfish.daemon.learning.node_counters import NodeCounters
 from pilotfish.daemon.learning.profile_learning import LearnedProfiles
 from pilotfish.daemon.socket.ipc import DaemonError, ask
+from pilotfish.daemon.state.codec import encode
 from pilotfish.daemon.state.queue import Queue
 from pilotfish.profiles.identity import signature
 from pilotfish.profiles.measure.neighbour_counters import NeighbourCounters

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilotfish.cli.output.status import show_status
-from pilotfish.daemon.codec import decode, encode
 from pilotfish.daemon.planning.guarded_planner import simulate_plan
+from pilotfish.daemon.state.codec import decode, encode
 from pilotfish.simulate.errors import PilotfishError
 from pilotfish.simulate.model.capacity import never_fits
 from pilotfish.simulate.model.job import Distribution, Job, Phase, Profile, Provenance, ThreadGroup, Workflow

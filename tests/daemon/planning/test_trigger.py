@@ -6,9 +6,9 @@ import dataclasses
 
 import pytest
 
-from pilotfish.daemon.apply import Applied
 from pilotfish.daemon.planning.plan_cache import PlanCache
 from pilotfish.daemon.planning.trigger import LONGEST_RECHECK_S, Trigger
+from pilotfish.daemon.state.applied import Applied
 from pilotfish.simulate.model.plan import Cancel
 from pilotfish.simulate.model.snapshot import JobState, JobView, NodeState
 

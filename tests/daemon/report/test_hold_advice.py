@@ -7,9 +7,9 @@ from typing import cast
 import pytest
 
 from pilotfish.adapters.base import Adapter, Capabilities
-from pilotfish.daemon.apply import Applied
 from pilotfish.daemon.report.cycle_report import CycleReport
 from pilotfish.daemon.report.hold_advice import HEARTBEAT_S, HoldAdvice
+from pilotfish.daemon.state.applied import Applied
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
 from pilotfish.simulate.model.job import Job, Profile, ThreadGroup
 from pilotfish.simulate.model.plan import Cancel, Place, Release

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from pilotfish.daemon.apply import Applied
 from pilotfish.daemon.report.cycle_report import CycleReport
 from pilotfish.daemon.report.delays import read_delays
 from pilotfish.daemon.report.metrics import Metrics
 from pilotfish.daemon.report.placement_latency import ASSUMED_S, FEWEST, WRITE_EVERY_S, PlacementLatency
+from pilotfish.daemon.state.applied import Applied
 from pilotfish.daemon.state.queue import Entry, JobEvent, Queue
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
 from pilotfish.simulate.model.job import Job, Profile, ThreadGroup

@@ -13,11 +13,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pilotfish.daemon.codec import encode
 from pilotfish.daemon.config import AccessConfig, QuotaConfig
 from pilotfish.daemon.service import Service
 from pilotfish.daemon.socket.access import Access
 from pilotfish.daemon.socket.rpc import MOST_LINES
+from pilotfish.daemon.state.codec import encode
 from pilotfish.daemon.state.queue import Entry
 from pilotfish.daemon.state.users import Peer
 from pilotfish.simulate.errors import ConfigError

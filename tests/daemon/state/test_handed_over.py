@@ -7,8 +7,9 @@ import dataclasses
 import pytest
 
 from pilotfish.adapters.base import AdapterError
-from pilotfish.daemon.apply import Recording, describe
+from pilotfish.daemon.apply import Recording
 from pilotfish.daemon.learning.job_profiles import GivenProfiles
+from pilotfish.daemon.state.applied import describe
 from pilotfish.simulate.model.job import DEFAULT_PROFILE
 from pilotfish.simulate.model.snapshot import JobState, JobView
 

@@ -31,12 +31,13 @@ from pilotfish.adapters.slurm.adapter import SlurmAdapter
 from pilotfish.adapters.slurm.handed_over.ownership import SlurmSelection
 from pilotfish.adapters.slurm.transport.command_transport import CommandTransport
 from pilotfish.adapters.slurm.transport.runner import CommandRunner
-from pilotfish.daemon.apply import Live, Recording, describe
+from pilotfish.daemon.apply import Live, Recording
 from pilotfish.daemon.assembly import assemble, decided_by
 from pilotfish.daemon.config import DaemonConfig
 from pilotfish.daemon.learning.profile_learning import LearnedProfiles
 from pilotfish.daemon.one_off import preview_queue
 from pilotfish.daemon.report.metrics import Metrics
+from pilotfish.daemon.state.applied import describe
 from pilotfish.daemon.state.journal import Journal
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
 

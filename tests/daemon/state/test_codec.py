@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pilotfish.daemon.codec import decode, decode_stored, encode
+from pilotfish.daemon.state.codec import decode, decode_stored, encode
 from pilotfish.simulate.errors import PilotfishError
 from pilotfish.simulate.model.job import Distribution, Job, PeerWait, Phase, Profile, Provenance, ThreadGroup, Workflow
 

@@ -19,10 +19,10 @@ from operator import attrgetter
 from pathlib import PurePosixPath
 from typing import Any
 
-from ..formats.workflows.job_rules import LARGEST_WORD, LONGEST_TEXT, MOST_FACTS, name_problem
-from ..formats.workflows.workflow_tasks import ProfilePool, check_workflow
-from ..simulate.errors import InvalidJobError
-from ..simulate.model.job import DEFAULT_PROFILE, Job, Profile, Workflow
+from ...formats.workflows.job_rules import LARGEST_WORD, LONGEST_TEXT, MOST_FACTS, name_problem
+from ...formats.workflows.workflow_tasks import ProfilePool, check_workflow
+from ...simulate.errors import InvalidJobError
+from ...simulate.model.job import DEFAULT_PROFILE, Job, Profile, Workflow
 from .divided_work import Steps, finish
 
 #: Jobs of a workflow that are made, or compared, in one step.
