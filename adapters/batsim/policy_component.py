@@ -37,7 +37,8 @@ from ...simulate.errors import ConfigError
 from ...simulate.model.machine import Machine
 from ...simulate.model.workload import LONGEST
 from ...simulate.queue_policies.interface import QueuePolicy
-from ...simulate.queue_policies.processor_policy_calls import ProcessorPolicyCalls
+from ...simulate.queue_policies.numbered_resources import NumberedResources
+from ...simulate.queue_policies.policy_calls import PolicyCalls
 from ...simulate.queue_policies.queued_job import QueuedJob, Running
 
 _resources, _machine = whole(1, 2**31 - 64), whole(1, 2**31 - 64)
@@ -147,11 +148,11 @@ def _walltime(job: Mapping[str, Any]) -> float:
     return inside("job.walltime", lambda it: checked_number(it, f"seconds from 0 to {LONGEST:g}", 0.0, LONGEST), value)
 
 
-class _JobsOfBatsim(ProcessorPolicyCalls):
+class _JobsOfBatsim(PolicyCalls):
     """The jobs as the policy sees them, and what it decides as events."""
 
     def __init__(self, policy: QueuePolicy, name: str, machine: Machine) -> None:
-        super().__init__(policy, name, machine)
+        super().__init__(policy, name, NumberedResources(machine))
         self.known, self.here, self.decided = set[str](), dict[str, Running](), list[Event]()
 
     def decide_at(self, now: float) -> list[Event]:

@@ -5,7 +5,7 @@ free cores, numbered over the usable nodes. It never sees a true run time or pro
 `forecast` that it asks for, by the profiles. Where a user gave no walltime, `walltime` is the isolated run time of the
 job's profile on the slowest usable node, and the job says `predicted`. Contention, memory and domains act in the
 simulation that carries the decisions out.
-Which cores a job gets: see `queue_policies.node_policy_calls`.
+Which cores a job gets: see `queue_policies.node_resources`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from ..queue_policies.easy_policy import Backfilling
 from ..queue_policies.free_nodes import NodeLoads, NodeNeed
 from ..queue_policies.interface import Forecast, QueuePolicy
 from ..queue_policies.kept import Kept
-from ..queue_policies.node_policy_calls import NodePolicyCalls
+from ..queue_policies.node_resources import NodeResources
+from ..queue_policies.policy_calls import PolicyCalls
 from ..queue_policies.queued_job import NodeJob, QueuedJob, Running
 from ..queue_policies.reservations import Reserved
 from .compiled_queue import cores_of, expected_run_times, run_compiled
@@ -99,7 +100,7 @@ def _notes(simulation: Simulation, name: str) -> tuple[str, ...]:
     return (f"no walltime, so policy {name} decides by the predicted run time: {some}",)
 
 
-class PlanRun(NodePolicyCalls):
+class PlanRun(PolicyCalls):
     """One run of a workflow under a queue policy."""
 
     def __init__(self, simulation: Simulation, request: Request, policy: QueuePolicy, name: str) -> None:
@@ -122,7 +123,8 @@ class PlanRun(NodePolicyCalls):
         needed = [needs[cls] for cls in of]
         groups = groups_of(cluster, given.clip(0).astype(np.int64).tolist())
         speeds = world.types["speed"][world.nodes["type"]][self.usable]
-        super().__init__(policy, name, cores, memory, speeds, names, needed, core_powers(cluster), groups)
+        self.places = NodeResources(cores, memory, speeds, names, needed, core_powers(cluster), groups)
+        super().__init__(policy, name, self.places)
         self.rejected: dict[int, str] = {}
         self.meter: NodeMeter | None = None
         self.promised: dict[int, Reserved] = {}  # at the beginning of the plan
@@ -140,7 +142,7 @@ class PlanRun(NodePolicyCalls):
     def _job(self, number: int, submit_time: float) -> NodeJob:
         job, predicted = self.simulation.workflow.jobs[number], self.simulation.workflow.jobs[number].walltime is None
         walltime = self.predicted[number] if job.walltime is None else job.walltime
-        size = self.needs[number].cores * job.nodes
+        size = self.places.needs[number].cores * job.nodes
         return NodeJob(number, job.id, size, walltime, submit_time, job.owner, job.nodes, predicted)
 
     def _begin_underway(self) -> None:
@@ -151,7 +153,9 @@ class PlanRun(NodePolicyCalls):
             here = tuple(sorted(self.place_of[i] for i in ids if i in self.place_of))
             start = -elapsed.get(self.simulation.workflow.jobs[number].id, 0.0)
             job = self._job(number, start)
-            self.show_running(Running(job, start, start + job.walltime, self.lowest_cores(job, here)), here)
+            running = Running(job, start, start + job.walltime, self.places.lowest_cores(job, here))
+            self.places.hold_running(running, here)
+            self.add_running(running)
 
     def _submit_ready(self) -> None:
         """Show the jobs that have become ready, in the order of submission; set those aside that can never start."""
@@ -160,14 +164,14 @@ class PlanRun(NodePolicyCalls):
         self.shown[ready] = True
         for number in sorted(ready, key=lambda number: (-self.waited[number] if self.now <= 0.0 else 0.0, number)):
             job = self._job(number, -self.waited[number] if self.now <= 0.0 else self.now)
-            if why := self.fits_empty(job):
+            if why := self.places.why_never(job):
                 self.rejected[number] = why
             else:
                 self.submit(job)
 
     def forecast(self, job: QueuedJob, nodes: Sequence[int]) -> Forecast:
         """Return what would happen if a job started now on these nodes, by the profiles."""
-        names = [self.snapshot.machine.names[node] for node in self.check_nodes(job, nodes, fewer=True)]
+        names = [self.snapshot.machine.names[node] for node in self.places.check_nodes(self, job, nodes, fewer=True)]
         left, slowdown, others, delay_s, crowding, alone = self.simulation.what_if(str(job.id), names)
         return Forecast(self.now + left, slowdown, others, delay_s, crowding, bool(alone))
 
@@ -182,7 +186,7 @@ class PlanRun(NodePolicyCalls):
         """Start a job in the simulation."""
         names = self.snapshot.machine.names
         job = running.job
-        self.simulation.start(str(job.id), [names[node] for node in self.held[job.number]])
+        self.simulation.start(str(job.id), [names[node] for node in self.places.held[job.number]])
 
     def reject(self, job: QueuedJob) -> None:
         """Note that a job never runs."""

@@ -118,16 +118,16 @@ class _PoweredRun(PlanRun):
         since = np.full(self.processors, math.inf)
         for name, begin in power.idle_since.items():
             if (place := place_of.get(name)) is not None and name not in power.switching:
-                first, last = self.nodes[place]
+                first, last = self.places.nodes[place]
                 since[first : last + 1] = begin - power.time
-        off = [self.nodes[place_of[name]] for name in power.off if name in place_of]
+        off = [self.places.nodes[place_of[name]] for name in power.off if name in place_of]
         self.held_back = dict[int, int]()  # free cores of nodes that take no job yet
         switching = list[Switching]()
         for name, (on, until) in sorted(power.switching.items(), key=lambda it: it[1][1]):
             place = place_of.get(name, -1)
-            if place >= 0 and self.room.cores[place] == self.empty[place]:
+            if place >= 0 and self.places.room.cores[place] == self.places.empty[place]:
                 self._hold_back(place)
-                switching.append(Switching((self.nodes[place],), on, max(0.0, until - power.time)))
+                switching.append(Switching((self.places.nodes[place],), on, max(0.0, until - power.time)))
         for name in power.waking:
             if (place := place_of.get(name, -1)) >= 0:
                 self._hold_back(place)
@@ -136,21 +136,21 @@ class _PoweredRun(PlanRun):
         self.switched = list[PowerSwitch]()
 
     def _hold_back(self, place: int) -> None:
-        self.held_back[place] = max(0, int(self.room.cores[place]))
-        self.room.cores[place] -= self.held_back[place]
+        self.held_back[place] = max(0, int(self.places.room.cores[place]))
+        self.places.room.cores[place] -= self.held_back[place]
 
     def call_policy(self) -> list[Any]:
         """Call the policy and return its decisions. Raises PolicyError."""
         if self.now > 0.0 and self.snapshot.states is not None:
             self.snapshot.states = None
             for place, cores in self.held_back.items():
-                self.room.cores[place] += cores
+                self.places.room.cores[place] += cores
         return super().call_policy()
 
     def switch(self, decision: Switch) -> None:
         """Note what is switched now."""
         names = self.snapshot.machine.names
-        nodes = tuple(names[place] for place in self.nodes_with(decision.resources))
+        nodes = tuple(names[place] for place in self.places.nodes_with(decision.resources))
         self.switched.append(PowerOn(nodes) if decision.on else PowerOff(nodes))
 
     def run(self) -> Mapped:

@@ -10,11 +10,11 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from heapq import heappop, heappush
 from numbers import Real
 from operator import index
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -23,7 +23,6 @@ from ..errors import ConfigError, PolicyError
 from ..model.intervals import FreeResources, Interval, MergedIntervals, count_of, merge_intervals
 from ..model.machine import Machine
 from ..wording import count
-from .backfill import CountedBackfill
 from .free_nodes import FreeNodes, NodeLoads
 from .frozen import View, quick_maker
 from .interface import Backfill, Forecast, Kill, QueuePolicy, QueueView, Reject, Reserve, Start, Submit, Switch, Wake
@@ -38,21 +37,64 @@ FEW = 64
 _running = quick_maker(Running)
 
 
+class Resources(Protocol):
+    """The resources of a machine, and the rules by which jobs get them."""
+
+    machine: Machine
+    free: FreeResources
+
+    def free_nodes(self) -> FreeNodes:
+        """Return what is free on each node, as a copy."""
+        ...
+
+    def backfill(self, now: QueueView) -> Backfill:
+        """Return what can start now."""
+        ...
+
+    def begin_call(self) -> None:
+        """Prepare for the decisions of another call."""
+        ...
+
+    def allocate(self, calls: PolicyCalls, job: QueuedJob, decision: Start) -> tuple[Interval, ...] | None:
+        """Take the resources of a start and return them; None: the job goes on waiting. Raises PolicyError."""
+        ...
+
+    def release(self, ended: Running) -> None:
+        """Free the resources of a job."""
+        ...
+
+    def why_never(self, job: QueuedJob) -> str:
+        """Return why a job can never start, "" if it can."""
+        ...
+
+    def machines_of(self, resources: Iterable[Interval]) -> list[Interval]:
+        """Return the resources of all machines that have some of these."""
+        ...
+
+    def withdraw(self, resources: Iterable[Interval], *, back: bool = False) -> None:
+        """Note that whole machines are no longer available to jobs, or are back; `free` says so, too."""
+        ...
+
+    def prefer_others(self, job: QueuedJob, decision: Start, last: FreeResources) -> Start:
+        """Return a start without places with places, such that resources of `last` come last, if that is possible."""
+        ...
+
+
 class PolicyCalls(ABC):
     """The queue and the running jobs as a policy sees them.
 
     Args:
         policy: the policy to call.
         name: its name, for messages.
-        machine: the machine.
-        free_nodes: returns what is free on each node, see `QueueView.free_nodes`.
+        resources: the resources of the machine.
     """
 
-    def __init__(self, policy: QueuePolicy, name: str, machine: Machine, free_nodes: Callable[[], FreeNodes]) -> None:
-        self.decide, self.name, self.processors = policy.decide, name, machine.processors
+    def __init__(self, policy: QueuePolicy, name: str, resources: Resources) -> None:
+        self.decide, self.name, self.resources = policy.decide, name, resources
+        machine, self.free = resources.machine, resources.free
+        self.processors = machine.processors
         self.open_ended = bool(getattr(policy, "open_ended", False))
         self.now = self.called_at = self.ready = -math.inf  # `ready`: when the machines of the next start have booted
-        self.free = FreeResources(machine.processors)
         self.waiting: dict[int, QueuedJob] = {}
         self.gone = 0
         self.untils: list[float] = []
@@ -64,7 +106,7 @@ class PolicyCalls(ABC):
         self.woken = self.again = False
         self.snapshot = QueueView(
             0.0, 0, View(self.free.intervals), self.waiting.values(), View(self.running), [], self.just_ended, machine,
-            self._columns, free_nodes, self.forecast, self.node_loads, self.backfill,
+            self._columns, resources.free_nodes, self.forecast, self.node_loads, self.backfill,
         )  # fmt: skip
 
     def _columns(self) -> dict[str, Array]:
@@ -88,9 +130,9 @@ class PolicyCalls(ABC):
             self.woken = True
 
     # --- what a world does in its own way ---
-    @abstractmethod
     def allocate(self, job: QueuedJob, decision: Start) -> tuple[Interval, ...] | None:
         """Take the resources of a start and return them; None: the job goes on waiting. Raises PolicyError."""
+        return self.resources.allocate(self, job, decision)
 
     @abstractmethod
     def begin(self, running: Running) -> None:
@@ -105,8 +147,8 @@ class PolicyCalls(ABC):
         raise self.error("", "it asks how busy nodes are", "where jobs share nodes and slow each other down")
 
     def backfill(self) -> Backfill:
-        """Return what can start now; this one is for machines that are one node."""
-        return CountedBackfill(self.snapshot)
+        """Return what can start now."""
+        return self.resources.backfill(self.snapshot)
 
     def switch(self, decision: Switch) -> None:
         """Switch machines; this one is for worlds without states of machines. Raises PolicyError."""
@@ -142,7 +184,7 @@ class PolicyCalls(ABC):
 
     def end(self, ended: Running) -> None:
         """Take a running job away and free its resources."""
-        self.free.release(ended.resources)
+        self.resources.release(ended)
         self.hide_running(ended)
         self.just_ended.append(ended)
 
@@ -163,6 +205,7 @@ class PolicyCalls(ABC):
     def call_policy(self) -> list[Any]:
         """Call the policy and return its decisions. Raises PolicyError."""
         snapshot = self.snapshot
+        self.resources.begin_call()
         snapshot.free, self.called_at, self.woken = self.free.count, self.now, False
         try:
             decided = self.decide(snapshot)

@@ -55,10 +55,15 @@ def stranded(unmet: Array, jobs: int) -> Array:
 
 
 class DependencyTracker:
-    """Dependencies of jobs, followed one job end at a time (for the Python loop)."""
+    """Dependencies of jobs, followed one job end at a time (for policies in Python).
 
-    def __init__(self, workload: Workload) -> None:
-        tables = dependency_tables(workload)
+    Args:
+        workload: the jobs.
+        ends_well: see `dependency_tables`.
+    """
+
+    def __init__(self, workload: Workload, ends_well: Array | None = None) -> None:
+        tables = dependency_tables(workload, ends_well)
         self.unmet: list[int] = tables["unmet"].tolist()
         columns = (tables[name].tolist() for name in ("followers", "delays", "at_any_end"))
         self._followers: list[tuple[int, float, int]] = list(zip(*columns, strict=True))

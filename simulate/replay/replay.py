@@ -41,6 +41,8 @@ from ..queue_policies.policy_specs import (
 )
 from ..queue_policies.uncompiled import uncompiled
 from ..wording import count
+from ..world import network_rates
+from ..world.make import is_powered, replay_with_python_policy
 from . import requirements, slices
 from .job_dependencies import stranded
 from .known_run_times import ACTUAL, Predictions, RunTimePredictor, with_actual_walltimes
@@ -49,10 +51,8 @@ from .power_log import PowerLog
 from .replay_result import Replayed as Replayed
 from .replay_result import merge_pieces, pieces_by_job, switches_of, without_switches
 from .tables import Setting, grow, tables_for
-from .worlds import networked_jobs, stepwise_jobs
+from .worlds import stepwise_jobs
 from .worlds.contended import check_power_known, processors_of
-from .worlds.powered_jobs import is_powered
-from .worlds.python_loop import replay_with_python_policy
 
 #: Largest number of resources of a machine.
 LARGEST = 2**31 - 64
@@ -87,7 +87,7 @@ def replay(
             one cluster.
         powers: power of the resources, for policies that need it.
         network: makes the network between the resources, for jobs whose run times depend on it.
-        decision_time: simulated seconds that each decision takes, see `python_loop`. None, for Python policies only: as
+        decision_time: simulated seconds that each decision takes, see `world.drive`. None, for Python policies only: as
             long as the call took by `clock`.
         run_times: what the policy may know of them: `walltime`, `actual`, or a predictor. See also `is_asked`.
         log_power: keep the power over time of jobs with programs, for `energy.track`; without, they draw their mean.
@@ -97,7 +97,7 @@ def replay(
     Raises:
         ConfigError: `machine` is out of range, or the policy does not allow `decision_time` or `run_times`; see also
             `requirements.network_for`.
-        PolicyError: see `python_loop.replay_with_python_policy`.
+        PolicyError: see `world.make.replay_with_python_policy`.
     """
     if not 1 <= machine <= LARGEST:
         raise ConfigError("machine", "", f"{count(machine, 'resource')}", f"1 to {LARGEST}")
@@ -203,7 +203,7 @@ def kernel_of(policy: object, *, networked: bool = False, rich: bool = False) ->
     """
     if not isinstance(policy, Policy) or is_asked(policy, 0.0, predicted=False, networked=networked):
         if networked:
-            return networked_jobs.KERNEL
+            return network_rates.KERNEL
         return stepwise_jobs.KERNEL if stepwise_jobs.is_stepwise(policy) else None
     kind = "conservative" if isinstance(base_of(policy), Conservative) else "easy"
     if isinstance(policy, Saving) and kind == "easy":

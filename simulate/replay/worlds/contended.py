@@ -6,7 +6,7 @@ memory until its last task ends, or until its walltime, when the remaining tasks
 constant rate; pairs of profiles (co-run inflation) are ignored.
 Processors are the cores that share a memory channel, in the order of the cluster file. A node's bandwidth and cores are
 divided evenly among its sockets; the first sockets get the remaining cores.
-Where decisions take time, run times are predicted, or there is a power cap, `python_loop.drive` asks the policy at each
+Where decisions take time, run times are predicted, or there is a power cap, `drive.drive` asks the policy at each
 instant: what it chooses has its cores from then on, and starts when the decision is applied. Run times count only for
 `job=shortest`. Under a cap, the picked job waits while its cores are more than the cap leaves, and so do all others.
 Power over time is summed exactly between changes, from the first submission to the last end; a core computes while its
@@ -35,12 +35,12 @@ from ...planning.workflow_tables import fill_contention
 from ...queue_policies.energy.power_limits import NoLimit
 from ...queue_policies.order_ranks import ranked_by
 from ...queue_policies.policy_specs import RESOURCES, Contending, Nodes, needs_power
+from ...world.drive import drive
 from .. import slices
 from ..energy import STATES, Track, span
 from ..job_dependencies import dependency_tables, stranded
 from ..known_run_times import ACTUAL, WALLTIME, Predictions, RunTimePredictor
 from ..replay_result import Replayed, merge_pieces, without_switches
-from .python_loop import drive
 
 #: The compiled kernel.
 KERNEL = "queue.contention.pairs_loop"
@@ -253,7 +253,7 @@ def replay_contended(
         policy: the policy.
         seed: seed of random choices.
         run_times: what the policy may know: WALLTIME (the requested seconds), ACTUAL, or a predictor.
-        decision_time: see `python_loop.replay_with_python_policy`.
+        decision_time: see `drive.drive`.
         limit: a power cap.
         progress: called now and then with the simulated time.
         clock: returns seconds, for `simulation_time`.
@@ -279,7 +279,7 @@ def replay_contended(
 
 
 class _Steps:
-    """The replay one instant at a time; see `python_loop.Loop`."""
+    """The replay one instant at a time; see `drive.Loop`."""
 
     again = False  # one pass starts all that fits
     #: What a start changes: of the machine, and of the counts.

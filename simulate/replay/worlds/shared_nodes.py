@@ -5,7 +5,7 @@ contention models of the cluster; a job is killed at its walltime. Nodes and thr
 Under a mapping policy, a pass starts every waiting job that fits, in the order of submission, on the nodes that the
 policy chooses; jobs of one shape (threads, nodes, memory) wait for the first of them, and a job that fits nowhere keeps
 no nodes free for itself. EASY and strict order: see `kernels.mapping.backfilling`. Where decisions take time, or run
-times are predicted, a mapping policy is asked at each instant by `python_loop.drive`. What it chooses has its nodes
+times are predicted, a mapping policy is asked at each instant by `drive.drive`. What it chooses has its nodes
 from then on, and starts when the decision is applied: until then, nodes only become free. It is asked in the same way
 under a power cap, which begins and ends at instants of their own. A job that outlasts its prediction is expected to go
 on for `layout.OVERDUE_S`. The state and the loop are those of a plan (`planning.simulation`), so a policy decides here
@@ -36,13 +36,13 @@ from ...planning.workflow_tables import NEW_JOB, scratch_for, template_of, with_
 from ...queue_policies.energy.power_limits import NoLimit
 from ...queue_policies.order_ranks import dynamic_order, ranks
 from ...queue_policies.policy_specs import Easy, OnNodes, Strict
+from ...world.drive import drive
 from .. import slices
 from ..known_run_times import ACTUAL, PREDICTED, WALLTIME, Predictions, RunTimePredictor
 from ..node_allocation import NodeShapes, Places, refuse_unknown_times
 from ..power_log import PowerLog
 from ..replay_result import Replayed, merge_pieces, without_switches
 from ..tables import network_tables
-from .python_loop import drive
 
 #: The compiled kernels: that of jobs with run times, and that of jobs that communicate.
 KERNEL, NETWORKED = "mapping.entry", "mapping.networked"
@@ -77,7 +77,7 @@ def replay_on_nodes(
         policy: one that `is_compiled`.
         run_times: what the policy may know, WALLTIME, ACTUAL, or for a mapping policy a predictor.
         seed: of a random order.
-        decision_time: of a mapping policy, see `python_loop.replay_with_python_policy`.
+        decision_time: of a mapping policy, see `drive.drive`.
         network: between the nodes, for jobs whose run times depend on it.
         limit: a power cap, of a mapping policy.
         log_power: see `replay.replay`.
@@ -123,7 +123,7 @@ def replay_on_nodes(
 
 
 class _MappedJobs:
-    """The replay under a mapping policy, one instant at a time; see `python_loop.Loop`."""
+    """The replay under a mapping policy, one instant at a time; see `drive.Loop`."""
 
     again = False  # one pass starts all that fits
 

@@ -1,8 +1,8 @@
 """Jobs with known run times on numbered resources under a queue policy in Python, whose events a kernel processes.
 
-Rule: it shows and does what `RigidJobs` does, and a call costs less. Python keeps the waiting jobs, and the kernel all
-else; running and ended jobs and free intervals are made from its log when the policy looks at them. It is for policies
-that submit no jobs of their own.
+Rule: it shows and does what `SimulatedWorld` does, and a call costs less. Python keeps the waiting jobs, and the kernel
+all else; running and ended jobs and free intervals are made from its log when the policy looks at them. It is for
+policies that submit no jobs of their own.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ from ...model.workload import Workload
 from ...queue_policies.backfill import CountedBackfill
 from ...queue_policies.frozen import T, View, quick_maker
 from ...queue_policies.interface import Backfill, QueuePolicy, QueueView, Start
-from ...queue_policies.processor_policy_calls import ProcessorPolicyCalls
+from ...queue_policies.numbered_resources import NumberedResources
+from ...queue_policies.policy_calls import PolicyCalls
 from ...queue_policies.queued_job import QueuedJob, Running
 from ..job_dependencies import stranded
 from ..replay_result import Replayed, without_switches
@@ -59,13 +60,14 @@ def is_stepwise(policy: object) -> bool:
     return not (getattr(policy, "powered", False) or getattr(policy, "open_ended", False))
 
 
-class StepwiseJobs(ProcessorPolicyCalls):
+class StepwiseJobs(PolicyCalls):
     """Jobs with known run times; the snapshot shows the policy what a scheduler can know."""
 
     added = ()
 
     def __init__(self, workload: Workload, machine: Machine, policy: QueuePolicy) -> None:
-        super().__init__(policy, f"{type(policy).__module__}:{type(policy).__qualname__}", machine)
+        name = f"{type(policy).__module__}:{type(policy).__qualname__}"
+        super().__init__(policy, name, NumberedResources(machine))
         count, self.workload, self.kernel = len(workload), workload, load(KERNEL)
         ids = workload.more.get("name", workload.id).tolist()
         users = workload.more["user"].tolist() if "user" in workload.more else [None] * count

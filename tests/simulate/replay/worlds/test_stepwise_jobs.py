@@ -11,18 +11,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilotfish.simulate.model.machine import Machine
-from pilotfish.simulate.model.workload import Dependencies
+from pilotfish.simulate.model.workload import Dependencies, Workload
 from pilotfish.simulate.queue_policies.interface import Kill, QueueView, Reject, Start, Wake
+from pilotfish.simulate.queue_policies.numbered_resources import NumberedResources
 from pilotfish.simulate.replay import tables
 from pilotfish.simulate.replay.replay import replay
-from pilotfish.simulate.replay.worlds.python_loop import drive
-from pilotfish.simulate.replay.worlds.rigid_jobs import RigidJobs
 from pilotfish.simulate.replay.worlds.stepwise_jobs import StepwiseJobs
+from pilotfish.simulate.world.drive import drive
+from pilotfish.simulate.world.rigid_rates import RigidRates
+from pilotfish.simulate.world.simulated_world import SimulatedWorld
 from tests.simulate.replay.test_replay import ENDLESS, JOB, workload
 from tests.support.python_policies import shown
 
 RESULTS = ("submit_time", "start_time", "finish_time", "rejected", "stranded", "overran", "pieces", "piece0",
            "piece_count", "killed", "instants")  # fmt: skip
+
+
+def rigid(jobs: Workload, machine: Machine, policy: Any) -> SimulatedWorld:
+    return SimulatedWorld(jobs, policy, "policy", NumberedResources(machine), RigidRates(jobs))
 
 
 class Anything:
@@ -82,7 +88,7 @@ def test_it_shows_and_does_what_the_plain_world_does(
     edges = sorted({(a, b) for a, b in pairs if a < b < len(jobs)})
     before, after = np.array(edges, np.int64).reshape(-1, 2).T
     jobs = replace(jobs, dependencies=Dependencies(before, after) if edges else None)
-    (one, done), (other, wanted) = (run(world, jobs, machine, seed, takes) for world in (StepwiseJobs, RigidJobs))
+    (one, done), (other, wanted) = (run(world, jobs, machine, seed, takes) for world in (StepwiseJobs, rigid))
     assert one == other
     np.testing.assert_equal(done, wanted)
 
