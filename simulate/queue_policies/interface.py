@@ -91,7 +91,7 @@ class Switch:
 
 @dataclass(frozen=True, slots=True)
 class Kill:
-    """End a running job now: it fails, so jobs that depend on it never run. In a replay on numbered resources.
+    """End a running job now: it fails, so jobs that depend on it never run. In a replay.
 
     Args:
         running: the job, one of `running`.

@@ -157,7 +157,7 @@ class PolicyCalls(ABC):
 
     def kill(self, running: Running, now: float) -> None:
         """End a running job; this one is for worlds that cannot. Raises PolicyError."""
-        raise self.error(running.job, "it is killed", "in a replay on numbered resources")
+        raise self.error(running.job, "it is killed", "in a replay")
 
     def take_work(self, job: QueuedJob, work: Part) -> None:
         """Note the work with which a job starts; this one is for worlds that cannot. Raises PolicyError."""

@@ -176,15 +176,15 @@ class SharedReserving(ConservativeBackfilling):
     def _where(self, now: QueueView, job: QueuedJob) -> tuple[int, ...]:
         """Return the nodes on which a job may start now; () if it may not."""
         start, nodes = self._reservations[job.number]
-        if start <= now.time and _is_within(now, job, nodes, self._bound):
+        free = now.free_nodes()
+        fits = free.need(job).fits(free.cores, free.memory)
+        if start <= now.time and fits[list(nodes)].all() and _is_within(now, job, nodes, self._bound):
             return nodes
         if self._bound == 0.0 or job.number in self._refused:
             return ()
         self._refused.add(job.number)
         if not self._profile.may_start(job, start):
             return ()
-        free = now.free_nodes()
-        fits = free.need(job).fits(free.cores, free.memory)
         for number, (begin, reserved) in self._reservations.items():
             if number != job.number and begin < reserved_until(now.time, job):
                 fits[list(reserved)] = False

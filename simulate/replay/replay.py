@@ -43,6 +43,7 @@ from ..queue_policies.uncompiled import uncompiled
 from ..wording import count
 from ..world import network_rates
 from ..world.make import is_powered, replay_with_python_policy
+from ..world.world_parts import Part
 from . import requirements, slices
 from .job_dependencies import stranded
 from .known_run_times import ACTUAL, Predictions, RunTimePredictor, with_actual_walltimes
@@ -71,6 +72,7 @@ def replay(
     decision_time: float | None = 0.0,
     run_times: str | RunTimePredictor = "walltime",
     log_power: bool = False,
+    parts: Sequence[Part] = (),
     progress: Callable[[float], None] = lambda now: None,
     clock: Callable[[], float] = lambda: 0.0,
 ) -> Replayed:
@@ -91,6 +93,7 @@ def replay(
             long as the call took by `clock`.
         run_times: what the policy may know of them: `walltime`, `actual`, or a predictor. See also `is_asked`.
         log_power: keep the power over time of jobs with programs, for `energy.track`; without, they draw their mean.
+        parts: further parts of the world, see `world_parts`; with them, a built-in policy decides in Python.
         progress: called now and then with the simulated time.
         clock: returns seconds, for `simulation_time`.
 
@@ -104,12 +107,13 @@ def replay(
     if run_times == ACTUAL:
         done = replay(
             with_actual_walltimes(workload), machine, policy, seed=seed, groups=groups, powers=powers, network=network,
-            decision_time=decision_time, log_power=log_power, progress=progress, clock=clock,
+            decision_time=decision_time, log_power=log_power, parts=parts, progress=progress, clock=clock,
         )  # fmt: skip
         return replace(done, workload=workload)
     net = requirements.network_for(workload, machine, network)
     predictions = None if isinstance(run_times, str) else Predictions(run_times, workload)
     asked = is_asked(policy, decision_time, predicted=predictions is not None, networked=net is not None)
+    asked |= bool(parts) and isinstance(policy, Policy)
     if isinstance(policy, Saving) and requirements.has_endless_limit(policy, workload):
         asked |= not isinstance(policy.base, Conservative)  # its kernel alone knows such limits
     if asked and takes_time(policy, decision_time):
@@ -122,7 +126,7 @@ def replay(
             at_need = partial(requirements.checked_network, workload, machine, network)
         return replay_with_python_policy(
             workload, whole, policy, decision_time=decision_time, predictions=predictions, network=at_need,
-            log_power=log_power, clock=clock, progress=progress,
+            log_power=log_power, parts=parts, clock=clock, progress=progress,
         )  # fmt: skip
     if not takes_time(policy, decision_time):
         what = "as measured" if decision_time is None else f"{decision_time:g}"

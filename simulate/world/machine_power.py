@@ -185,6 +185,17 @@ class MachinePower(Part):
         for first, last in ended.resources:
             self._since[first : last + 1] = self._instant
 
+    def withdrawn(self, resources: Sequence[Interval]) -> None:
+        """Note that resources are neither idle nor off; they draw idle power."""
+        self._off.allocate_these(common(resources, self._off.intervals))
+        for first, last in resources:
+            self._since[first : last + 1] = math.inf
+
+    def given_back(self, resources: Sequence[Interval], now: float) -> None:
+        """Note that resources are idle from now on."""
+        for first, last in resources:
+            self._since[first : last + 1] = now
+
     # --- energy ---
     def energy(self) -> float:
         """Return the joules until the present instant. O(running jobs that do not compute all the time)."""

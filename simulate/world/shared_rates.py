@@ -111,8 +111,10 @@ class SharedRates(Rates):
         self._ask(layout.PLACE, job=number)
 
     def kill(self, running: Running, now: float) -> None:
-        """Forget a running job. Raises PolicyError."""
-        raise self._world.error(running.job, "it is killed", "in a replay on numbered resources")
+        """Forget a running job. Raises PolicyError if its nodes have not booted."""
+        if running.start_time > now:
+            raise self._world.error(running.job, "it is killed", "a job whose machines have booted")
+        self._ask(layout.WITHDRAW, job=running.job.number)
 
     def ends_well(self) -> Array:
         """Return which jobs can succeed: those that return success, if they are not killed."""

@@ -128,14 +128,18 @@ class SimulatedWorld(PolicyCalls):
         self.waiting.update(queue)
 
     def withdraw(self, resources: Sequence[Interval]) -> None:
-        """Take free resources of whole machines away from jobs."""
+        """Take free resources away from jobs; where there are nodes, those of whole nodes."""
         assert self.free.allocate_these(resources) is None, "they are free"
         self.resources.withdraw(resources)
+        for part in self.parts:
+            part.withdrawn(resources)
 
-    def give_back(self, resources: Sequence[Interval]) -> None:
-        """Give resources of whole machines back to jobs, and call the policy."""
+    def give_back(self, resources: Sequence[Interval], now: float) -> None:
+        """Give withdrawn resources back to jobs, and call the policy."""
         self.free.release(resources)
         self.resources.withdraw(resources, back=True)
+        for part in self.parts:
+            part.given_back(resources, now)
         self.woken = True
 
     def next_submission(self) -> float:

@@ -78,6 +78,12 @@ class Part:
     def end(self, ended: Running) -> None:
         """Note that a job ends. Its resources are not free yet."""
 
+    def withdrawn(self, resources: Sequence[Interval]) -> None:
+        """Note that free resources are no longer there for jobs; see `SimulatedWorld.withdraw`."""
+
+    def given_back(self, resources: Sequence[Interval], now: float) -> None:
+        """Note that withdrawn resources are there again, and idle."""
+
     # --- the result ---
     def report(self, done: Replayed) -> Replayed:
         """Return the result with what this part knows."""

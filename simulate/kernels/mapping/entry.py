@@ -25,11 +25,27 @@ from .layout import (
     START,
     STEP,
     WHAT_IF,
+    WITHDRAW,
     Scratch,
     World,
 )
 from .program_phases import NetworkedNodesType
-from .tables import place, touch
+from .tables import place, touch, withdraw
+
+
+@inner
+def _within_instant(question: int, world: World, scratch: Scratch, policy: int, which: int, cutoff: float) -> None:
+    """Run an operation for callers that go from one instant to the next."""
+    now = world.clock.now
+    if question == STEP:
+        step(world, scratch, cutoff)
+    elif question == DECIDE:
+        decide(world, scratch, policy, now)
+    elif question == START:
+        start(world, scratch, now)
+    elif question == WITHDRAW:
+        withdraw(world, scratch, which, now)
+        rerate(world, scratch, now)
 
 
 @inner
@@ -43,6 +59,7 @@ def call(question: int, world: World, scratch: Scratch, policy: int, which: int,
     job `which` on its `placed` nodes. ADVANCE: run until `cutoff`. RERATE: update all rates after changes from outside.
     WHAT_IF: fill `scratch.effect`, for class `which` on the first `number` entries of `places`.
     STEP: process the ends and submissions of `cutoff`. DECIDE: choose what starts now. START: start these.
+    WITHDRAW: take job `which` off its nodes; it waits again.
     REPLAY: as RUN, for `number` instants; `which` = 1 orders jobs by their keys.
     """
     now, answer = world.clock.now, scratch.answer
@@ -74,12 +91,8 @@ def call(question: int, world: World, scratch: Scratch, policy: int, which: int,
         rerate(world, scratch, now)
     elif question == ADVANCE:
         advance(world, scratch, cutoff)
-    elif question == STEP:
-        step(world, scratch, cutoff)
-    elif question == DECIDE:
-        decide(world, scratch, policy, now)
-    elif question == START:
-        start(world, scratch, now)
+    elif question >= STEP:
+        _within_instant(question, world, scratch, policy, which, cutoff)
     return 0
 
 

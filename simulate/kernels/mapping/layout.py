@@ -175,7 +175,7 @@ OVERDUE_S = 1.0
 
 # Operations of `entry.call`.
 RUN, EVALUATE, ISOLATED, FORECAST, CHOOSE, SETTLE, PLACE, ADVANCE, RERATE, REPLAY, WHAT_IF = range(11)
-STEP, DECIDE, START = range(11, 14)
+STEP, DECIDE, START, WITHDRAW = range(11, 15)
 
 
 class Scratch(Block):

@@ -261,7 +261,7 @@ def kill(world: World, scratch: Scratch, job: int, now: float) -> None:
 
 @inner
 def withdraw(world: World, scratch: Scratch, job: int, now: float) -> None:
-    """Take back the start of the job that was placed last, at this instant. O(its parts)."""
+    """Take a running job off its nodes; it waits again, with all of its work. O(its parts)."""
     j = world.jobs[job]
     kill(world, scratch, job, now)
     world.count.finished -= 1

@@ -6,7 +6,7 @@ out. So a job has cores of its own on each of its nodes, and shares the memory o
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from ...model.cluster import Cluster
 from ...model.machine import machine_of
@@ -16,6 +16,7 @@ from ...queue_policies.interface import QueuePolicy
 from ...queue_policies.policy_specs import Conservative, Contending, Easy, Saving, Strict, text_of
 from ...queue_policies.uncompiled import uncompiled
 from ...world.make import replay_on_shared_nodes
+from ...world.world_parts import Part
 from ..known_run_times import WALLTIME, Predictions, RunTimePredictor
 from ..replay_result import Replayed
 from ..requirements import refuse_saving
@@ -31,6 +32,7 @@ def replay_queue_on_nodes(
     decision_time: float | None = 0.0,
     network: Network | None = None,
     log_power: bool = False,
+    parts: Sequence[Part] = (),
     progress: Callable[[float], None] = lambda now: None,
     clock: Callable[[], float] = lambda: 0.0,
 ) -> Replayed:
@@ -45,6 +47,7 @@ def replay_queue_on_nodes(
         decision_time: see `world.drive`.
         network: between the nodes, for jobs whose run times depend on it.
         log_power: see `replay.replay`.
+        parts: further parts of the world, see `world_parts`.
         progress: called now and then with the simulated time.
         clock: returns seconds, for `simulation_time`.
 
@@ -63,5 +66,5 @@ def replay_queue_on_nodes(
     predictions = None if isinstance(run_times, str) else Predictions(run_times, workload)
     return replay_on_shared_nodes(
         workload, cluster, asked, name, powers, decision_time=decision_time, run_times=known, predictions=predictions,
-        network=network, log_power=log_power, clock=clock, progress=progress,
+        network=network, log_power=log_power, parts=parts, clock=clock, progress=progress,
     )  # fmt: skip
