@@ -19,8 +19,8 @@ from pilotfish.formats.replays.swf import read_swf
 from pilotfish.simulate.model.cluster import Cluster, Contention, Node, NodeType
 from pilotfish.simulate.model.workload import Workload
 from pilotfish.simulate.replay.metrics import summarise
-from pilotfish.simulate.replay.node_allocation import NodeShapes
 from pilotfish.simulate.replay.worlds.shared_nodes import replay_on_nodes
+from pilotfish.simulate.world.node_allocation import NodeShapes
 
 CORES, BANDWIDTH = 16, 40e9
 #: Share of a node's bandwidth that a node full of such jobs needs, and how many jobs are of this class.

@@ -59,13 +59,14 @@ def load_replay(
     """
     from ..simulate.queue_policies.policy_specs import Contending, base_of, needs_nodes
     from ..simulate.replay.replay import kernel_of
-    from ..simulate.replay.worlds import contended, shared_nodes
+    from ..simulate.replay.worlds import contended
+    from ..simulate.world import shared_tables
 
     def kernel(policy: object) -> str | None:
         if isinstance(base_of(policy), Contending) and not networked:
             return contended.KERNEL
         if contention or needs_nodes(policy):
-            return shared_nodes.NETWORKED if networked else shared_nodes.KERNEL
+            return shared_tables.NETWORKED if networked else shared_tables.KERNEL
         return kernel_of(policy, networked=networked, rich=rich)
 
     kernels = {kernel(policy) for policy in policies}

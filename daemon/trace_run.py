@@ -6,7 +6,7 @@ by its check and by the next cycle. The next instant is the next submission, the
 trigger wants to plan again. So the same trace and configuration give the same schedule. A job that waits for others is
 submitted after the cycle that saw the last of them end.
 
-A job of a trace is a workflow of one job, on the nodes that `simulate.replay.node_allocation` says.
+A job of a trace is a workflow of one job, on the nodes that `simulate.world.node_allocation` says.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from ..simulate.model.job import Job, Profile, Provenance, ThreadGroup, Workflow
 from ..simulate.model.plan import Plan, Submit
 from ..simulate.model.snapshot import JobState
 from ..simulate.model.workload import Workload
-from ..simulate.replay.job_dependencies import DependencyTracker, stranded
-from ..simulate.replay.known_run_times import PREDICTED, WALLTIME, RunTimePredictor
-from ..simulate.replay.node_allocation import NodeShapes, Places, refuse_unknown_times
-from ..simulate.replay.replay_result import CHANGE, SWITCH, Replayed, merge_pieces, without_switches
-from ..simulate.replay.worlds.shared_nodes import SHORTEST_S
+from ..simulate.world.job_dependencies import DependencyTracker, stranded
+from ..simulate.world.known_run_times import PREDICTED, WALLTIME, RunTimePredictor
+from ..simulate.world.node_allocation import NodeShapes, Places, refuse_unknown_times
+from ..simulate.world.replay_result import CHANGE, SWITCH, Replayed, merge_pieces, without_switches
+from ..simulate.world.shared_tables import SHORTEST_S
 from .apply import Live
 from .assembly import assemble
 from .learning.guard_rail import Guard

@@ -18,8 +18,8 @@ from typing import Any
 from .model.network import SOLVERS
 from .queue_policies.policy_options import Amount, Sharing
 from .queue_policies.policy_specs import Own, Placing, Planned, Policy, text_of
-from .replay.known_run_times import WALLTIME
 from .replay.select import Select
+from .world.known_run_times import WALLTIME
 
 #: A machine of the size that the trace states.
 AS_TRACED = "trace"

@@ -25,8 +25,8 @@ from ...simulate.model.cluster import Cluster
 from ...simulate.model.machine import Machine, speeds_of, storages_of
 from ...simulate.model.network import unlimited
 from ...simulate.model.workload import Workload
-from ...simulate.replay.replay_result import Replayed
 from ...simulate.replay.worlds.any_policy import replay_under
+from ...simulate.world.replay_result import Replayed
 from .component_world import ComponentWorld
 from .decision_component import DecisionComponent
 

@@ -22,8 +22,8 @@ from ...simulate.model.cluster import Cluster
 from ...simulate.model.machine import powers_of
 from ...simulate.model.workload import Workload
 from ...simulate.queue_policies.policy_specs import COMPONENT, limit_of, switches_nodes
-from ...simulate.replay.known_run_times import RunTimePredictor
-from ...simulate.replay.node_allocation import refuse_any_threads
+from ...simulate.world.known_run_times import RunTimePredictor
+from ...simulate.world.node_allocation import refuse_any_threads
 from ..streams import note, print_diagnostic
 from .daemon_policy import DaemonPolicy
 

@@ -11,7 +11,7 @@ from typing import Any
 from ...adapters.batsim.endpoints import ENDPOINT
 from ...adapters.batsim.pybatsim_scheduler import PYBATSIM, scheduler_in_process
 from ...formats.text import count
-from ...simulate.replay.replay_result import Replayed
+from ...simulate.world.replay_result import Replayed
 from ..streams import warn
 from ..usage_errors import bad
 

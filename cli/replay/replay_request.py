@@ -31,10 +31,10 @@ from ...simulate.queue_policies.policy_specs import (
     parse_python_policy,
     text_of,
 )
-from ...simulate.replay.known_run_times import ACTUAL, PREDICTED, WALLTIME, with_actual_walltimes
 from ...simulate.replay.replay import LARGEST, assumed_powers, is_asked, refuse_jobs, refuse_machine, takes_time
 from ...simulate.replay.select import Select
 from ...simulate.replay.worlds.any_policy import refuse_times
+from ...simulate.world.known_run_times import ACTUAL, PREDICTED, WALLTIME, with_actual_walltimes
 from ..inputs import Profiles, check_files, read_machine
 from ..kernel_loading import load_kernels, load_replay, load_simulator
 from ..streams import print_policy_traceback, warn

@@ -26,12 +26,12 @@ from ...simulate.model.network import SOLVERS
 from ...simulate.queue_policies.policy_specs import ON_NODES, is_queue_policy
 from ...simulate.replay import energy
 from ...simulate.replay.energy import LimitOutcome, Track
-from ...simulate.replay.known_run_times import PREDICTED, RUNTIMES, WALLTIME
 from ...simulate.replay.metrics import summarise
 from ...simulate.replay.replay import Replayed
 from ...simulate.replay.select import Select
 from ...simulate.replay.worlds.any_policy import replay_under
 from ...simulate.replay.worlds.contended import ContendedReplay, contended_track
+from ...simulate.world.known_run_times import PREDICTED, RUNTIMES, WALLTIME
 from .. import options
 from ..inputs import file_hash
 from ..options import flag, option

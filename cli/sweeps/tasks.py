@@ -28,11 +28,11 @@ from ...simulate.model.machine import Machine
 from ...simulate.model.workload import Workload
 from ...simulate.queue_policies.interface import QueuePolicy
 from ...simulate.queue_policies.policy_specs import PLANNING, Placing, Planned, Policy, parse, parse_python_policy
-from ...simulate.replay.known_run_times import ACTUAL, PREDICTED, WALLTIME, with_actual_walltimes
 from ...simulate.replay.metrics import summarise
 from ...simulate.replay.replay import assumed_powers, refuse_jobs
 from ...simulate.replay.select import Select
 from ...simulate.replay.worlds.any_policy import replay_under
+from ...simulate.world.known_run_times import ACTUAL, PREDICTED, WALLTIME, with_actual_walltimes
 
 _WORDS = {
     "--skip-invalid": "skip_invalid: true in the sweep's file",

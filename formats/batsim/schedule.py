@@ -16,7 +16,7 @@ import numpy.typing as npt
 from ...simulate.kernels.queue.power.tables import TO_IDLE
 from ...simulate.replay.energy import STATES, Track
 from ...simulate.replay.metrics import Summary
-from ...simulate.replay.replay_result import Replayed, pieces_by_job
+from ...simulate.world.replay_result import Replayed, pieces_by_job
 
 Array = npt.NDArray[Any]
 #: Run time that is written for a job of a Batsim workload that takes none, seconds.

@@ -24,7 +24,7 @@ from ...simulate.kernels.queue.power.tables import TO_IDLE
 from ...simulate.replay.energy import STATES, Track
 from ...simulate.replay.metrics import Summary, failed
 from ...simulate.replay.replay import Replayed
-from ...simulate.replay.replay_result import pieces_by_job
+from ...simulate.world.replay_result import pieces_by_job
 from ...trust import make_folders
 from ..batsim.schedule import schedule_row, switch_groups, written_ends
 from ..documents.atomic_write import write_together

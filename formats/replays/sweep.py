@@ -24,9 +24,9 @@ from ...simulate.queue_policies.policy_specs import (
     parse_python_policy,
     text_of,
 )
-from ...simulate.replay.known_run_times import RUNTIMES
 from ...simulate.replay.select import Select
 from ...simulate.sweep import AS_TRACED, Chosen, ClusterMachine, Sweep, Trace
+from ...simulate.world.known_run_times import RUNTIMES
 from ..documents.document_errors import bad, found, from_source, inside, shown
 from ..documents.files import check_schema, is_file, read_document
 from ..documents.quantities import Convert, number, whole

@@ -20,8 +20,8 @@ from ..kernels.queue.power.tables import TO_IDLE
 from ..model.machine import MixedPowers, Powers, runs_of
 from ..queue_policies.energy.power_policies import EnergyBudget
 from ..queue_policies.policy_specs import Saving
-from .power_log import joules_at
-from .replay_result import Replayed, pieces_by_job
+from ..world.power_log import joules_at
+from ..world.replay_result import Replayed, pieces_by_job
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,8 @@ import numpy as np
 
 from ..arrays import Array
 from ..model.machine import MixedPowers, Powers
+from ..world.replay_result import Replayed
 from .energy import consumed, switches
-from .replay_result import Replayed
 from .worlds.contended import ContendedReplay
 
 #: Bound of the bounded slowdown, seconds.

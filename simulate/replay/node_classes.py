@@ -65,7 +65,7 @@ class NodeClasses:
         """
         from ..kernels.object_cache import load  # a daemon whose adapter has no such queue never needs them
         from ..kernels.queue.tables import DONE, Classed
-        from .job_dependencies import dependency_tables
+        from ..world.job_dependencies import dependency_tables
 
         jobs, running = len(size), len(self.held)
         queue = in_order(

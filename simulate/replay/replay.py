@@ -41,19 +41,19 @@ from ..queue_policies.policy_specs import (
 )
 from ..queue_policies.uncompiled import uncompiled
 from ..wording import count
-from ..world import network_rates
-from ..world.make import is_powered, replay_with_python_policy
+from ..world import network_rates, slices
+from ..world.job_dependencies import stranded
+from ..world.known_run_times import ACTUAL, Predictions, RunTimePredictor, with_actual_walltimes
+from ..world.node_allocation import refuse_any_threads
+from ..world.power_log import PowerLog
+from ..world.replay_result import Replayed as Replayed
+from ..world.replay_result import merge_pieces, pieces_by_job, switches_of, without_switches
 from ..world.world_parts import Part
-from . import requirements, slices
-from .job_dependencies import stranded
-from .known_run_times import ACTUAL, Predictions, RunTimePredictor, with_actual_walltimes
-from .node_allocation import refuse_any_threads
-from .power_log import PowerLog
-from .replay_result import Replayed as Replayed
-from .replay_result import merge_pieces, pieces_by_job, switches_of, without_switches
+from . import requirements
 from .tables import Setting, grow, tables_for
 from .worlds import stepwise_jobs
 from .worlds.contended import check_power_known, processors_of
+from .worlds.python_policies import is_powered, replay_with_python_policy
 
 #: Largest number of resources of a machine.
 LARGEST = 2**31 - 64

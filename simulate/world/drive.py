@@ -17,8 +17,8 @@ from typing import Any, Protocol
 
 from ..errors import ConfigError
 from ..model.workload import LONGEST
-from ..replay import slices
-from ..replay.replay_result import Replayed
+from . import slices
+from .replay_result import Replayed
 
 
 class Loop(Protocol):

@@ -23,7 +23,7 @@ from ..model.machine import Powers
 from ..queue_policies.frozen import View
 from ..queue_policies.interface import MachineStates, Switch, Switching
 from ..queue_policies.queued_job import QueuedJob, Running
-from ..replay.replay_result import CHANGE, SWITCH, Replayed
+from .replay_result import CHANGE, SWITCH, Replayed
 from .simulated_world import SimulatedWorld
 from .world_parts import Load, Part
 

@@ -24,9 +24,9 @@ from ..model.programs import Part as Work
 from ..model.programs import ProgramBuilder, renumber_ends, renumber_storages
 from ..model.workload import Workload
 from ..queue_policies.queued_job import Running
-from ..replay.power_log import PowerLog
-from ..replay.replay_result import Replayed
-from ..replay.tables import network_tables
+from .network_tables import network_tables
+from .power_log import PowerLog
+from .replay_result import Replayed
 from .rigid_rates import RigidRates
 from .simulated_world import SimulatedWorld
 from .world_parts import Load

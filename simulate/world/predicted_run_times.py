@@ -6,7 +6,7 @@ import math
 
 from ..kernels.queue.tables import INCREMENTS_S
 from ..queue_policies.queued_job import Running
-from ..replay.known_run_times import Predictions
+from .known_run_times import Predictions
 from .simulated_world import SimulatedWorld
 from .world_parts import Part
 

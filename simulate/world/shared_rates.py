@@ -27,10 +27,10 @@ from ..queue_policies.free_nodes import NodeLoads, NodeNeed
 from ..queue_policies.interface import Forecast
 from ..queue_policies.node_resources import NodeResources
 from ..queue_policies.queued_job import QueuedJob, Running
-from ..replay.power_log import PowerLog
-from ..replay.replay_result import Replayed, merge_pieces, pieces_by_job
-from ..replay.worlds.shared_nodes import believe, kernel_for, tables_of
 from .network_rates import joules_of
+from .power_log import PowerLog
+from .replay_result import Replayed, merge_pieces, pieces_by_job
+from .shared_tables import believe, kernel_for, tables_of
 from .simulated_world import SimulatedWorld
 from .world_parts import Load, Rates
 
@@ -118,8 +118,8 @@ class SharedRates(Rates):
 
     def ends_well(self) -> Array:
         """Return which jobs can succeed: those that return success, if they are not killed."""
-        returns: Array = self._workload.more.get("returns", np.zeros(len(self._workload), np.int64))
-        return returns == 0
+        well: Array = self._workload.more.get("returns", np.zeros(len(self._workload), np.int64)) == 0
+        return well
 
     def believe(self, number: int, expected: float) -> None:
         """Let forecasts expect this run time of a job, seconds."""

@@ -24,8 +24,8 @@ from ..queue_policies.frozen import quick_maker
 from ..queue_policies.interface import Forecast, QueuePolicy, Start, Submit, Switch
 from ..queue_policies.policy_calls import PolicyCalls, Resources
 from ..queue_policies.queued_job import NodeJob, QueuedJob, Running
-from ..replay.job_dependencies import DependencyTracker, stranded
-from ..replay.replay_result import Replayed, without_switches
+from .job_dependencies import DependencyTracker, stranded
+from .replay_result import Replayed, without_switches
 from .world_parts import Load, Part, Rates
 
 _job = quick_maker(QueuedJob)

@@ -18,7 +18,7 @@ from ..model.workload import Workload
 from ..queue_policies.free_nodes import NodeLoads
 from ..queue_policies.interface import Forecast, Switch
 from ..queue_policies.queued_job import QueuedJob, Running
-from ..replay.replay_result import Replayed
+from .replay_result import Replayed
 
 #: Joules of a running job above those of its idle resources, until a time in seconds.
 Load: TypeAlias = Callable[[float], float]

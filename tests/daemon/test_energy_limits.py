@@ -34,8 +34,8 @@ from pilotfish.simulate.queue_policies.energy.kept_limit import KeptLimit
 from pilotfish.simulate.queue_policies.energy.power_limits import Budget
 from pilotfish.simulate.queue_policies.energy.saving_policy import NO_ENERGY, NO_POWER
 from pilotfish.simulate.queue_policies.policy_specs import Saving, parse
-from pilotfish.simulate.replay.replay_result import Replayed
 from pilotfish.simulate.replay.worlds.any_policy import replay_under
+from pilotfish.simulate.world.replay_result import Replayed
 
 NODES, CORES, IDLE_W, CORE_W = 3, 4, 10.0, 5.0
 KIND = NodeType("t", CORES, 8e9, 1e10, contention=Contention.NONE, power=Power(IDLE_W, CORE_W))

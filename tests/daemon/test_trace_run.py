@@ -26,9 +26,9 @@ from pilotfish.simulate.planning.mapping_policies import POLICIES
 from pilotfish.simulate.planning.queue_mapping import QueueMapping
 from pilotfish.simulate.queue_policies.policy_specs import parse
 from pilotfish.simulate.replay.metrics import summarise
-from pilotfish.simulate.replay.node_allocation import spread
-from pilotfish.simulate.replay.replay_result import pieces_by_job
 from pilotfish.simulate.replay.worlds.shared_nodes import replay_on_nodes
+from pilotfish.simulate.world.node_allocation import spread
+from pilotfish.simulate.world.replay_result import pieces_by_job
 from tests.reference.plain_first_fit import first_fit
 from tests.support.python_policies import Patient
 

@@ -18,8 +18,8 @@ from pilotfish.simulate.model.machine import machine_of
 from pilotfish.simulate.model.workload import Workload
 from pilotfish.simulate.queue_policies.policy_specs import parse
 from pilotfish.simulate.replay import energy
-from pilotfish.simulate.replay.replay_result import Replayed
 from pilotfish.simulate.replay.worlds.any_policy import replay_under
+from pilotfish.simulate.world.replay_result import Replayed
 from tests.simulate.replay.test_replay import places
 
 Row = tuple[int, int, int, int]

@@ -19,8 +19,8 @@ from pilotfish.formats.simgrid.network import SimGridWiring
 from pilotfish.simulate.model.machine import machine_of, speeds_of, storages_of
 from pilotfish.simulate.model.network import solved_as
 from pilotfish.simulate.queue_policies.policy_specs import parse
-from pilotfish.simulate.replay.replay_result import Replayed
 from pilotfish.simulate.replay.worlds.any_policy import replay_under
+from pilotfish.simulate.world.replay_result import Replayed
 from tests.reference.plain_ptask import seconds_alone
 from tests.support.simgrid_platforms import KINDS, Platforms, workload
 

@@ -14,7 +14,7 @@ from pilotfish.formats.replays.machines import read_machine
 from pilotfish.formats.replays.workloads import read_workload
 from pilotfish.formats.simgrid.network import SimGridWiring
 from pilotfish.simulate.model.machine import machine_of, speeds_of, storages_of
-from pilotfish.simulate.replay.replay_result import Replayed
+from pilotfish.simulate.world.replay_result import Replayed
 
 Data = dict[str, Any]
 

@@ -10,8 +10,8 @@ from ...model.machine import Machine
 from ...model.workload import Workload
 from ...queue_policies.interface import QueuePolicy
 from ...queue_policies.policy_specs import Contending, Easy, OnNodes, Placing, Policy, Strict, base_of, needs_nodes
-from ..known_run_times import ACTUAL, PREDICTED, WALLTIME, RunTimePredictor, with_actual_walltimes
-from ..node_allocation import refuse_unknown_times
+from ...world.known_run_times import ACTUAL, PREDICTED, WALLTIME, RunTimePredictor, with_actual_walltimes
+from ...world.node_allocation import refuse_unknown_times
 from ..replay import Replayed, replay
 from ..requirements import limit_for, network_of_nodes
 from .contended import replay_contended

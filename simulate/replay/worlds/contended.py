@@ -35,12 +35,12 @@ from ...planning.workflow_tables import fill_contention
 from ...queue_policies.energy.power_limits import NoLimit
 from ...queue_policies.order_ranks import ranked_by
 from ...queue_policies.policy_specs import RESOURCES, Contending, Nodes, needs_power
+from ...world import slices
 from ...world.drive import drive
-from .. import slices
+from ...world.job_dependencies import dependency_tables, stranded
+from ...world.known_run_times import ACTUAL, WALLTIME, Predictions, RunTimePredictor
+from ...world.replay_result import Replayed, merge_pieces, without_switches
 from ..energy import STATES, Track, span
-from ..job_dependencies import dependency_tables, stranded
-from ..known_run_times import ACTUAL, WALLTIME, Predictions, RunTimePredictor
-from ..replay_result import Replayed, merge_pieces, without_switches
 
 #: The compiled kernel.
 KERNEL = "queue.contention.pairs_loop"

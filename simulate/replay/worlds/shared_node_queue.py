@@ -15,11 +15,11 @@ from ...model.workload import Workload
 from ...queue_policies.interface import QueuePolicy
 from ...queue_policies.policy_specs import Conservative, Contending, Easy, Saving, Strict, text_of
 from ...queue_policies.uncompiled import uncompiled
-from ...world.make import replay_on_shared_nodes
+from ...world.known_run_times import WALLTIME, Predictions, RunTimePredictor
+from ...world.replay_result import Replayed
 from ...world.world_parts import Part
-from ..known_run_times import WALLTIME, Predictions, RunTimePredictor
-from ..replay_result import Replayed
 from ..requirements import refuse_saving
+from .python_policies import replay_on_shared_nodes
 
 
 def replay_queue_on_nodes(
@@ -55,16 +55,15 @@ def replay_queue_on_nodes(
         ConfigError: a run time, a walltime or a power is not known, or the nodes take any number of threads.
         PolicyError: the policy raised an exception, made an invalid decision, or left jobs waiting forever.
     """
-    name, asked = f"{type(policy).__module__}:{type(policy).__qualname__}", policy
     powers = machine_of(cluster).powers
-    if isinstance(policy, Saving):
-        window = refuse_saving(policy, workload, powers, of_nodes=True)
-        name, asked = text_of(policy), uncompiled(policy, seed, window=window)
-    elif isinstance(policy, Easy | Strict | Conservative | Contending):
-        name, asked = text_of(policy), uncompiled(policy, seed)
+    if isinstance(policy, Easy | Strict | Conservative | Saving | Contending):
+        window = refuse_saving(policy, workload, powers, of_nodes=True) if isinstance(policy, Saving) else None
+        name, decides = text_of(policy), uncompiled(policy, seed, window=window)
+    else:
+        name, decides = f"{type(policy).__module__}:{type(policy).__qualname__}", policy
     known = run_times if isinstance(run_times, str) else WALLTIME
     predictions = None if isinstance(run_times, str) else Predictions(run_times, workload)
     return replay_on_shared_nodes(
-        workload, cluster, asked, name, powers, decision_time=decision_time, run_times=known, predictions=predictions,
+        workload, cluster, decides, name, powers, decision_time=decision_time, run_times=known, predictions=predictions,
         network=network, log_power=log_power, parts=parts, clock=clock, progress=progress,
     )  # fmt: skip

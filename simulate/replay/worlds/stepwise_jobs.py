@@ -47,8 +47,8 @@ from ...queue_policies.interface import Backfill, QueuePolicy, QueueView, Start
 from ...queue_policies.numbered_resources import NumberedResources
 from ...queue_policies.policy_calls import PolicyCalls
 from ...queue_policies.queued_job import QueuedJob, Running
-from ..job_dependencies import stranded
-from ..replay_result import Replayed, without_switches
+from ...world.job_dependencies import stranded
+from ...world.replay_result import Replayed, without_switches
 from ..tables import grow, stepwise_tables
 
 KERNEL = "queue.stepwise"

@@ -23,7 +23,7 @@ from pilotfish.simulate.model.workload import Workload
 from pilotfish.simulate.queue_policies.policy_specs import Easy
 from pilotfish.simulate.queue_policies.uncompiled import uncompiled
 from pilotfish.simulate.replay.replay import replay
-from pilotfish.simulate.replay.replay_result import Replayed
+from pilotfish.simulate.world.replay_result import Replayed
 
 HOSTS, JOBS = 4, 6
 #: All of them with the profile `hunt`, else a part.

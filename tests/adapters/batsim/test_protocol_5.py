@@ -15,7 +15,7 @@ from pilotfish.adapters.batsim.replay_under_component import replay_under_compon
 from pilotfish.formats.batsim.workload import load_batsim, workload_of
 from pilotfish.simulate.errors import PolicyError
 from pilotfish.simulate.model.machine import TAURUS_POWERS, Machine
-from pilotfish.simulate.replay.replay_result import Replayed
+from pilotfish.simulate.world.replay_result import Replayed
 
 Decisions = list[tuple[str, dict[str, Any]]]
 DELAYS: dict[str, Any] = {

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from pilotfish.simulate.model.machine import TAURUS_POWERS, Machine
 from pilotfish.simulate.model.network import unlimited
 from pilotfish.simulate.queue_policies.policy_specs import parse
-from pilotfish.simulate.replay.replay_result import Replayed
 from pilotfish.simulate.replay.worlds.any_policy import replay_under
+from pilotfish.simulate.world.replay_result import Replayed
 from tests.cli.replay.test_what_goes_together import MINE, PAGE, WORLDS, World, jobs_of, obeys, replayed
 from tests.simulate.replay.test_replay import places
 

@@ -35,9 +35,9 @@ from pilotfish.simulate.model.snapshot import JobState
 from pilotfish.simulate.model.workload import Dependencies, Workload
 from pilotfish.simulate.planning import lookahead
 from pilotfish.simulate.queue_policies.policy_specs import base_of, parse
-from pilotfish.simulate.replay.replay_result import Replayed
 from pilotfish.simulate.replay.select import Select
 from pilotfish.simulate.replay.worlds.any_policy import replay_under
+from pilotfish.simulate.world.replay_result import Replayed
 from tests.reference.plain_contended import Plain as Contended
 from tests.reference.plain_network import plain_network
 from tests.reference.plain_networked_nodes import PlainNodes

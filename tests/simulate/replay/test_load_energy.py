@@ -17,9 +17,9 @@ from pilotfish.simulate.model.programs import Even, Matrix, Part, Phase, Program
 from pilotfish.simulate.model.workload import Workload
 from pilotfish.simulate.queue_policies.policy_specs import parse
 from pilotfish.simulate.queue_policies.uncompiled import uncompiled
-from pilotfish.simulate.replay import power_log
 from pilotfish.simulate.replay.energy import consumed, jobs_joules, track
 from pilotfish.simulate.replay.replay import Replayed, replay
+from pilotfish.simulate.world import power_log
 from tests.reference.plain_network import Plain, plain_network, unrolled
 from tests.simulate.replay.test_networked import OTHERS, crowds, scenes, workload
 

@@ -19,9 +19,9 @@ from pilotfish.simulate.queue_policies.energy.power_policies import Inertial, Po
 from pilotfish.simulate.queue_policies.order_ranks import ORDERS
 from pilotfish.simulate.queue_policies.policy_options import Amount
 from pilotfish.simulate.queue_policies.policy_specs import Conservative, Easy, Saving, Strict
-from pilotfish.simulate.replay import slices
 from pilotfish.simulate.replay.replay import Replayed, replay
 from pilotfish.simulate.replay.tables import grow
+from pilotfish.simulate.world import slices
 from tests.reference.plain_replay import plain
 from tests.support.instances import rows_of
 

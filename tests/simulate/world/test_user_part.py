@@ -15,10 +15,10 @@ from pilotfish.simulate.queue_policies.policy_specs import (
     needs_nodes,
     parse,
 )
-from pilotfish.simulate.replay.known_run_times import WALLTIME
 from pilotfish.simulate.replay.replay import replay
-from pilotfish.simulate.replay.replay_result import Replayed
 from pilotfish.simulate.replay.worlds.shared_node_queue import replay_queue_on_nodes
+from pilotfish.simulate.world.known_run_times import WALLTIME
+from pilotfish.simulate.world.replay_result import Replayed
 from tests.cli.replay.test_what_goes_together import POLICIES
 from tests.support.failing_nodes import FailingNodes, Outage
 from tests.support.python_policies import Easy as OwnEasy
@@ -79,26 +79,26 @@ def check(done: Replayed, nodes: FailingNodes) -> None:
 @pytest.mark.parametrize("spec", [spec for spec in QUEUE if not needs_nodes(parse(spec))])
 def test_numbered_resources_fail_under_every_policy(spec: str, predicted: bool) -> None:
     workload, nodes = jobs(linked="energybud" not in spec), FailingNodes(OUTAGES)  # a budget needs a last submission
-    known: Any = Halves(workload) if predicted else WALLTIME
-    done = replay(workload, 12, parse(spec), powers=TAURUS_POWERS, run_times=known, parts=[nodes])
-    check(done, nodes)
-    np.testing.assert_array_equal(done.finish_time - done.start_time, workload.run_time)
+    run_times: Any = Halves(workload) if predicted else WALLTIME
+    replayed = replay(workload, 12, parse(spec), powers=TAURUS_POWERS, run_times=run_times, parts=[nodes])
+    check(replayed, nodes)
+    np.testing.assert_array_equal(replayed.finish_time - replayed.start_time, workload.run_time)
 
 
 @pytest.mark.parametrize("spec", QUEUE)
 def test_shared_nodes_fail_under_every_policy(spec: str) -> None:
     workload, nodes = jobs(linked="energybud" not in spec), FailingNodes(OUTAGES)  # a budget needs a last submission
-    done = replay_queue_on_nodes(workload, CLUSTER, parse(spec), parts=[nodes])
-    check(done, nodes)
+    replayed = replay_queue_on_nodes(workload, CLUSTER, parse(spec), parts=[nodes])
+    check(replayed, nodes)
 
 
 def test_a_policy_in_python_sees_it_too() -> None:
     workload = jobs(linked=False)
-    own, built_in = FailingNodes(OUTAGES), FailingNodes(OUTAGES)
-    done = replay(workload, 12, OwnEasy(), parts=[own])
-    same = replay(workload, 12, Easy(), parts=[built_in])
-    assert own.requeued == built_in.requeued
-    np.testing.assert_array_equal(done.start_time, same.start_time)
+    nodes, same_nodes = FailingNodes(OUTAGES), FailingNodes(OUTAGES)
+    replayed = replay(workload, 12, OwnEasy(), parts=[nodes])
+    same = replay(workload, 12, Easy(), parts=[same_nodes])
+    assert nodes.requeued == same_nodes.requeued
+    np.testing.assert_array_equal(replayed.start_time, same.start_time)
 
 
 def test_without_outages_nothing_changes() -> None:

@@ -28,12 +28,12 @@ from pilotfish.simulate.queue_policies.policy_specs import (
     Saving,
     Strict,
 )
-from pilotfish.simulate.replay import slices
 from pilotfish.simulate.replay.energy import span
 from pilotfish.simulate.replay.metrics import summarise
 from pilotfish.simulate.replay.replay import replay
 from pilotfish.simulate.replay.worlds.any_policy import replay_under
 from pilotfish.simulate.replay.worlds.contended import ContendedReplay, contended_track, replay_contended
+from pilotfish.simulate.world import slices
 from tests.reference.plain_contended import Plain, shares
 
 I5 = PiecewiseLinear(b=-1.85e-5, c=32000.0, da=1.75, db=3500.0, dc=45000.0, dd=3000.0)

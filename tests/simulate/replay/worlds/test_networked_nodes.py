@@ -27,10 +27,10 @@ from pilotfish.simulate.model.programs import Even, Matrix, Part, ProgramBuilder
 from pilotfish.simulate.model.workload import Dependencies, Workload
 from pilotfish.simulate.queue_policies.interface import Start
 from pilotfish.simulate.queue_policies.policy_specs import ON_NODES, parse
-from pilotfish.simulate.replay.node_allocation import NodeShapes
 from pilotfish.simulate.replay.replay import replay
-from pilotfish.simulate.replay.replay_result import Replayed
 from pilotfish.simulate.replay.worlds.any_policy import replay_under
+from pilotfish.simulate.world.node_allocation import NodeShapes
+from pilotfish.simulate.world.replay_result import Replayed
 from tests.reference.plain_networked_nodes import PlainNodes
 from tests.simulate.replay.test_replay import places
 from tests.simulate.replay.worlds.test_shared_nodes import nodes_of

@@ -10,7 +10,7 @@ import pytest
 
 from pilotfish.api import Kill, PolicyError, Reject, Start, Submit, Wake, Workload, replay
 from pilotfish.simulate.model.workload import Dependencies
-from pilotfish.simulate.replay.known_run_times import ACTUAL
+from pilotfish.simulate.world.known_run_times import ACTUAL
 
 JOBS = Workload(
     "t", np.array([1, 2, 3]), np.array([5.0, 6.0, 8.0]), np.array([10.0, 10.0, 5.0]), np.full(3, 20.0),

@@ -23,7 +23,6 @@ from pilotfish.simulate.queue_policies.policy_specs import Easy, Saving, Strict,
 from pilotfish.simulate.queue_policies.uncompiled import uncompiled
 from pilotfish.simulate.replay.energy import consumed, track
 from pilotfish.simulate.replay.replay import Replayed, replay
-from tests.simulate.replay.test_known_run_times import Table
 from tests.simulate.replay.test_networked import chained
 from tests.simulate.replay.test_powered import (
     BOOTING,
@@ -43,6 +42,7 @@ from tests.simulate.replay.test_powered import (
 )
 from tests.simulate.replay.test_replay import places, workload
 from tests.simulate.replay.worlds.test_dependencies import TASKS, graphs
+from tests.simulate.world.test_known_run_times import Table
 
 #: The Python form draws random orders differently.
 STEADY = st.sampled_from([each for each in (*ORDERS, *CHANGING) if each != "random"])

@@ -19,10 +19,10 @@ from pilotfish.simulate.model.workload import Workload
 from pilotfish.simulate.queue_policies import policy_specs as policies
 from pilotfish.simulate.queue_policies.interface import QueueView, Reject, Start, Wake
 from pilotfish.simulate.queue_policies.queued_job import QueuedJob
-from pilotfish.simulate.replay import slices
 from pilotfish.simulate.replay.energy import track
 from pilotfish.simulate.replay.metrics import summarise
 from pilotfish.simulate.replay.replay import Replayed, replay
+from pilotfish.simulate.world import slices
 from tests.simulate.replay.test_replay import ENDLESS, JOB, places, workload
 from tests.support import python_policies
 from tests.support.python_policies import Says

@@ -20,12 +20,12 @@ from pilotfish.simulate.queue_policies.energy.power_policies import PowerCap
 from pilotfish.simulate.queue_policies.interface import Reject, Start, Wake
 from pilotfish.simulate.queue_policies.policy_options import Amount, Sharing
 from pilotfish.simulate.queue_policies.policy_specs import ON_NODES, Conservative, Easy, Saving, Strict, parse
-from pilotfish.simulate.replay.node_allocation import NodeShapes
 from pilotfish.simulate.replay.replay import replay
-from pilotfish.simulate.replay.replay_result import Replayed, pieces_by_job
 from pilotfish.simulate.replay.worlds.any_policy import replay_under
 from pilotfish.simulate.replay.worlds.shared_node_queue import replay_queue_on_nodes
 from pilotfish.simulate.replay.worlds.shared_nodes import replay_on_nodes
+from pilotfish.simulate.world.node_allocation import NodeShapes
+from pilotfish.simulate.world.replay_result import Replayed, pieces_by_job
 from tests.reference.plain_shared_nodes import Plain
 from tests.reference.plain_sharing import PlainSharing
 from tests.simulate.replay.test_replay import places

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pilotfish.simulate.replay.node_allocation import Places, spread
+from pilotfish.simulate.world.node_allocation import Places, spread
 
 
 @pytest.mark.parametrize(

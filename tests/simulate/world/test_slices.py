@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotfish.simulate.replay.slices import FIRST, GROWTH, MOST, TARGET_S, next_slice
+from pilotfish.simulate.world.slices import FIRST, GROWTH, MOST, TARGET_S, next_slice
 
 
 @given(st.integers(1, MOST), st.floats(0, 1e9))

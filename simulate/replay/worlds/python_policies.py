@@ -7,23 +7,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ..model.cluster import Cluster
-from ..model.machine import Machine, MixedPowers, Powers, equal_powers
-from ..model.network import Network
-from ..model.workload import Workload
-from ..queue_policies.interface import QueuePolicy
-from ..queue_policies.numbered_resources import NumberedResources
-from ..replay.known_run_times import ACTUAL, WALLTIME, Predictions
-from ..replay.replay_result import Replayed, in_order_of_submission
-from ..replay.worlds.stepwise_jobs import StepwiseJobs, is_stepwise
-from .drive import drive
-from .machine_power import MachinePower
-from .network_rates import NetworkRates
-from .predicted_run_times import PredictedRunTimes
-from .rigid_rates import RigidRates
-from .shared_rates import SharedRates
-from .simulated_world import SimulatedWorld
-from .world_parts import Part
+from ...model.cluster import Cluster
+from ...model.machine import Machine, MixedPowers, Powers, equal_powers
+from ...model.network import Network
+from ...model.workload import Workload
+from ...queue_policies.interface import QueuePolicy
+from ...queue_policies.numbered_resources import NumberedResources
+from ...world.drive import drive
+from ...world.known_run_times import ACTUAL, WALLTIME, Predictions
+from ...world.machine_power import MachinePower
+from ...world.network_rates import NetworkRates
+from ...world.predicted_run_times import PredictedRunTimes
+from ...world.replay_result import Replayed, in_order_of_submission
+from ...world.rigid_rates import RigidRates
+from ...world.shared_rates import SharedRates
+from ...world.simulated_world import SimulatedWorld
+from ...world.world_parts import Part
+from .stepwise_jobs import StepwiseJobs, is_stepwise
 
 
 def is_powered(policy: object) -> bool:
@@ -76,20 +76,20 @@ def replay_with_python_policy(
     Raises:
         ConfigError, PolicyError: see `drive` and `parts_for`.
     """
-    began, show = clock(), {"decision_time": decision_time, "clock": clock, "progress": progress}
+    began = clock()
     if predictions is None and network is None and not parts and is_stepwise(policy):
         loop = StepwiseJobs(workload, machine, policy)
         if decision_time == 0.0 and getattr(policy, "only_starts", False):
             loop.call_rarely()
-        return drive(loop, began, **show)
-    rates = RigidRates(workload)
+        return drive(loop, began, decision_time=decision_time, clock=clock, progress=progress)
+    rates: RigidRates = RigidRates(workload)
     if network is not None:
         rates = NetworkRates(workload, machine, network, log_power=log_power)
     name = f"{type(policy).__module__}:{type(policy).__qualname__}"
-    own = parts_for(policy, workload, machine.powers, predictions)
-    world = SimulatedWorld(workload, policy, name, NumberedResources(machine), rates, [*own, *parts])
-    done = drive(world, began, **show)
-    return in_order_of_submission(done) if world.added else done
+    asked_for = parts_for(policy, workload, machine.powers, predictions)
+    world = SimulatedWorld(workload, policy, name, NumberedResources(machine), rates, [*asked_for, *parts])
+    replayed = drive(world, began, decision_time=decision_time, clock=clock, progress=progress)
+    return in_order_of_submission(replayed) if world.added else replayed
 
 
 def replay_on_shared_nodes(
@@ -121,9 +121,9 @@ def replay_on_shared_nodes(
     began = clock()
     rates = SharedRates(workload, cluster, run_times, network, log_power=log_power, predicted=predictions is not None)
     nodes = rates.tables.classes["nodes"]
-    own = parts_for(policy, workload, powers, predictions)
+    asked_for = parts_for(policy, workload, powers, predictions)
     world = SimulatedWorld(
-        workload, policy, name, rates.resources(powers), rates, [*own, *parts], sizes=nodes * rates.threads,
+        workload, policy, name, rates.resources(powers), rates, [*asked_for, *parts], sizes=nodes * rates.threads,
         nodes=nodes, walltimes=workload.run_time if run_times == ACTUAL else workload.walltime, fits=rates.fits,
     )  # fmt: skip
     return drive(world, began, decision_time=decision_time, clock=clock, progress=progress)

@@ -1,0 +1,178 @@
+"""The tables of jobs on nodes that they share: those of a plan, for a workload.
+
+Rule: a run time is that on the slowest node type. Of a job with a program, the tables know the mean demand, and how
+long it computes and waits; they know nothing of its messages.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..arrays import Array
+from ..kernels.mapping import layout
+from ..kernels.mapping.layout import World
+from ..kernels.queue.network import tables
+from ..model.cluster import Cluster, comparable_speeds
+from ..model.machine import powers_by_node
+from ..model.network import Network
+from ..model.programs import Programs
+from ..model.workload import Workload
+from ..planning.workflow_tables import NEW_JOB, template_of
+from ..queue_policies.energy.power_limits import NoLimit
+from .known_run_times import ACTUAL
+from .network_tables import network_tables
+from .node_allocation import NodeShapes, refuse_unknown_times
+
+#: The compiled kernels: that of jobs with run times, and that of jobs that communicate.
+KERNEL, NETWORKED = "mapping.entry", "mapping.networked"
+#: Shortest run time that is simulated, seconds.
+SHORTEST_S = 1e-6
+
+
+def believe(world: World, row: int, expected: float) -> None:
+    """Let forecasts expect this run time of a job, in seconds."""
+    first = int(world.groups["phase_start"][row]) * len(world.types)
+    slowest = float(world.phases["work"][first : first + len(world.types)].max())
+    world.classes["told"][row] = max(expected, SHORTEST_S) / slowest
+
+
+def kernel_for(world: World) -> str:
+    """Return the kernel for a world."""
+    return NETWORKED if isinstance(world, tables.NetworkedNodes) else KERNEL
+
+
+def tables_of(
+    workload: Workload, cluster: Cluster, runtimes: str, network: Network | None = None, *,
+    limit: NoLimit = NoLimit(), log_power: bool = False,
+) -> tuple[World, Array, Array]:  # fmt: skip
+    """Return the tables, which jobs fit on the nodes, and the threads of each on each of its nodes.
+
+    Args:
+        workload: the jobs.
+        cluster: the nodes.
+        runtimes: what forecasts may know, WALLTIME or ACTUAL.
+        network: between the nodes, for jobs whose run times depend on it.
+        limit: jobs that it forbids do not fit.
+        log_power: see `replay.replay`.
+
+    Raises:
+        ConfigError: a run time is not known, or a walltime that forecasts need.
+    """
+    refuse_unknown_times(workload, walltimes=runtimes != ACTUAL, networked=network is not None)
+    template, size, kinds = template_of(cluster), len(workload), len(cluster.types)
+    shapes, memory = NodeShapes(cluster), workload.more.get("memory", np.zeros(size))
+    found = [shapes.of(*each) or (0, 0) for each in zip(workload.size.tolist(), memory.tolist(), strict=True)]
+    nodes, threads = np.array(found, np.int64).reshape(-1, 2).T
+    fits = (nodes > 0) & ~np.array([limit.forbids(held) for held in (nodes * threads).tolist()], bool)
+    nodes = np.maximum(nodes, 1)
+    split, phases = template.split, _phases(workload, cluster)
+    run = phases["work"].reshape(size, -1, kinds)[:, 0].max(axis=1, initial=0.0)
+    classes = np.zeros(size, layout.CLASS)
+    classes["threads"], classes["memory"], classes["nodes"] = threads, memory * threads, nodes
+    classes["told"] = 1.0 if runtimes == ACTUAL else np.maximum(workload.walltime, SHORTEST_S) / run
+    classes["group_start"], classes["group_count"], classes["places"] = np.arange(size), 1, -1
+    groups = np.zeros(size, layout.GROUP)
+    groups["count"], groups["phase_start"], groups["phase_count"] = threads, np.arange(size), 1
+    groups["phase_start"] *= len(phases) // max(size * kinds, 1)
+    _, queue = np.unique(np.stack([threads, nodes, classes["memory"]]), axis=1, return_inverse=True)
+    queue = queue.reshape(-1)
+    before, after, first, edges = _dependencies(workload, fits)
+    queues, parts = max(int(queue.max(initial=0)) + 1, len(template.nodes)), split * nodes
+    more = dict[str, Array]()
+    if network is not None:
+        slots = int(np.minimum(template.nodes["limit"], size * classes["threads"].max(initial=1)).sum())
+        more = {**network_tables(workload, network, powers_by_node(cluster), slots=slots, log_power=log_power),
+                "flop_s": np.array([kind.relative_speed for kind in cluster.types])}  # fmt: skip
+    world = (World if network is None else tables.NetworkedNodes)(
+        more
+        | {
+            "types": template.types, "domain_nodes": template.domain_nodes, "classes": classes, "groups": groups,
+            "phases": phases, "successors": after, "edges": edges,
+            "isolated": np.zeros((size, kinds)), "inflation": template.inflation,
+            "allowed": np.zeros((0, len(template.nodes)), np.int64),
+        },
+        {
+            "nodes": (len(template.nodes),), "domains": (len(template.domains),), "jobs": (size,),
+            "strands": (split * size,), "parts": (int(parts.sum()),), "placed": (int(nodes.sum()),),
+            "ended": (size,), "arrivals": (int(fits.sum()),), **layout.NO_BACKFILLING,
+            "queues": (queues,), "queued": (size,), "queued_key": (size,),
+            **dict.fromkeys(("heap", "heap_time"), (len(template.nodes),)),
+            "versions": (len(template.nodes),), "bounds": (len(template.nodes),),
+        },
+    )  # fmt: skip
+    world.nodes[:], world.domains[:], world.heap[:] = template.nodes, template.domains, np.arange(len(template.nodes))
+    world.placed[:], world.bounds[:], world.heap_time[:] = -1, -math.inf, math.inf
+    began = float(workload.submit_time[0]) if size else 0.0
+    world.clock["share"] = math.inf
+    world.clock["now"] = world.nodes["energy_time"] = world.nodes["load_time"] = began
+    jobs, world.arrivals[:] = world.jobs, np.flatnonzero(fits)
+    jobs[:] = NEW_JOB
+    jobs["cls"], jobs["queue"] = np.arange(size), queue
+    jobs["submit"], jobs["walltime"] = workload.submit_time, workload.walltime
+    jobs["strand0"], jobs["part0"] = split * np.arange(size), np.cumsum(parts) - parts
+    jobs["place0"] = np.cumsum(nodes) - nodes
+    jobs["blockers"] = before + 1  # one more: its submission
+    jobs["succ_start"], jobs["succ_count"] = first[:-1], np.diff(first)
+    sizes = np.bincount(queue, minlength=queues)
+    world.queues["start"] = np.cumsum(sizes) - sizes
+    count = world.count
+    count["powered"], count["split"] = template.powered, split
+    count["simple"] = template.simple and network is None and bool((nodes == 1).all())
+    count["beliefs"] = network is not None or bool((classes["told"] != 1.0).any())
+    return world, fits, threads
+
+
+def _phases(workload: Workload, cluster: Cluster) -> Array:
+    """Return the phase of each job on each node type; a run time is that on the slowest.
+
+    Of a job with a program, that is its mean demand; the following rows are for the phase that it is in.
+    """
+    speeds, size = comparable_speeds(cluster.types), len(workload)
+    busy, idle = np.maximum(workload.run_time, SHORTEST_S), np.zeros(size)
+    moved = np.where(workload.run_time > 0.0, workload.more.get("volume", np.zeros(size)), 0.0)
+    if workload.programs is not None:
+        placed = workload.more["program"] >= 0
+        flops, waits, bytes_ = _totals(workload.programs)[:, workload.more["program"][placed]]
+        busy[placed], moved[placed] = flops / min(kind.relative_speed for kind in cluster.types), bytes_
+        idle[placed] = np.maximum(waits, SHORTEST_S - busy[placed])
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        bandwidth = np.where(busy > 0.0, moved / busy, 0.0)
+    phases = np.zeros((size, 1 if workload.programs is None else 2, len(cluster.types)), layout.PHASE)
+    for k, kind in enumerate(cluster.types):
+        ratio = min(speeds) / speeds[k]
+        mean = phases[:, 0, k]
+        work = idle + busy * ratio
+        mean["work"], mean["utilisation"] = work, busy * ratio / work
+        mean["bandwidth"] = bandwidth if ratio == 1.0 else np.minimum(bandwidth / ratio, kind.memory_bandwidth)
+    return phases.reshape(-1)
+
+
+def _totals(programs: Programs) -> Array:
+    """Return the flops of the busiest rank, seconds of waiting, and bytes of memory moved by a rank [3, programs]."""
+    rows, kind = programs.phases, programs.phases["kind"]
+    computes = np.isin(kind, (tables.EVEN, tables.MATRIX))
+    each = [np.where(computes, rows["amount"], 0.0), np.where(kind == tables.WAIT, rows["amount"], 0.0), rows["moved"]]
+    found: Array = np.add.reduceat(np.array(each), programs.programs["first"], axis=1) * programs.programs["rounds"]
+    return found
+
+
+def _dependencies(workload: Workload, fits: Array) -> tuple[Array, Array, Array, Array]:
+    """Return the number of predecessors of each job, all followers, the first follower of each job, and the edges.
+
+    Jobs that fail whatever happens have only followers to which that does not matter: the others wait for ever.
+    """
+    size, given = len(workload), workload.dependencies
+    if given is None:
+        nothing = np.zeros(0, np.int64)
+        return np.zeros(size, np.int64), nothing, np.zeros(size + 1, np.int64), np.zeros(0, layout.EDGE)
+    well = workload.more.get("returns", np.zeros(size, np.int64)) == 0
+    pairs = given.pairs(well[given.before] | given.at_any_end)
+    pairs = pairs.pairs(np.lexsort((pairs.after, pairs.before)))
+    first = np.concatenate([[0], np.cumsum(np.bincount(pairs.before, minlength=size))])
+    linked = bool(pairs.delays.any() or pairs.at_any_end.any())
+    edges = np.zeros(len(pairs) if linked else 0, layout.EDGE)
+    if linked:
+        edges["delay"], edges["any_end"] = np.where(fits[pairs.after], pairs.delays, 0.0), pairs.at_any_end
+    return np.bincount(given.after, minlength=size), pairs.after, first.astype(np.int64), edges
