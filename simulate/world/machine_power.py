@@ -146,8 +146,10 @@ class MachinePower(Part):
     def ready_time(self, job: QueuedJob, given: Sequence[Interval]) -> float:
         """Boot the resources of a start that are off; return when all of them are ready, seconds."""
         now, since = self._world.now, self._since
-        machines = self._world.resources.machines_of(given) if self._off.count else []
-        boots = common(machines, self._off.intervals)
+        boots, booted = list[Interval](), 0
+        if self._off.count:
+            boots = common(self._world.resources.machines_of(given), self._off.intervals)
+            booted = count_of(common(given, boots))
         if boots:
             ready = now + self._powers.on_s
             self._off.allocate_these(boots)
@@ -156,11 +158,10 @@ class MachinePower(Part):
                 self._switched.append((TO_IDLE, now, ready, first, last))
         else:
             ready = max((float(since[first : last + 1].max()) for first, last in given), default=now)
-        booted = count_of(common(given, boots))
         if boots or ready > now:
             self._taken[job.number] = now, booted
             self._coming += booted * (ready > now)
-        if resting := count_of(boots) - booted:
+        if boots and (resting := count_of(boots) - booted):
             self._changes.append((TO_IDLE, now, ready, resting))
             self._coming += resting
             heappush(self._resting, (ready, resting))
@@ -173,8 +174,9 @@ class MachinePower(Part):
         self._measure(running.start_time)
         taken, booted = self._taken.get(running.job.number, (math.inf, 0))
         self._coming -= booted * (running.start_time > taken)
-        self._computing += count_of(running.resources)
-        if (load := self._load_of(running)) is not None:
+        count = count_of(running.resources)
+        self._computing += count
+        if (load := self._load_of(running, count)) is not None:
             self._loads[running.job.number] = running, load
 
     def end(self, ended: Running) -> None:
@@ -206,7 +208,7 @@ class MachinePower(Part):
         watts = (self._powers.computing - self._powers.idle) * count_of(running.resources)
         return watts * (self._instant - running.start_time) - load(self._instant)
 
-    def _load_of(self, running: Running) -> Load | None:
+    def _load_of(self, running: Running, count: int) -> Load | None:
         """Return the load of a job; None: it computes on all its resources all the time."""
         if (load := self._world.load_of(running)) is not None:
             return load
@@ -216,7 +218,7 @@ class MachinePower(Part):
             joules: Callable[..., np.ndarray] = work.joules
             return lambda now: float(joules(np.array([now - began]), lift, slope)[0])
         computes = self._world.value_of(running.job.number, "computes") is not False
-        if computes and size == count_of(running.resources):
+        if computes and size == count:
             return None
         watts = (powers.computing - powers.idle) * size * computes
         return lambda now: watts * (now - began)

@@ -75,7 +75,9 @@ class SimulatedWorld(PolicyCalls):
         self._given: dict[int, tuple[Interval, ...]] = {}  # resources of each job, in the order of their starts
         self._delayed: list[tuple[float, int, Running]] = []  # starts whose resources are not ready
         self._delays = 0
+        self._silent = math.inf  # when the next job begins or the next silent change is, as of the last look
         self.parts = parts
+        self._why_never = resources.why_never
         self._pass_row()
         if self.open_ended:
             heappush(self.wakes, min(0.0, self._submit_times[0]))
@@ -164,34 +166,41 @@ class SimulatedWorld(PolicyCalls):
         while self.jobs_remain():
             silent = self._delayed[0][0] if self._delayed else math.inf
             for silent_time in self._silent_times:
-                silent = min(silent, silent_time())
-            time = self.next_submission()
+                if (change := silent_time()) < silent:
+                    silent = change
+            self._silent = silent
+            time = self._submit_times[self.next]
+            if (released := self._dependencies.next_time) < time:
+                time = released
             if self.wakes and self.wakes[0] < time:
                 time = self.wakes[0]
             for next_time in self._next_times:
-                time = min(time, next_time(before))
-            time = min(time, self.rates.next_time(min(time, before, silent)))
-            if silent >= min(time, before):
+                if (event := next_time(before)) < time:
+                    time = event
+            if (end := self.rates.next_time(min(time, before, silent))) < time:
+                time = end
+            if silent >= time or silent >= before:
                 return time
             self._until(silent)
         return math.inf
 
     def _until(self, now: float) -> None:
-        """Let the jobs begin whose resources are ready by now."""
+        """Let the jobs begin whose resources are ready by now, and process the silent changes until then."""
         while True:
             ready = self._delayed[0][0] if self._delayed else math.inf
-            others = min((silent_time() for silent_time in self._silent_times), default=math.inf)
-            if min(ready, others) > now:
+            change = min([silent_time() for silent_time in self._silent_times], default=math.inf)
+            self._silent = min(ready, change)
+            if self._silent > now:
                 return
-            if others <= ready:
+            if change <= ready:
                 for pass_silently in self._pass_silently:
-                    pass_silently(others)
+                    pass_silently(change)
             else:
                 self._begin_job(heappop(self._delayed)[2])
 
     def advance_to(self, now: float) -> None:
         """Process all ends of this instant, then all submissions."""
-        if self._delayed or self._silent_times:
+        if self._silent <= now:
             self._until(now)
         for advance in self._advance:
             advance(now)
@@ -200,9 +209,10 @@ class SimulatedWorld(PolicyCalls):
             self._leave(number)
             if number < self.count:
                 self._dependencies.job_ended(number, self.next, now, well=well)
-        for number in self._dependencies.pop_released(now):
-            self._submitted[number] = now
-            self._submit(number, now)
+        if self._dependencies.next_time <= now:
+            for number in self._dependencies.pop_released(now):
+                self._submitted[number] = now
+                self._submit(number, now)
         while self._submit_times[self.next] == now and self.next < self.count:
             number = self.next
             self._pass_row()
@@ -215,14 +225,18 @@ class SimulatedWorld(PolicyCalls):
 
     def jobs_remain(self) -> bool:
         """Return whether a job waits, runs, or is still to come."""
-        coming = self.next < self.count or self._dependencies.next_time < math.inf
-        return bool(self.waiting or self.running or coming or self.open_ended)
+        if self.waiting or self.running or self.next < self.count or self.open_ended:
+            return True
+        return self._dependencies.next_time < math.inf
 
     def has_changed(self) -> bool:
         """Return whether something happened since the last call that the policy must see."""
         if super().has_changed():
             return True
-        return any(changed() for changed in self._changed) and self.jobs_remain() if self._changed else False
+        for changed in self._changed:
+            if changed():
+                return self.jobs_remain()
+        return False
 
     # --- jobs ---
     def _pass_row(self) -> None:
@@ -238,7 +252,7 @@ class SimulatedWorld(PolicyCalls):
             job = _job(*values)
         else:
             job = NodeJob(*values, 1 if self._nodes is None else self._nodes[number], self._predicted)
-        if not self.open_ended and self.resources.why_never(job):
+        if not self.open_ended and self._why_never(job):
             self._rejected[number] = True
         else:
             self.submit(job)
