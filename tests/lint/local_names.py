@@ -31,7 +31,7 @@ FUNCTIONS = {
     # job and node profiles
     "profiles": 0,
     # the engine
-    "simulate": 61,
+    "simulate": 51,
     # all tests
     "tests": 1189,
 }
