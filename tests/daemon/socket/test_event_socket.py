@@ -118,6 +118,7 @@ def test_a_second_daemon_does_not_take_it_and_a_leftover_is_replaced(events: Eve
     assert not path.with_name("old.sock").exists()
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("kind", ["file", "folder", "link"])
 def test_a_file_of_another_kind_is_left_alone(path: Path, kind: str) -> None:
     path.parent.mkdir()
