@@ -97,15 +97,19 @@ def test_a_service_that_compiles_shows_how_far_it_is_and_stops_at_once(tmp_path:
         more = {"PILOTFISH_CACHE": str(tmp_path / "cache"), "NOTIFY_SOCKET": str(tmp_path / "notify")}
         argv = [*COMMAND, "daemon", "--config", "pilotfish.yaml"]
         with subprocess.Popen(argv, stderr=subprocess.PIPE, text=True, env=os.environ | more, cwd=tmp_path) as daemon:
-            status, extended = systemd.recv(999).decode().splitlines()
-            assert status == "STATUS=compiling the simulator of workflows for this machine"
-            assert extended.startswith("EXTEND_TIMEOUT_USEC="), "or systemd would end a slow first start"
-            asked = process("status", "--socket", str(tmp_path / "s"))
-            ready = requests.get(f"http://127.0.0.1:{port}/readyz", timeout=PATIENCE_S)
-            assert (tmp_path / "s.starting").is_socket() and not (tmp_path / "s").exists()
-            daemon.send_signal(signal.SIGTERM)
-            assert daemon.wait(PATIENCE_S) == 0 and daemon.stderr is not None
-            assert daemon.stderr.read().splitlines()[-1].endswith("stopped; jobs go on")
+            try:
+                assert systemd.recv(999).startswith(b"FDSTORE=1"), "the count of failed starts"
+                status, extended = systemd.recv(999).decode().splitlines()
+                assert status == "STATUS=compiling the simulator of workflows for this machine"
+                assert extended.startswith("EXTEND_TIMEOUT_USEC="), "or systemd would end a slow first start"
+                asked = process("status", "--socket", str(tmp_path / "s"))
+                ready = requests.get(f"http://127.0.0.1:{port}/readyz", timeout=PATIENCE_S)
+                assert (tmp_path / "s.starting").is_socket() and not (tmp_path / "s").exists()
+                daemon.send_signal(signal.SIGTERM)
+                assert daemon.wait(PATIENCE_S) == 0 and daemon.stderr is not None
+                assert daemon.stderr.read().splitlines()[-1].endswith("stopped; jobs go on")
+            finally:
+                daemon.kill()  # if it still runs, leaving this block would wait for its end
     assert asked.returncode == 1 and "is starting: compiling the simulator of workflows" in asked.stderr
     assert ready.status_code == 503 and ready.text.startswith("starting: compiling the simulator of workflows")
     assert not [*tmp_path.glob("s"), *tmp_path.glob("s.*")] and not [*tmp_path.glob("cache/**/*.o")]
