@@ -33,6 +33,7 @@ class Trigger:
         self.cache, self.recheck_s, self._gap_s, self._least_s = cache, recheck_s, recheck_s, 0.0
         self.changed, self.unfinished = True, False
         self.recheck_at = math.inf
+        self._policy_asks = False  # `recheck_at` is the time at which the policy wants to decide
         self._node_states: tuple[NodeState, ...] = ()
         self._holding: Mapping[str, JobView] = {}
 
@@ -59,22 +60,24 @@ class Trigger:
             self.changed = news or blocked or self.unfinished
             return False
         self.changed = self.unfinished
-        self._least_s = 0.0 if news else self.recheck_s
+        self._least_s = self.recheck_s if self._policy_asks and not news else 0.0
         self._gap_s = self.recheck_s if news else min(2 * self._gap_s, LONGEST_RECHECK_S)
-        self.recheck_at = math.inf
+        self.recheck_at, self._policy_asks = math.inf, False
         return True
 
     def recheck(self, now: float, after_s: float) -> None:
         """Plan again `after_s` seconds after `now` (epoch seconds), but not before the present gap has passed."""
-        self.recheck_at = now + max(after_s, self._gap_s)
+        self.recheck_at, self._policy_asks = now + max(after_s, self._gap_s), False
 
     def wake(self, now: float, after_s: float) -> None:
         """Plan at the latest `after_s` seconds after `now` (epoch seconds), because the policy wants to decide then.
 
-        If nothing but time asked for the last plan, not before `recheck_s` have passed: a policy cannot keep the
-        service busy.
+        If the last plan was made for nothing but such a wish, not before `recheck_s` have passed: a policy cannot keep
+        the service busy.
         """
-        self.recheck_at = min(self.recheck_at, now + max(after_s, self._least_s))
+        wish = now + max(after_s, self._least_s)
+        if wish < self.recheck_at:
+            self.recheck_at, self._policy_asks = wish, True
 
     def replan(self, now: float) -> None:
         """Plan again as soon as the present gap allows, and not from the last plan."""

@@ -100,8 +100,6 @@ def test_the_daemon_switches_nodes_as_the_replay_does(
     assert not live.failures
     done = live.replayed
     no_job_runs_on_a_node_that_is_off(done)
-    if "powercap" in policy:  # under a cap the daemon now and then switches a node later than the replay
-        return
     machine = machine_of(cluster)
     expected = replay_under(parse(policy), jobs, machine, cluster, contention=True)
     np.testing.assert_allclose(done.start_time, expected.start_time, rtol=0, atol=1e-4)

@@ -54,6 +54,16 @@ def test_a_policy_that_wants_to_decide_again_is_asked_on_time_but_not_all_the_ti
     assert times == [0.25, 1.25, 2.25, 3.25, 4.25]
 
 
+def test_a_policy_is_asked_on_time_after_a_plan_that_it_did_not_ask_for(trigger, kit) -> None:
+    manager = kit.Manager(kit.cluster())
+    trigger.recheck(manager.time, 1.0)
+    manager.advance(1.0)
+    assert trigger.due(manager.snapshot(), [], blocked=False), "a plan that has drifted"
+    trigger.recheck(manager.time, 50.0)
+    trigger.wake(manager.time, 0.25)
+    assert trigger.recheck_at == manager.time + 0.25
+
+
 def test_a_node_that_changes_and_a_neighbour_that_ends_are_news(trigger, kit) -> None:
     manager = kit.Manager(kit.cluster())
     manager.states[0] = NodeState.DRAINED
