@@ -88,16 +88,16 @@ def _mapped(
     energy = float(np.cumsum(world.nodes["energy"])[-1]) if world.count["powered"] else math.nan
     world.nodes["cap"] = np.where(cores >= 0.0, cores, world.nodes["cap"])
     makespan = float(np.fmax.reduce(world.jobs["finish"], initial=0.0))
-    found, notes = Candidate.of(simulation, world.nodes["cap"]), _notes(simulation, name)
-    return Mapped(makespan, energy, found, rejected=rejected, warnings=notes, reserved=reserved, waits=waits)
+    candidate, notes = Candidate.of(simulation, world.nodes["cap"]), _notes(simulation, name)
+    return Mapped(makespan, energy, candidate, rejected=rejected, warnings=notes, reserved=reserved, waits=waits)
 
 
 def _notes(simulation: Simulation, name: str) -> tuple[str, ...]:
     lacking = [job.id for job in simulation.workflow.jobs if job.walltime is None]
     if not lacking:
         return ()
-    some = f"{', '.join(lacking[:3])}{' ...' if len(lacking) > 3 else ''}"
-    return (f"no walltime, so policy {name} decides by the predicted run time: {some}",)
+    names = f"{', '.join(lacking[:3])}{' ...' if len(lacking) > 3 else ''}"
+    return (f"no walltime, so policy {name} decides by the predicted run time: {names}",)
 
 
 class PlanRun(PolicyCalls):
@@ -111,17 +111,17 @@ class PlanRun(PolicyCalls):
         simulation.reset()
         simulation.settle()
         world, cluster = simulation.world, simulation.cluster
-        given = cores_of(simulation)
+        node_cores = cores_of(simulation)
         #: The usable nodes, as positions in the cluster; a policy knows them as 0, 1, ...
-        self.usable = np.flatnonzero(given >= 0.0)
+        self.usable = np.flatnonzero(node_cores >= 0.0)
         self.place_of = {node: place for place, node in enumerate(self.usable.tolist())}
-        cores = given[self.usable].astype(np.int64)
+        cores = node_cores[self.usable].astype(np.int64)
         names = tuple(cluster.nodes[i].name for i in self.usable.tolist())
         needs = [self._need_of(shape) for shape in world.classes]
         of = world.jobs["cls"].tolist()
         memory = world.nodes["memory"][self.usable]
         needed = [needs[cls] for cls in of]
-        groups = groups_of(cluster, given.clip(0).astype(np.int64).tolist())
+        groups = groups_of(cluster, node_cores.clip(0).astype(np.int64).tolist())
         speeds = world.types["speed"][world.nodes["type"]][self.usable]
         self.places = NodeResources(cores, memory, speeds, names, needed, core_powers(cluster), groups)
         super().__init__(policy, name, self.places)
@@ -130,7 +130,7 @@ class PlanRun(PolicyCalls):
         self.promised: dict[int, Reserved] = {}  # at the beginning of the plan
         self.wake_s = math.inf  # when it wants to decide again if nothing happens, seconds from the beginning
         self.shown = np.zeros(len(world.jobs), bool)
-        waited = {name: each.waited for each in request.submitted for name in each.jobs}
+        waited = {name: submission.waited for submission in request.submitted for name in submission.jobs}
         self.waited = [waited.get(job.id, 0.0) for job in simulation.workflow.jobs]
         self._begin_underway()
 
@@ -146,15 +146,18 @@ class PlanRun(PolicyCalls):
         return NodeJob(number, job.id, size, walltime, submit_time, job.owner, job.nodes, predicted)
 
     def _begin_underway(self) -> None:
-        jobs, elapsed = self.simulation.world.jobs, {each.id: each.elapsed_s for each in self.request.underway}
+        jobs, elapsed = (
+            self.simulation.world.jobs,
+            {underway.id: underway.elapsed_s for underway in self.request.underway},
+        )
         for number in np.flatnonzero(jobs["state"] == layout.RUNNING).tolist():
             self.shown[number] = True
             ids = self.simulation.world.placed[self.simulation.slots(number)].tolist()
-            here = tuple(sorted(self.place_of[i] for i in ids if i in self.place_of))
+            places = tuple(sorted(self.place_of[i] for i in ids if i in self.place_of))
             start = -elapsed.get(self.simulation.workflow.jobs[number].id, 0.0)
             job = self._job(number, start)
-            running = Running(job, start, start + job.walltime, self.places.lowest_cores(job, here))
-            self.places.hold_running(running, here)
+            running = Running(job, start, start + job.walltime, self.places.lowest_cores(job, places))
+            self.places.hold_running(running, places)
             self.add_running(running)
 
     def _submit_ready(self) -> None:
@@ -172,8 +175,8 @@ class PlanRun(PolicyCalls):
     def forecast(self, job: QueuedJob, nodes: Sequence[int]) -> Forecast:
         """Return what would happen if a job started now on these nodes, by the profiles."""
         names = [self.snapshot.machine.names[node] for node in self.places.check_nodes(self, job, nodes, fewer=True)]
-        left, slowdown, others, delay_s, crowding, alone = self.simulation.what_if(str(job.id), names)
-        return Forecast(self.now + left, slowdown, others, delay_s, crowding, bool(alone))
+        remaining, slowdown, others, delay_s, crowding, alone = self.simulation.what_if(str(job.id), names)
+        return Forecast(self.now + remaining, slowdown, others, delay_s, crowding, bool(alone))
 
     def node_loads(self) -> NodeLoads:
         """Return how busy the usable nodes are, by the profiles."""

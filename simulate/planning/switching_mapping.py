@@ -89,22 +89,22 @@ class SwitchingMapping(QueueMapping):
             return
         off, policy = {*power.off}, self._saver
         if policy is None or power.time < self._decided_at:  # the clock was set back
-            made = uncompiled(self._saving, seed)
-            assert isinstance(made, SavingBackfilling), "only it switches nodes"
-            policy = self._saver = made
+            saver = uncompiled(self._saving, seed)
+            assert isinstance(saver, SavingBackfilling), "only it switches nodes"
+            policy = self._saver = saver
             self._decided_at = power.time
         was = self._kept.off(off)
         down = off | {name for name, (on, _) in power.switching.items() if not on}
-        kept = np.array([name in was and name in down for name in names], bool)
+        kept_off = np.array([name in was and name in down for name in names], bool)
         limit = None if self._limit is None else self._limit.seen_from(0.0)
-        policy.resume(now, power.time - self._decided_at, kept, ROUNDING_S, limit)
+        policy.resume(now, power.time - self._decided_at, kept_off, ROUNDING_S, limit)
         self._decided_at = power.time
         for decision in policy.decide(now):
             if isinstance(decision, Wake):
                 self._wake_s = decision.time - now.time
             else:
                 yield decision
-        self._kept.keep_off([names[place] for place in np.flatnonzero(kept).tolist()], among=names)
+        self._kept.keep_off([names[place] for place in np.flatnonzero(kept_off).tolist()], among=names)
 
 
 class _PoweredRun(PlanRun):

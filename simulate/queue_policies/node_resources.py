@@ -85,9 +85,9 @@ class NodeResources:
 
     def machines_of(self, resources: Iterable[Interval]) -> list[Interval]:
         """Return the cores of all nodes that have some of these."""
-        whole = merge_intervals({self.nodes[node] for node in self.nodes_with(resources)})
-        assert not isinstance(whole, int), "nodes are different resources"
-        return whole
+        cores = merge_intervals({self.nodes[node] for node in self.nodes_with(resources)})
+        assert not isinstance(cores, int), "nodes are different resources"
+        return cores
 
     def withdraw(self, resources: Iterable[Interval], *, back: bool = False) -> None:
         """Note that whole nodes are no longer available to jobs, or are back; `free` says so, too."""
@@ -114,21 +114,21 @@ class NodeResources:
     def allocate(self, calls: PolicyCalls, job: QueuedJob, decision: Start) -> tuple[Interval, ...] | None:
         """Take the cores of a start; None while it fits nowhere. Raises PolicyError."""
         if decision.resources is not None:
-            given = calls.allocate_requested(job, decision.resources)
-            nodes = self._nodes_of(calls, job, given)
+            cores = calls.allocate_requested(job, decision.resources)
+            nodes = self._nodes_of(calls, job, cores)
             self.check_nodes(calls, job, nodes)
         elif decision.nodes is not None:
             nodes = self.check_nodes(calls, job, decision.nodes)
-            given = self.lowest_cores(job, nodes)
+            cores = self.lowest_cores(job, nodes)
         else:
-            found = self.room.where(job, without=self.kept_free)
-            if found is None:
+            best_nodes = self.room.where(job, without=self.kept_free)
+            if best_nodes is None:
                 self._keep_free(job)
                 return None
-            nodes, given = found, self.lowest_cores(job, found)
+            nodes, cores = best_nodes, self.lowest_cores(job, best_nodes)
         self.held[job.number] = nodes
         self.room.take(job, nodes)
-        return given
+        return cores
 
     def _keep_free(self, job: QueuedJob) -> None:
         """Keep the nodes on which a job lacks least from the later starts of this call."""
@@ -163,34 +163,34 @@ class NodeResources:
     def _nodes_of(self, calls: PolicyCalls, job: QueuedJob, given: tuple[Interval, ...]) -> tuple[int, ...]:
         """Return the nodes of these cores. Raises PolicyError if they are not spread evenly over the job's nodes."""
         cores = {node: count_of(common(given, [self.nodes[node]])) for node in self.nodes_with(given)}
-        each = self.need(job).cores
-        if len(cores) != job.nodes or set(cores.values()) != {each}:
-            found = ", ".join(f"{count} on {self.machine.names[node]}" for node, count in cores.items())
-            raise calls.error(job, f"its cores are {found}", f"{each} on each of {count(job.nodes, 'node')}")
+        cores_per_node = self.need(job).cores
+        if len(cores) != job.nodes or set(cores.values()) != {cores_per_node}:
+            spread = ", ".join(f"{count} on {self.machine.names[node]}" for node, count in cores.items())
+            raise calls.error(job, f"its cores are {spread}", f"{cores_per_node} on each of {count(job.nodes, 'node')}")
         return tuple(cores)
 
     def nodes_with(self, resources: Iterable[Interval]) -> list[int]:
         """Return the nodes that have some of these cores, ascending."""
-        firsts, found = [first for first, _ in self.nodes], set[int]()
+        firsts, nodes = [first for first, _ in self.nodes], set[int]()
         for first, last in resources:
-            found.update(range(bisect_right(firsts, first) - 1, bisect_right(firsts, last)))
-        return sorted(found)
+            nodes.update(range(bisect_right(firsts, first) - 1, bisect_right(firsts, last)))
+        return sorted(nodes)
 
     def lowest_cores(self, job: QueuedJob, nodes: Sequence[int]) -> tuple[Interval, ...]:
         """Take the lowest free cores of these nodes, fewer where a running job has more threads than cores."""
-        found, each = list[Interval](), self.need(job).cores
-        free, wanted = self.free.intervals, sorted(nodes)
-        for low, high in (self.nodes[node] for node in wanted):
-            left = each
+        intervals, cores_per_node = list[Interval](), self.need(job).cores
+        free, ascending_nodes = self.free.intervals, sorted(nodes)
+        for low, high in (self.nodes[node] for node in ascending_nodes):
+            missing = cores_per_node
             at = max(0, bisect_right(free, (low, math.inf)) - 1)
-            while left and at < len(free) and free[at][0] <= high:
+            while missing and at < len(free) and free[at][0] <= high:
                 first, last = max(low, free[at][0]), min(high, free[at][1])
                 if first <= last:
-                    last = min(last, first + left - 1)
-                    found.append((first, last))
-                    left -= last - first + 1
+                    last = min(last, first + missing - 1)
+                    intervals.append((first, last))
+                    missing -= last - first + 1
                 at += 1
-        merged = merge_intervals(found)
+        merged = merge_intervals(intervals)
         assert not isinstance(merged, int), "cores of different nodes"
         self.free.allocate_these(merged)
         return tuple(merged)

@@ -209,13 +209,13 @@ class PolicyCalls(ABC):
         snapshot.free, self.called_at, self.woken = self.free.count, self.now, False
         try:
             decided = self.decide(snapshot)
-            found = [] if decided is None else list(decided)
+            decisions = [] if decided is None else list(decided)
         except ConfigError as error:  # it does not go with this machine
             raise PolicyError(self.name, error.key, error.problem, error.allowed) from None
         except (Exception, SystemExit) as error:
             raise PolicyError(self.name, f"at {self.now} s", f"{type(error).__name__}: {error}") from error
         self.forget_news()
-        return found
+        return decisions
 
     def forget_news(self) -> None:
         """Begin to note what happens until the next call."""
@@ -268,58 +268,63 @@ class PolicyCalls(ABC):
         """Start a waiting job. Raises PolicyError."""
         if decision.work is not None:
             self.take_work(job, decision.work)
-        given = self.allocate(job, decision)
-        if given is None:
+        intervals = self.allocate(job, decision)
+        if intervals is None:
             return
         self.remove_from_queue(job)
         begins = self.ready if self.ready > now else now
-        running = _running(job, begins, begins + job.walltime, given)
+        running = _running(job, begins, begins + job.walltime, intervals)
         self.begin(running)
         self.add_running(running)
 
     def _reserve(self, reservations: Sequence[Reserve], now: float) -> dict[int, Reserved]:
         """Return what jobs have reserved. Raises PolicyError if that cannot be kept."""
-        seen = set[int]()
-        for each in reservations:
-            job = self._waiting_job(each.job)
-            if not isinstance(each.time, Real) or not self.called_at < float(each.time) < math.inf:
-                raise self.error(job, f"it is reserved for {each.time!r:.60}", f"a time after {self.called_at} s")
-            if job.number in seen:
+        job_numbers = set[int]()
+        for reservation in reservations:
+            job = self._waiting_job(reservation.job)
+            if not isinstance(reservation.time, Real) or not self.called_at < float(reservation.time) < math.inf:
+                raise self.error(
+                    job, f"it is reserved for {reservation.time!r:.60}", f"a time after {self.called_at} s"
+                )
+            if job.number in job_numbers:
                 raise self.error(job, "it is reserved twice", "once")
-            seen.add(job.number)
+            job_numbers.add(job.number)
         if self.snapshot.states is not None:  # machines that are switched may be back by then
-            return {each.job.number: (float(each.time), tuple(each.nodes or ())) for each in reservations}
-        found = check_reservations(self.snapshot, reservations, self.called_at, now)
-        while isinstance(found, Reserve) and now > self.called_at:  # meanwhile jobs may have outlasted their ends
-            reservations = [each for each in reservations if each is not found]
-            found = check_reservations(self.snapshot, reservations, self.called_at, now)
-        if isinstance(found, Reserve):
-            nodes = "" if found.nodes is None else f", nodes {found.nodes!r:.60}"
-            problem = f"it is reserved for {float(found.time)} s{nodes}"
-            raise self.error(found.job, problem, "where jobs that run or are reserved leave room then")
-        return found
+            return {
+                reservation.job.number: (float(reservation.time), tuple(reservation.nodes or ()))
+                for reservation in reservations
+            }
+        verdict = check_reservations(self.snapshot, reservations, self.called_at, now)
+        while isinstance(verdict, Reserve) and now > self.called_at:  # meanwhile jobs may have outlasted their ends
+            reservations = [reservation for reservation in reservations if reservation is not verdict]
+            verdict = check_reservations(self.snapshot, reservations, self.called_at, now)
+        if isinstance(verdict, Reserve):
+            nodes = "" if verdict.nodes is None else f", nodes {verdict.nodes!r:.60}"
+            problem = f"it is reserved for {float(verdict.time)} s{nodes}"
+            raise self.error(verdict.job, problem, "where jobs that run or are reserved leave room then")
+        return verdict
 
     def remove_from_queue(self, job: QueuedJob) -> None:
         """Remove a job from the queue; rebuild the dictionary now and then, as it keeps entries of removed keys."""
         del self.waiting[job.number]
         self.gone += 1
         if self.gone > len(self.waiting) + FEW:
-            kept = [*self.waiting.items()]
+            entries = [*self.waiting.items()]
             self.waiting.clear()
-            self.waiting.update(kept)
+            self.waiting.update(entries)
             self.gone = 0
 
     def allocate_requested(self, job: QueuedJob, resources: Any) -> tuple[Interval, ...]:
         """Allocate the resources that the policy chose for a job. Raises PolicyError."""
-        found = self.valid_intervals(job, resources, job.size)
-        given = count_of(found)
-        if given != job.size and job.number not in self.works:
+        intervals = self.valid_intervals(job, resources, job.size)
+        resource_count = count_of(intervals)
+        if resource_count != job.size and job.number not in self.works:
             allowed = f"{job.size:,}, the size it asks for"
-            raise self.error(job, f"it is given {count(given, 'resource')}", allowed)
-        busy = self.free.allocate_these(found)
+            raise self.error(job, f"it is given {count(resource_count, 'resource')}", allowed)
+        busy = self.free.allocate_these(intervals)
         if busy is not None:
             raise self.error(job, f"resource {busy} is not free")
-        return tuple(found)
+        return tuple(intervals)
 
     def valid_intervals(self, job: QueuedJob | str, resources: Any, size: int = 0) -> list[Interval]:
         """Return the intervals that a decision names, sorted and merged. Raises PolicyError.
@@ -331,18 +336,18 @@ class PolicyCalls(ABC):
         """
         if type(resources) is MergedIntervals and resources and resources[-1][1] < self.processors:
             return resources
-        many = f", {count(size, 'resource')} in all" if size else ""
-        allowed = f"pairs of first and last{many}, from 0 to {self.processors - 1:,}"
+        in_all = f", {count(size, 'resource')} in all" if size else ""
+        allowed = f"pairs of first and last{in_all}, from 0 to {self.processors - 1:,}"
         try:
-            wanted = [(index(first), index(last)) for first, last in resources]
+            pairs = [(index(first), index(last)) for first, last in resources]
         except Exception:
             raise self.error(job, f"its resources are {resources!r:.60}", allowed) from None
-        for first, last in wanted:
+        for first, last in pairs:
             if not 0 <= first <= last < self.processors:
                 raise self.error(job, f"invalid resources {first} to {last}", allowed)
-        if isinstance(found := merge_intervals(wanted), int):
-            raise self.error(job, f"resource {found} is given twice", allowed)
-        return found
+        if isinstance(merged := merge_intervals(pairs), int):
+            raise self.error(job, f"resource {merged} is given twice", allowed)
+        return merged
 
     def _schedule_wake(self, time: Any, now: float, *, acted: bool) -> None:
         """Note when the policy is called again. Raises PolicyError.
@@ -352,8 +357,8 @@ class PolicyCalls(ABC):
             now: the time at which its decisions are carried out.
             acted: whether it started or rejected something before, so that a call at once may see something new.
         """
-        known = isinstance(time, Real) and self.called_at <= float(time) < math.inf
-        if not known or (time == self.called_at and not acted):
+        is_time = isinstance(time, Real) and self.called_at <= float(time) < math.inf
+        if not is_time or (time == self.called_at and not acted):
             allowed = f"a time later than now, {self.called_at} s, or now after a Start or Reject"
             raise self.error("", f"invalid Wake({time!r:.60})", allowed)
         if time == self.called_at == now:
@@ -370,8 +375,10 @@ class PolicyCalls(ABC):
         number = job.number
         if self.waiting.get(number) is job:
             return job
-        known = isinstance(number, int) and number not in self.waiting
-        raise self.error(job, self.why_not_waiting(number) if known else "no such job was shown", "a job of `waiting`")
+        may_be_shown = isinstance(number, int) and number not in self.waiting
+        raise self.error(
+            job, self.why_not_waiting(number) if may_be_shown else "no such job was shown", "a job of `waiting`"
+        )
 
     def waits_forever(self, why: str) -> PolicyError:
         """Return the error of jobs that still wait at the end; `why` nothing starts them any more."""

@@ -111,17 +111,17 @@ class MachinePower(Part):
         if powers.off is None or (powers.together > 1 and not world.snapshot.machine.nodes):
             allowed = "machines whose power when off is known; nodes as resources, or cores of nodes that jobs share"
             raise world.error("", "it switches machines", allowed)
-        wanted, on, now = world.valid_intervals("", decision.resources), bool(decision.on), world.now
-        if without(world.resources.machines_of(wanted), wanted):
-            raise world.error("", f"it switches the resources {wanted!r:.60}", "whole nodes")
-        if on and (awake := self._off.allocate_these(wanted)) is not None:
+        resources, on, now = world.valid_intervals("", decision.resources), bool(decision.on), world.now
+        if without(world.resources.machines_of(resources), resources):
+            raise world.error("", f"it switches the resources {resources!r:.60}", "whole nodes")
+        if on and (awake := self._off.allocate_these(resources)) is not None:
             raise world.error("", f"it switches resource {awake} on", "resources that are off")
-        if not on and (asleep := common(wanted, self._off.intervals)):
+        if not on and (asleep := common(resources, self._off.intervals)):
             raise world.error("", f"it switches resource {asleep[0][0]} off", "resources that are on")
-        if (busy := world.free.allocate_these(wanted)) is not None:
+        if (busy := world.free.allocate_these(resources)) is not None:
             raise world.error("", f"it switches resource {busy}", "free resources")
-        if wanted:
-            self._begin_switch(wanted, now, on=on)
+        if resources:
+            self._begin_switch(resources, now, on=on)
         return True
 
     def _begin_switch(self, resources: list[Interval], now: float, *, on: bool) -> None:
@@ -172,8 +172,8 @@ class MachinePower(Part):
     def begin(self, running: Running) -> None:
         """Note that a job computes."""
         self._measure(running.start_time)
-        taken, booted = self._taken.get(running.job.number, (math.inf, 0))
-        self._coming -= booted * (running.start_time > taken)
+        taken_at, booted = self._taken.get(running.job.number, (math.inf, 0))
+        self._coming -= booted * (running.start_time > taken_at)
         count = count_of(running.resources)
         self._computing += count
         if (load := self._load_of(running, count)) is not None:
@@ -238,8 +238,8 @@ class MachinePower(Part):
     # --- the result ---
     def report(self, done: Replayed) -> Replayed:
         """Return the result with the switches, and when jobs took the resources that then booted."""
-        taken, booted = done.start_time.copy(), np.zeros(len(done.start_time), np.int64)
+        taken_time, booted = done.start_time.copy(), np.zeros(len(done.start_time), np.int64)
         for number, (time, resources) in self._taken.items():
-            taken[number], booted[number] = time, resources
+            taken_time[number], booted[number] = time, resources
         changes, switched = np.array(self._changes, CHANGE), np.array(self._switched, SWITCH)
-        return replace(done, taken_time=taken, booted=booted, changes=changes, switched=switched)
+        return replace(done, taken_time=taken_time, booted=booted, changes=changes, switched=switched)

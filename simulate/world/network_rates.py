@@ -73,13 +73,13 @@ class NetworkRates(RigidRates):
         workload, machine = self._workload, self._machine.processors
         jobs = len(workload)
         rows = max(jobs, machine) if self._world.open_ended else jobs
-        own = network_tables(workload, self._network, self._machine.powers, rows, log_power=self._log_power)
-        self._used = {name: len(own[name]) for name in ("programs", "program_phases", "amounts")}
+        columns = network_tables(workload, self._network, self._machine.powers, rows, log_power=self._log_power)
+        self._used = {name: len(columns[name]) for name in ("programs", "program_phases", "amounts")}
         running = min(rows, machine) + 1
-        own |= {"heap_time": np.zeros(running), "heap_job": np.zeros(running, np.int64),
+        columns |= {"heap_time": np.zeros(running), "heap_job": np.zeros(running, np.int64),
                 "jobs": np.zeros(rows, tables.JOB), "pieces": np.zeros(4 * machine, tables.PIECE)}  # fmt: skip
-        own["jobs"]["wall"][:jobs], own["jobs"]["size"][:jobs] = workload.walltime, workload.size
-        return NetworkProgress(own, {})
+        columns["jobs"]["wall"][:jobs], columns["jobs"]["size"][:jobs] = workload.walltime, workload.size
+        return NetworkProgress(columns, {})
 
     # --- the clock ---
     def next_time(self, before: float) -> float:
@@ -131,8 +131,8 @@ class NetworkRates(RigidRates):
         """Return whether a job has a program, of the workload or from its start."""
         if self._works.get(number) is not None:
             return True
-        given = self._workload.programs is not None and number < len(self._workload)
-        return given and bool(self._workload.more["program"][number] >= 0)
+        has_programs = self._workload.programs is not None and number < len(self._workload)
+        return has_programs and bool(self._workload.more["program"][number] >= 0)
 
     def _add_program(self, running: Running, work: Work) -> None:
         """Give a job a program of its own. Raises PolicyError: it is too long."""

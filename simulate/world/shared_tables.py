@@ -63,8 +63,10 @@ def tables_of(
     refuse_unknown_times(workload, walltimes=runtimes != ACTUAL, networked=network is not None)
     template, size, kinds = template_of(cluster), len(workload), len(cluster.types)
     shapes, memory = NodeShapes(cluster), workload.more.get("memory", np.zeros(size))
-    found = [shapes.of(*each) or (0, 0) for each in zip(workload.size.tolist(), memory.tolist(), strict=True)]
-    nodes, threads = np.array(found, np.int64).reshape(-1, 2).T
+    job_shapes = [
+        shapes.of(*request) or (0, 0) for request in zip(workload.size.tolist(), memory.tolist(), strict=True)
+    ]
+    nodes, threads = np.array(job_shapes, np.int64).reshape(-1, 2).T
     fits = (nodes > 0) & ~np.array([limit.forbids(held) for held in (nodes * threads).tolist()], bool)
     nodes = np.maximum(nodes, 1)
     split, phases = template.split, _phases(workload, cluster)
@@ -153,9 +155,13 @@ def _totals(programs: Programs) -> Array:
     """Return the flops of the busiest rank, seconds of waiting, and bytes of memory moved by a rank [3, programs]."""
     rows, kind = programs.phases, programs.phases["kind"]
     computes = np.isin(kind, (tables.EVEN, tables.MATRIX))
-    each = [np.where(computes, rows["amount"], 0.0), np.where(kind == tables.WAIT, rows["amount"], 0.0), rows["moved"]]
-    found: Array = np.add.reduceat(np.array(each), programs.programs["first"], axis=1) * programs.programs["rounds"]
-    return found
+    amounts = [
+        np.where(computes, rows["amount"], 0.0),
+        np.where(kind == tables.WAIT, rows["amount"], 0.0),
+        rows["moved"],
+    ]
+    totals: Array = np.add.reduceat(np.array(amounts), programs.programs["first"], axis=1) * programs.programs["rounds"]
+    return totals
 
 
 def _dependencies(workload: Workload, fits: Array) -> tuple[Array, Array, Array, Array]:
@@ -163,16 +169,16 @@ def _dependencies(workload: Workload, fits: Array) -> tuple[Array, Array, Array,
 
     Jobs that fail whatever happens have only followers to which that does not matter: the others wait for ever.
     """
-    size, given = len(workload), workload.dependencies
-    if given is None:
+    size, dependencies = len(workload), workload.dependencies
+    if dependencies is None:
         nothing = np.zeros(0, np.int64)
         return np.zeros(size, np.int64), nothing, np.zeros(size + 1, np.int64), np.zeros(0, layout.EDGE)
     well = workload.more.get("returns", np.zeros(size, np.int64)) == 0
-    pairs = given.pairs(well[given.before] | given.at_any_end)
+    pairs = dependencies.pairs(well[dependencies.before] | dependencies.at_any_end)
     pairs = pairs.pairs(np.lexsort((pairs.after, pairs.before)))
     first = np.concatenate([[0], np.cumsum(np.bincount(pairs.before, minlength=size))])
     linked = bool(pairs.delays.any() or pairs.at_any_end.any())
     edges = np.zeros(len(pairs) if linked else 0, layout.EDGE)
     if linked:
         edges["delay"], edges["any_end"] = np.where(fits[pairs.after], pairs.delays, 0.0), pairs.at_any_end
-    return np.bincount(given.after, minlength=size), pairs.after, first.astype(np.int64), edges
+    return np.bincount(dependencies.after, minlength=size), pairs.after, first.astype(np.int64), edges

@@ -151,8 +151,8 @@ class SimulatedWorld(PolicyCalls):
     def size_of(self, running: Running) -> int:
         """Return how many resources a job uses."""
         number = running.job.number
-        own = number < self.count and number not in self.works
-        return int(self.workload.size[number]) if own else count_of(running.resources)
+        as_requested = number < self.count and number not in self.works
+        return int(self.workload.size[number]) if as_requested else count_of(running.resources)
 
     def value_of(self, number: int, column: str) -> Any:
         """Return a job's value in a further column; the workload or the policy submitted it. None: not known."""
@@ -285,12 +285,12 @@ class SimulatedWorld(PolicyCalls):
         for last_choice in self._last_choices:
             if (last := last_choice()) is not None:
                 decision = self.resources.prefer_others(job, decision, last)
-        given = self.resources.allocate(self, job, decision)
+        intervals = self.resources.allocate(self, job, decision)
         self.ready = -math.inf
-        if given is not None:
+        if intervals is not None:
             for ready_time in self._ready_times:
-                self.ready = max(self.ready, ready_time(job, given))
-        return given
+                self.ready = max(self.ready, ready_time(job, intervals))
+        return intervals
 
     def kill(self, running: Running, now: float) -> None:
         """End a running job; no job that depends on it is submitted. Raises PolicyError."""
@@ -380,14 +380,14 @@ class SimulatedWorld(PolicyCalls):
         jobs = len(self.start)
         counts, begins = np.zeros(jobs, np.int64), np.zeros(jobs, np.int64)
         pieces, sizes = list[Interval](), np.zeros(jobs, np.int64)
-        for number, given in self._given.items():
+        for number, intervals in self._given.items():
             if self._nodes is not None:  # the last cores beyond its size stay idle
-                given = tuple(lowest(given, int(self.workload.size[number])))
-            begins[number], counts[number], sizes[number] = len(pieces), len(given), count_of(given)
-            pieces += given
-        left = np.zeros(jobs, bool)
-        left[: self.count] = stranded(np.array(self._dependencies.unmet, np.int64), self.count)
-        rejected = np.array(self._rejected, bool) | left
+                intervals = tuple(lowest(intervals, int(self.workload.size[number])))
+            begins[number], counts[number], sizes[number] = len(pieces), len(intervals), count_of(intervals)
+            pieces += intervals
+        never_released = np.zeros(jobs, bool)
+        never_released[: self.count] = stranded(np.array(self._dependencies.unmet, np.int64), self.count)
+        rejected = np.array(self._rejected, bool) | never_released
         killed = np.zeros(jobs, bool)
         killed[list(self.killed)] = True
         start, finish = np.array(self.start, np.float64), np.array(self.finish, np.float64)
@@ -397,12 +397,12 @@ class SimulatedWorld(PolicyCalls):
                 [(new.id, time, new.run_time, new.walltime, new.size, new.more)
                  for new, time in zip(self.added, self._submitted[self.count :].tolist(), strict=True)]
             )  # fmt: skip
-        done = Replayed(
-            workload, self.processors, self._submitted, start, finish, rejected, left,
+        replayed = Replayed(
+            workload, self.processors, self._submitted, start, finish, rejected, never_released,
             self.rates.overran(workload) & ~rejected & ~killed, np.array(pieces, PIECE), begins, counts,
             simulation_time=seconds, instants=instants, killed=killed, **without_switches(start),
             held=sizes if self.works else None,
         )  # fmt: skip
         for part in (self.rates, *self.parts):
-            done = part.report(done)
-        return done
+            replayed = part.report(replayed)
+        return replayed

@@ -31,7 +31,7 @@ FUNCTIONS = {
     # job and node profiles
     "profiles": 0,
     # the engine
-    "simulate": 51,
+    "simulate": 21,
     # all tests
     "tests": 1189,
 }
