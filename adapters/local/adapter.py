@@ -10,7 +10,7 @@ import os
 import select
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from hashlib import sha256
@@ -86,6 +86,11 @@ class LocalAdapter(Adapter):
         """Read all jobs: O(jobs) for the listing and O(1) file reads for each job that has not ended."""
         self._usable()
         self._drain()
+        return self.refresh(())
+
+    def refresh(self, keys: Collection[str]) -> Snapshot:
+        """Read all jobs again. An end that this reading is the first to see still ends the next `wait`."""
+        self._usable()
         jobs = self._observer.jobs()
         usable = set(affinity())
         states = (NodeState.UP if usable.issuperset(node.cpus) else NodeState.DOWN for node in self.cluster.nodes)

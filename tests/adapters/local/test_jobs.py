@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -328,3 +329,12 @@ def test_the_time_for_which_its_cpus_were_busy_is_that_of_the_job_and_of_others(
         neighbour.kill()
         neighbour.wait()
     assert next_to["busy_seconds"] >= next_to["cpu_seconds"] + 0.1 and next_to["waiting_seconds"] >= 0.1
+
+
+def test_an_end_that_a_second_reading_sees_first_still_ends_the_next_wait(world: LocalWorld) -> None:
+    """Or a job that ends while a cycle checks its actions is seen a second late."""
+    world.start(sh("e", "sleep 0.2"))
+    world.adapter.snapshot()
+    while not world.adapter.refresh(["e"]).jobs[0].state.ended:
+        time.sleep(0.005)
+    assert world.adapter.wait(10.0) is True
