@@ -84,6 +84,7 @@ def test_the_natural_order_of_ids_is_another_one(tmp_path: Path) -> None:
     assert natural != text
 
 
+@pytest.mark.real
 def test_a_component_is_shown_ties_as_in_batsim(tmp_path: Path) -> None:
     case, fcfs = recorded("ties"), Path(__file__).parents[2] / "adapters" / "batsim" / "fcfs_component.py"
     endpoint = f"ipc://{tmp_path}/edc"
