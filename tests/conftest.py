@@ -9,7 +9,6 @@ tried again; those that were are named at the end.
 from __future__ import annotations
 
 import gc
-import io
 import os
 import signal
 import sys
@@ -26,6 +25,7 @@ from hypothesis import HealthCheck, settings
 pytest.register_assert_rewrite("tests.support", "tests.reference")
 sys.path.insert(0, str(Path(__file__).parent))
 import guardian
+import line_counts
 import marks
 import workers
 
@@ -78,6 +78,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Let a guardian end what the run leaves behind, however it is interrupted."""
     config.addinivalue_line("markers", "uncounted: no lines are counted for the coverage")
+    config.pluginmanager.register(line_counts)
     config.pluginmanager.register(marks)
     if config.getoption("--quick"):
         _try_fewer(QUICK)
@@ -201,7 +202,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Genera
         for line in sorted(lines):
             terminalreporter.write_line(line)
     _show_longest(terminalreporter)
-    _show_coverage(terminalreporter)
     result = yield
     again = {report.nodeid: report.longreprtext for report in reversed(terminalreporter.getreports("rerun"))}
     if again:
@@ -210,29 +210,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Genera
         reasons = [line[1:].strip() for line in text.splitlines() if line.startswith("E ")]
         terminalreporter.write_line(f"{name}: {' '.join(reasons[:1])} ({text.rstrip().rpartition(chr(10))[2]})")
     return result
-
-
-def _show_coverage(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print the files of which the tests reach least, if lines are counted, see workers.py.
-
-    What tests run in processes of their own (commands, daemons) and compiled kernels are not counted, nor properties,
-    nor rows of a table but the first, nor what a test reaches late.
-    """
-    options = terminalreporter.config.option
-    if options.collectonly or not getattr(options, "cov_source", None):
-        return
-    from coverage import Coverage
-
-    counts = Coverage()
-    counts.load()
-    counts.combine([name for name in (".coverage-imports",) if os.path.exists(name)])
-    table = io.StringIO()
-    counts.report(file=table, sort="cover")
-    terminalreporter.section("coverage in this process, the ten worst files of ten statements or more")
-    heading, *files, total = (line for line in table.getvalue().splitlines() if line.strip("-"))
-    worst = [line for line in files if int(line.split()[1]) >= 10]
-    for line in (heading, *worst[:10], total):
-        terminalreporter.write_line(line)
 
 
 def _show_longest(terminalreporter: pytest.TerminalReporter) -> None:
