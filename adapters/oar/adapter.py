@@ -17,13 +17,14 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from ...formats.text import shell_words
 from ...simulate.model.cluster import Cluster
 from ...simulate.model.job import Job
 from ...simulate.model.observed_queue import ObservedQueue
-from ...simulate.model.plan import Action, Cancel, Place, Release, Start, Submit, SubmitAhead
+from ...simulate.model.plan import Place, Release, Submit, SubmitAhead
 from ...simulate.model.snapshot import JobState, JobView, Snapshot
-from ..base import Adapter, AdapterError, Capabilities, Load
+from ..base import AdapterError, Capabilities, Load
+from ..manager.managed_adapter import ManagedAdapter, refused
+from ..manager.read_times import FRESH_S, ReadTimes
 from . import job_views, submission
 from .commands import OarCommands
 from .job_views import OarSelection, Ours, user_id
@@ -37,9 +38,7 @@ from .records.world import ENDED, OarJob, OarState, Reader
 from .whole_queue import observed_queue
 
 log = logging.getLogger("pilotfish.adapters")
-#: Seconds for which what was read counts as fresh when a job is to be changed.
-FRESH_S = 2.0
-#: Seconds for which it counts as just read: less than a user's command takes.
+#: Seconds for which what was read counts as just read: less than a user's command takes.
 JUST_READ_S = 0.15
 #: Seconds from placing a job to its start: a pass, the launch, and the 10 s of a notification that came too early.
 BEGINS_S = 30.0
@@ -52,7 +51,7 @@ LATE_S = 60.0
 EXPIRE_S = 86400.0
 
 
-class OarAdapter(Adapter):
+class OarAdapter(ManagedAdapter[OarJob, ReadTimes]):
     """OAR as a resource manager; see `create` for the other arguments.
 
     Args:
@@ -65,8 +64,7 @@ class OarAdapter(Adapter):
         user: Name of the user that runs `oarsub`; "": the current one.
     """
 
-    name = "oar"
-    notes: Sequence[str] = ()
+    name, manager, cancel_command = "oar", "OAR", "oardel"
 
     def __init__(
         self,
@@ -82,21 +80,16 @@ class OarAdapter(Adapter):
         user: str = "",
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.cluster, self.reader, self.commands, self.placements = cluster, reader, commands, placements
+        super().__init__(cluster, ReadTimes(clock), submit_options, output_dir, clock)
+        self.reader, self.commands, self.placements = reader, commands, placements
         self._selection = selection
-        self._submit_options = tuple(submit_options)
-        self._output = None if output_dir is None else Path(output_dir).absolute()
         self._user = user or pwd.getpwuid(os.getuid()).pw_name
-        self._time, self._read_at, self._version = clock, clock(), 0
-        self._outdated = True  # something was changed since, or the last read failed
         self._world, self._machine, self._history = OarState(0.0, 0.0, {}, (), ()), OarResources(()), OarHistory()
         self._closed: tuple[str, ...] = ()
-        self._submitted: dict[str, Job] = {}
         offered = selection if placements is not None else OarSelection()
         self._evaluation = PropertyEvaluation(lambda: self.commands, cluster.index, offered, self._user, clock)
         self._views: job_views.Known = {}
         self._passes = Passes(server, placements.path if placements is not None else None, clock)
-        self._recorded: list[str] | None = None
         self._held_at = 0.0  # when holding was last prolonged, OAR's clock
         self._clocks = Clocks()
         # Half of a hold, because the jobs before it may take longer than forecast.
@@ -127,7 +120,7 @@ class OarAdapter(Adapter):
 
     def snapshot(self) -> Snapshot:
         """Read all, in one statement."""
-        self._outdated = True
+        self._reads.void()
         try:
             self._store(self.reader.world())
         except AdapterError:
@@ -144,8 +137,7 @@ class OarAdapter(Adapter):
 
     def refresh(self, keys: Collection[str]) -> Snapshot:
         """Read all again, unless that was just done: OAR checks a placement, and a job of ours is searched first."""
-        just_read = not self._outdated and self._time() - self._read_at <= JUST_READ_S
-        return self._build_snapshot() if just_read else self.snapshot()
+        return self._build_snapshot() if self._reads.age_s() <= JUST_READ_S else self.snapshot()
 
     def queue(self) -> ObservedQueue:
         """Return the queue as OAR's own schedulers see it."""
@@ -204,7 +196,7 @@ class OarAdapter(Adapter):
         if self.placements is None:
             return
         waiting = {job.id: job for job in self._world.jobs if job.state in ("Waiting", "Hold")}
-        if not self._outdated:  # what was submitted since is not among them
+        if self._reads.age_s() < math.inf:  # what was submitted since is not among them
             self.placements.retain(waiting)
         jobs = [job for job in waiting.values() if self._selection.takes(job) and job.id not in self.placements.freed]
         for job in jobs:
@@ -219,18 +211,18 @@ class OarAdapter(Adapter):
 
     def place(self, action: Place) -> None:
         """Let a job start on these nodes alone."""
-        number = job_views.id_in(action.key)
-        if number is None or self.placements is None:
-            raise _refused(action, "it is not a job of OAR's users")
+        number = self._users_job(action)
+        if self.placements is None:
+            raise refused(action, "it is not a job of OAR's users")
         job = self._fresh(number)
         if job is None:
-            raise _refused(action, "OAR does not know it")
+            raise refused(action, "OAR does not know it")
         view = self._offer(action.key, job)
         if view.state is not JobState.PENDING or (view.pinned_since is not None and view.nodes == action.nodes):
             return  # it has begun or ended, or is placed there
         if not view.offered or view.waits:
-            raise _refused(action, view.waits or view.due_why or "it was not handed over")
-        self._refuse_unknown(action)
+            raise refused(action, view.waits or view.due_why or "it was not handed over")
+        self._check_nodes(action)
         self._change(f"place {job.id} {' '.join(action.nodes)}")
         if self.placements.unwritten:  # as the heartbeat has logged; the next one tries again
             raise AdapterError(f"{action.key}: no placement can reach OAR now", transient=True, kind="state")
@@ -261,8 +253,7 @@ class OarAdapter(Adapter):
 
     def submit(self, action: Submit) -> None:
         """Submit a job of our own to the shim's queue, and place it; without a shim, on these nodes for good."""
-        self._refuse_unknown(action)
-        job = self._ours_under(action)
+        job = self._submitted_before(action)
         if job is None or job_views.never_began(job):
             if job is not None and job_views.skipped(job):  # the jobs before it have completed now
                 why = "did not see that the jobs before it had completed, and is submitted again"
@@ -271,7 +262,8 @@ class OarAdapter(Adapter):
             expire = (time.time() // EXPIRE_S + 2) * EXPIRE_S
             number = self._oarsub(action, submission.pinned(action.nodes, expire) if self.placements is None else ())
         elif job.state == "Waiting" and self.placements is not None and job.id not in self.placements.placed:
-            number, self._outdated = job.id, True
+            number = job.id
+            self._reads.note_change(action.key)
         else:
             return
         if self._recorded is not None:
@@ -282,19 +274,11 @@ class OarAdapter(Adapter):
 
     def submit_ahead(self, action: SubmitAhead) -> None:
         """Submit a job of our own to the shim's queue, which keeps it; OAR lets it wait for the jobs before it."""
-        job = self._ours_under(action)
+        job = self._submitted_before(action)
         if self._ahead_s and (job is None or job_views.never_began(job)):
             before = [predecessor for key, _ in action.after if (predecessor := self._find(key)) is not None]
             waits_for = submission.after(predecessor.id for predecessor in before if predecessor.state not in ENDED)
             self._oarsub(action, waits_for, [self._done(key, other_job) for key, other_job in action.after])
-
-    def _ours_under(self, action: Submit | SubmitAhead) -> OarJob | None:
-        """Return the last job of ours under the key of a job that can be submitted."""
-        if job_views.id_in(action.key) is not None:
-            raise _refused(action, "only jobs of OAR's users have such a key")
-        if not action.job.command:
-            raise _refused(action, "it has no command")
-        return self._find(action.key)
 
     def _oarsub(self, action: Submit | SubmitAhead, options: Sequence[str], before: Sequence[Path] = ()) -> int:
         """Submit a job; return its id, 0 in a preview."""
@@ -303,9 +287,9 @@ class OarAdapter(Adapter):
         argv = submission.command(action.key, action.job, words, self._output, before, link)
         self._submitted[action.key] = action.job
         if self._recorded is not None:
-            self._recorded.append(shell_words(argv, one_line=True))
+            self._record(argv)
             return 0
-        self._outdated = True
+        self._reads.note_change(action.key)
         number = submission.job_id(self.commands.oar("submit", argv))
         if number is None:
             raise AdapterError(f"{action.key}: oarsub printed no id", transient=True, kind="parse", argv=argv)
@@ -316,41 +300,16 @@ class OarAdapter(Adapter):
         folder = self._output or (Path(job.directory) if job and job.directory else self.commands.folder)
         return submission.done_link(folder, key)
 
-    def cancel(self, action: Cancel) -> None:
-        """End a job of our own."""
-        job = self._find(action.key)
-        if job is None or job.state in ENDED:
-            return
-        if job.user != self._user:
-            raise _refused(action, f"only its user may cancel it (oardel {job.id})")
-        argv = ["oardel", str(job.id)]
-        if self._recorded is not None:
-            self._recorded.append(shell_words(argv, one_line=True))
-            return
-        self._outdated = True
-        self.commands.oar("cancel", argv, accepted=(0, 6))  # 6: it is being deleted
+    def _end(self, job: int) -> None:
+        argv = ["oardel", str(job)]
+        self._record(argv)
+        if self._recorded is None:
+            self.commands.oar("cancel", argv, accepted=(0, 6))  # 6: it is being deleted
 
     def forget(self, key: str) -> None:
         """Drop what we know of a job, and its link; OAR keeps its record."""
         with suppress(OSError):
             self._done(key, self._submitted.pop(key, None)).unlink(missing_ok=True)
-
-    def output(self, key: str) -> tuple[Path, Path] | None:
-        """Return the files of a job of our own if `output_dir` was given."""
-        if self._output is None or job_views.id_in(key) is not None:
-            return None
-        return submission.files_of(self._output, key)
-
-    def preview(self, action: Action) -> list[str]:
-        """Return the commands of `apply`, or the line of the placement file, as a comment."""
-        submitted, self._recorded = self._submitted.copy(), []
-        try:
-            self.apply(action)
-            return self._recorded
-        except AdapterError as error:
-            return [f"# not done: {error}"]
-        finally:
-            self._recorded, self._submitted = None, submitted
 
     # What is known.
 
@@ -365,16 +324,13 @@ class OarAdapter(Adapter):
             log.error("queue %s is disabled in OAR: none of its jobs starts (oarnotify -e %s enables it)", name, name)
         self._closed = closed
         self._clocks.compare(time.time() - world.now)
-        self._world, self._read_at, self._outdated = world, self._time(), False
+        self._world = world
+        self._reads.note_whole()
         self._version += 1
-
-    @property
-    def _is_fresh(self) -> bool:
-        return not self._outdated and self._time() - self._read_at <= FRESH_S
 
     def _now(self) -> float:
         """Return OAR's clock, epoch seconds."""
-        return self._world.now + self._time() - self._read_at
+        return self._world.now + self._time() - self._reads.whole_at
 
     def _ours(self) -> Ours:
         file = self.placements
@@ -409,24 +365,19 @@ class OarAdapter(Adapter):
 
     def _fresh(self, number: int) -> OarJob | None:
         """Return the last job of a chain as read within FRESH_S, or read it now."""
-        jobs = self._world.jobs if self._is_fresh else self.reader.find([number]).jobs
+        jobs = self._world.jobs if self._reads.age_s() <= FRESH_S else self.reader.find([number]).jobs
         return max((job for job in jobs if job.first == number), key=lambda job: job.id, default=None)
 
     def _find(self, key: str) -> OarJob | None:
         """Return the last job of ours that was submitted under this key."""
         name = submission.name_of(key)
-        world = self._world if self._is_fresh else None
+        world = self._world if self._reads.age_s() <= FRESH_S else None
         for state in (world, None):
             jobs = state.jobs if state else self.reader.find(names={name: self._user}).jobs
             matches = [job for job in jobs if job_views.key_of(job, self._user) == key]
             if matches:
                 return max(matches, key=lambda job: job.id)
         return None
-
-    def _refuse_unknown(self, action: Start) -> None:
-        unknown = [name for name in action.nodes if name not in self.cluster.index]
-        if unknown:
-            raise _refused(action, f"there is no node {unknown[0]!r}")
 
     def _change(self, line: str) -> None:
         if self._recorded is not None and self.placements is not None:
@@ -439,6 +390,11 @@ class OarAdapter(Adapter):
         self._passes.wait_for(job, self._now())
         self._passes.ask(self._world, self._now(), at_once=True)
 
+    def _id_in(self, key: str) -> int | None:
+        return job_views.id_in(key)
 
-def _refused(action: Start | SubmitAhead | Cancel, why: str) -> AdapterError:
-    return AdapterError(f"{action.key}: {why}", kind="refused")
+    def _is_ours(self, job: OarJob) -> bool:
+        return job.user == self._user
+
+    def _files_of(self, folder: Path, key: str) -> tuple[Path, Path]:
+        return submission.files_of(folder, key)

@@ -15,16 +15,15 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ...formats.text import shell_words
 from ...simulate.model.accounting_record import AccountingRecord
 from ...simulate.model.cluster import Cluster
-from ...simulate.model.job import Job
 from ...simulate.model.observed_queue import ObservedQueue
-from ...simulate.model.plan import Action, Cancel, Place, PowerOff, PowerOn, PowerSwitch, Release, Start, Submit
+from ...simulate.model.plan import Action, Place, PowerOff, PowerOn, PowerSwitch, Release, Submit
 from ...simulate.model.snapshot import JobState, JobView, NodeState, Snapshot
-from ..base import Activity, Adapter, AdapterError, Capabilities, Load
+from ..base import Activity, AdapterError, Capabilities, Load
 from ..file_watch import FileWatch
-from ..keys import file_name
+from ..manager.managed_adapter import ManagedAdapter, refused
+from ..manager.read_times import FRESH_S
 from . import accounting_lookup, job_views, submission
 from .controller_clock import ControllerClock
 from .handed_over.first_begins import FirstBegins
@@ -38,15 +37,14 @@ from .placement import node_constraints
 from .placement.eligibility import Deferral, Eligibility, EligibilityCache
 from .placement.future_occupancy import START_S
 from .placement.partitions import Partition
+from .queue_reads import QueueReads
 from .records import SlurmJob, SlurmNode
 from .site_state import SiteReader
 from .transport.command_transport import CommandTransport, Transport
 from .transport.differences import differences
 from .whole_queue import observed_queue
 
-#: Seconds for which a job that was read counts as fresh when it is to be changed.
-FRESH_S = 2.0
-#: The same for nodes, if another request takes the place of theirs.
+#: Seconds for which nodes count as fresh if another request takes the place of theirs.
 NODES_FRESH_S = 10.0
 #: Seconds after which Slurm carries out no submission that `sbatch` gave up: munge's credential is valid for 300 s.
 LATE_S = 330.0
@@ -54,11 +52,10 @@ LATE_S = 330.0
 MOST_BY_ID = 1000
 
 
-class SlurmAdapter(Adapter):
+class SlurmAdapter(ManagedAdapter[SlurmJob, QueueReads]):
     """Slurm as a resource manager; see `create` for the arguments."""
 
-    name = "slurm"
-    notes: Sequence[str] = ()
+    name, manager, cancel_command = "slurm", "Slurm", "scancel"
 
     def __init__(
         self,
@@ -74,9 +71,8 @@ class SlurmAdapter(Adapter):
         unheld_prefix: Path | None = None,
         asked_file: Path | None = None,
     ) -> None:
-        self.cluster, self.transport, self.notes = cluster, transport, transport.notes
-        self._submit_options = tuple(submit_options)
-        self._output = None if output_dir is None else Path(output_dir).absolute()
+        super().__init__(cluster, QueueReads(clock), submit_options, output_dir, clock)
+        self.transport, self.notes = transport, transport.notes
         self._clock = ControllerClock(transport.time, clock)
         self._uid = os.getuid()
         self.changes = OurChanges(PinRecord(None), clock=clock)
@@ -85,7 +81,6 @@ class SlurmAdapter(Adapter):
         self._writer = JobWriter(transport, self.changes, self._clock.now, clock, longest, doubt)
         self._unheld = UnheldKinds(unheld_prefix, clock)
         self._watch = FileWatch([asked_file], clock) if asked_file else None
-        self._submitted: dict[str, Job] = {}
         self._nodes: list[SlurmNode] = []
         self._nodes_by_name: Mapping[str, SlurmNode] = {}
         self._node_states: tuple[NodeState, ...] = ()
@@ -96,14 +91,7 @@ class SlurmAdapter(Adapter):
         self._views = job_views.ViewTable(self._cache, self._uid)
         self._views_partitions: Mapping[str, Partition] = {}  # by which `Job.apart` of the views was set
         self._last_snapshot: tuple[Eligibility, Snapshot] | None = None
-        self._read: list[SlurmJob] = []  # the whole queue as it was last read, without what we know of our changes
-        self._as_read: dict[int, SlurmJob] = {}
-        self._look_again: set[int] = set()  # jobs whose record here may not be what follows from what was last read
-        self._read_at: dict[int, float] = {}  # when jobs were read since the whole queue was; -inf: they were changed
-        self._all_read_at = -math.inf
-        self._changed_keys: set[str] = set()  # keys of jobs submitted or cancelled since the whole queue was read
-        self._time, self._load = clock, load
-        self._version = 0
+        self._load = load
 
     @property
     def capabilities(self) -> Capabilities:
@@ -123,7 +111,7 @@ class SlurmAdapter(Adapter):
         self.changes = OurChanges(record, begins, self._time)
         self._writer.changes = self.changes
         self._unheld.read_only = read_only
-        self._look_again.update(self._jobs)
+        self._reads.doubt(self._jobs)
 
     @property
     def _jobs(self) -> Mapping[int, SlurmJob]:
@@ -194,32 +182,19 @@ class SlurmAdapter(Adapter):
     def _store_queue(self, jobs: list[SlurmJob]) -> None:
         """Store the whole queue; only the changes since the last read are evaluated."""
         self.changes.record.refresh()
-        new, removed = set[int](), set[int]()
-        for before, after in differences(self._read, jobs) if jobs is not self._read else ():
-            removed.update(job.id for job in self._read[before])
-            new.update(job.id for job in jobs[after])
-            self._as_read |= {job.id: job for job in jobs[after]}
-        removed -= new
-        if len(self._as_read) - len(removed) != len(jobs):  # an id has come twice
-            as_read = {job.id: job for job in jobs}
-            new, removed = set(as_read), self._as_read.keys() - as_read.keys()
-            self._as_read |= as_read
-        for number in removed:
-            del self._as_read[number]
-        recheck = self._look_again | self._resizes.resized | self.changes.unsure()
-        self._read, removed = jobs, removed | (self._look_again - self._as_read.keys())
-        self._read_at, self._all_read_at, self._look_again = {}, self._time(), set()
-        self._take_in([self._as_read[number] for number in new | (recheck & self._as_read.keys())], removed)
+        evaluated, removed = self._reads.renew(jobs, self._resizes.resized | self.changes.unsure())
+        self._take_in(evaluated, removed)
         self._eligibility = None
         self._cache.standings.retain(self._jobs.keys())
         self.changes.retain(self._jobs.keys())
-        self._changed_keys.clear()
+        self._reads.note_whole()
 
     def _store_jobs(self, jobs: list[SlurmJob], gone: Collection[int] = ()) -> None:
         """Store jobs that were read alone, and those that are gone; they are fresh for FRESH_S, or until changed."""
         self.changes.record.refresh()
-        self._look_again.update((job.id for job in jobs), gone)
-        self._read_at |= dict.fromkeys((job.id for job in jobs), self._time())
+        numbers = [job.id for job in jobs]
+        self._reads.doubt((*numbers, *gone))
+        self._reads.note_alone(numbers)
         self._take_in(jobs, gone)
 
     def _take_in(self, jobs: list[SlurmJob], removed: Collection[int]) -> None:
@@ -272,20 +247,15 @@ class SlurmAdapter(Adapter):
 
     def preview(self, action: Action) -> list[str]:
         """Return the commands of `apply`, recorded by a transport that changes nothing."""
-        submitted, changed, argvs = self._submitted.copy(), self._changed_keys.copy(), list[Sequence[str]]()
-
-        def record(argv: Sequence[str]) -> str:
-            argvs.append(argv)
-            return "0"  # as the id of a job
-
-        self._writer.recorder = CommandTransport(record)
+        self._writer.recorder = CommandTransport(self._answer_as_id)
         try:
-            self.apply(action)
-        except AdapterError as error:
-            return [f"# not done: {error}"]
+            return super().preview(action)
         finally:
-            self._writer.recorder, self._submitted, self._changed_keys = None, submitted, changed
-        return [shell_words(argv, one_line=True) for argv in argvs]
+            self._writer.recorder = None
+
+    def _answer_as_id(self, argv: Sequence[str]) -> str:
+        self._record(argv)
+        return "0"
 
     @property
     def _changes(self) -> Transport:
@@ -308,13 +278,6 @@ class SlurmAdapter(Adapter):
         if self._submitted.pop(key, None):
             self._last_snapshot = None
 
-    def output(self, key: str) -> tuple[Path, Path] | None:
-        """Return the files of a job of our own if `output_dir` was given."""
-        if self._output is None or job_views.id_in(key) is not None:
-            return None
-        name = file_name(key)
-        return self._output / f"{name}.out", self._output / f"{name}.err"
-
     def close(self) -> None:
         """Close connections; jobs go on."""
         self._unheld.remove()
@@ -324,9 +287,7 @@ class SlurmAdapter(Adapter):
 
     def place(self, action: Place) -> None:
         """Pin a job that may start on these nodes now, and end our hold on it; see `HandOver`."""
-        number = job_views.id_in(action.key)
-        if number is None:
-            raise _refused(action, "it is not a job of Slurm's users")
+        number = self._users_job(action)
         job = self._read_fresh(number)
         if job.state is not JobState.PENDING:
             return  # it started or ended in between
@@ -335,16 +296,16 @@ class SlurmAdapter(Adapter):
         now = self._clock.now()
         ownership, why = self._cache.standings.of(job, now)
         if ownership not in (Ownership.HELD, Ownership.FREE):
-            raise _refused(action, why or "it was not handed over")
+            raise refused(action, why or "it was not handed over")
         judge = self._current_eligibility(now)
         verdict = judge.verdict(job, action.nodes)
         if problem := verdict.waits or node_constraints.obstacle(job, verdict.allowed, action.nodes):
-            raise _refused(action, problem)
-        self._read_at[number] = -math.inf
+            raise refused(action, problem)
+        self._reads.note_change(number)
         if (pin := self._writer.place(job, action.nodes)) is None:
             return
         # Until it is read again it counts as placed, so that no other job is put on its cores.
-        self._look_again.add(number)
+        self._reads.doubt([number])
         judge.place(replace(job, wanted=action.nodes, pinned=float(pin.time), own_nodes=pin.own))
         self._last_snapshot = None
 
@@ -361,8 +322,8 @@ class SlurmAdapter(Adapter):
         if job is None or job.state is not JobState.PENDING or (job := self._writer.read_again(job)) is None:
             return
         now = self._clock.now()
-        self._read_at[job.id] = -math.inf
-        self._look_again.add(job.id)
+        self._reads.note_change(job.id)
+        self._reads.doubt([job.id])
         if job.pinned is not None:
             if fields := self.changes.unpin(job):
                 self._writer.change(job, fields)
@@ -379,27 +340,16 @@ class SlurmAdapter(Adapter):
 
     def submit(self, start: Submit) -> None:
         """Submit a job of our own with a node list; see `Launch`."""
-        job = start.job
-        if job_views.id_in(start.key) is not None:
-            raise _refused(start, "only jobs of Slurm's users have such a key")
-        if (unknown := [name for name in start.nodes if name not in self.cluster.index]) or not job.command:
-            raise _refused(start, f"there is no node {unknown[0]!r}" if unknown else "it has no command")
-        if self._find(start.key) is not None:
+        if self._submitted_before(start) is not None:
             return
-        argv = submission.command(start.key, job, start.nodes, self._submit_options, self._output)
-        self._submitted[start.key] = job
-        self._changed_keys.add(start.key)
+        argv = submission.command(start.key, start.job, start.nodes, self._submit_options, self._output)
+        self._submitted[start.key] = start.job
+        if self._recorded is None:
+            self._reads.note_change(start.key)
         self._changes.submit(argv)
 
-    def cancel(self, cancel: Cancel) -> None:
-        """End a job of our own."""
-        job = self._find(cancel.key)
-        if job is None or job.state.ended:
-            return
-        if job.uid != self._uid:
-            raise AdapterError(f"{cancel.key}: only its user may cancel it (scancel {job.id})", kind="refused")
-        self._changed_keys.add(cancel.key)
-        self._changes.cancel(job.id)
+    def _end(self, job: int) -> None:
+        self._changes.cancel(job)
 
     def power_off(self, action: PowerOff) -> None:
         """Let idle nodes of the cluster be powered down."""
@@ -416,18 +366,22 @@ class SlurmAdapter(Adapter):
 
     def _read_fresh(self, number: int) -> SlurmJob:
         """Return a job as read within FRESH_S, or read it now."""
-        read_at = self._read_at.get(number, self._all_read_at if number in self._jobs else -math.inf)
-        if self._time() - read_at > FRESH_S:
+        if number not in self._jobs or self._reads.age_s(number) > FRESH_S:
             self._store_jobs([self._writer.read(number)])
         return self._jobs[number]
 
     def _find(self, key: str) -> SlurmJob | None:
         """Return the last job of ours that was submitted under this key."""
-        if key in self._changed_keys or self._time() - self._all_read_at > FRESH_S:
+        if self._reads.age_s(key) > FRESH_S:
             self._store_queue(self.transport.jobs())
         matches = [job for job in self._jobs.values() if job_views.key_of(job, self._uid) == key]
         return max(matches, key=lambda job: job.id, default=None)
 
+    def _id_in(self, key: str) -> int | None:
+        return job_views.id_in(key)
 
-def _refused(start: Start, why: str) -> AdapterError:
-    return AdapterError(f"{start.key}: {why}", kind="refused")
+    def _is_ours(self, job: SlurmJob) -> bool:
+        return job.uid == self._uid
+
+    def _files_of(self, folder: Path, key: str) -> tuple[Path, Path]:
+        return submission.files_of(folder, key)

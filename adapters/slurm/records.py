@@ -60,6 +60,11 @@ class SlurmJob:
     unsettled: bool = False  #: whether a placement of it began lately and is not known to have succeeded
 
     @property
+    def has_ended(self) -> bool:
+        """True if it has ended, in whatever way."""
+        return self.state.ended
+
+    @property
     def left_to_slurm(self) -> str:
         """The reason why Slurm alone places it, in words; "": pilotfish may place it."""
         if self.part:

@@ -79,7 +79,7 @@ def name_for(key: str) -> str:
     return plain if len(plain) <= LONGEST_NAME else file_name(key)
 
 
-def command(key: str, job: Job, nodes: Sequence[str], options: Sequence[str], output: PurePath | None) -> list[str]:
+def command(key: str, job: Job, nodes: Sequence[str], options: Sequence[str], output: Path | None) -> list[str]:
     """Return the argv that submits a job to exactly these nodes, to start as soon as they are free; prints the job id.
 
     Args:
@@ -89,15 +89,20 @@ def command(key: str, job: Job, nodes: Sequence[str], options: Sequence[str], ou
         options: The site's options (partition, account).
         output: Directory of stdout and stderr; None: Slurm's default.
     """
-    name = file_name(key)
-    files = [f"--output={output / name}.out", f"--error={output / name}.err"] if output else []
+    files = files_of(output, key) if output else ()
     return [
         *("sbatch", "--parsable", "--no-requeue", f"--comment={comment_for(key)}", f"--nodelist={fold(nodes)}"),
         *_needs(job, len(nodes)),
-        *files,
+        *(f"--{stream}={file}" for stream, file in zip(("output", "error"), files, strict=False)),
         *options,
         *_work(job, name_for(key), "unset SLURM_JWT"),
     ]
+
+
+def files_of(folder: Path, key: str) -> tuple[Path, Path]:
+    """Return the files of stdout and stderr of a job of our own."""
+    name = file_name(key)
+    return folder / f"{name}.out", folder / f"{name}.err"
 
 
 def users_command(

@@ -127,6 +127,11 @@ class OarJob:
     resources: tuple[int, ...]  #: those that it has or had
     forms: tuple[Form, ...]
 
+    @property
+    def has_ended(self) -> bool:
+        """True if it has ended, in whatever way."""
+        return self.state in ENDED
+
 
 @dataclass(frozen=True, slots=True)
 class Resource:
