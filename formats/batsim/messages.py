@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import MISSING, dataclass, field
+from dataclasses import fields as dataclass_fields
 from functools import partial
 from typing import Any, ClassVar
 
@@ -108,9 +109,8 @@ class Event:
 
     #: Name in the message.
     type: ClassVar[str]
-    #: Converter of each field, and which fields must be there.
+    #: Converter of each field; a field without a default must be there.
     fields: ClassVar[dict[str, Callable[[Any], Any]]] = {}
-    required: ClassVar[tuple[str, ...]] = ()
 
     def data(self) -> Data:
         """Return the `data` of the message, without fields that are not given."""
@@ -118,15 +118,21 @@ class Event:
 
 
 @dataclass(slots=True)
-class SimulationBegins(Event):
-    """The first event. `about`: the machine, the configuration, the profiles."""
+class _About(Event):
+    """An event whose `data` has no fixed fields."""
 
     about: Data
-    type: ClassVar[str] = "SIMULATION_BEGINS"
 
     def data(self) -> Data:
         """Return the `data` of the message."""
         return self.about
+
+
+@dataclass(slots=True)
+class SimulationBegins(_About):
+    """The first event. `about`: the machine, the configuration, the profiles."""
+
+    type: ClassVar[str] = "SIMULATION_BEGINS"
 
 
 @dataclass(slots=True)
@@ -145,7 +151,6 @@ class JobSubmitted(Event):
     profile: Data | None = None
     type: ClassVar[str] = "JOB_SUBMITTED"
     fields: ClassVar = {"job_id": _job_id, "job": _any_object, "profile": _any_object}
-    required: ClassVar = ("job_id", "job")
 
 
 @dataclass(slots=True)
@@ -161,7 +166,6 @@ class JobCompleted(Event):
         "job_id": _job_id, "job_state": lambda value: one_of(value, (SUCCEEDED, FAILED, TIMED_OUT, KILLED)),
         "return_code": whole(-(2**31), 2**31 - 1), "alloc": text,
     }  # fmt: skip
-    required: ClassVar = ("job_id", "job_state")
 
 
 @dataclass(slots=True)
@@ -172,7 +176,6 @@ class JobKilled(Event):
     job_progress: Data = field(default_factory=dict)
     type: ClassVar[str] = "JOB_KILLED"
     fields: ClassVar = {"job_ids": listed(_job_id), "job_progress": _any_object}
-    required: ClassVar = ("job_ids",)
 
 
 @dataclass(slots=True)
@@ -183,7 +186,6 @@ class ResourceStateChanged(Event):
     state: str
     type: ClassVar[str] = "RESOURCE_STATE_CHANGED"
     fields: ClassVar = {"resources": text, "state": _state}
-    required: ClassVar = ("resources", "state")
 
 
 @dataclass(slots=True)
@@ -196,27 +198,17 @@ class RequestedCall(Event):
 
 
 @dataclass(slots=True)
-class Answer(Event):
+class Answer(_About):
     """The answer to a QUERY."""
 
-    about: Data
     type: ClassVar[str] = "ANSWER"
-
-    def data(self) -> Data:
-        """Return the `data` of the message."""
-        return self.about
 
 
 @dataclass(slots=True)
-class Notify(Event):
+class Notify(_About):
     """A notice of either side; `about` has its type, and maybe more."""
 
-    about: Data
     type: ClassVar[str] = "NOTIFY"
-
-    def data(self) -> Data:
-        """Return the `data` of the message."""
-        return self.about
 
 
 @dataclass(slots=True)
@@ -226,7 +218,6 @@ class Query(Event):
     requests: Data
     type: ClassVar[str] = "QUERY"
     fields: ClassVar = {"requests": _requests}
-    required: ClassVar = ("requests",)
 
 
 @dataclass(slots=True)
@@ -243,12 +234,10 @@ class ExecuteJob(Event):
         "job_id": _job_id, "alloc": intervals_of, "mapping": _ranks, "storage_mapping": _storages,
         "additional_io_job": _any_object,
     }  # fmt: skip
-    required: ClassVar = ("job_id", "alloc")
 
     def data(self) -> Data:
         """Return the `data` of the message."""
-        values = {name: value for name in self.fields if (value := getattr(self, name)) is not None}
-        return {**values, "alloc": interval_text(self.alloc)}
+        return {**Event.data(self), "alloc": interval_text(self.alloc)}
 
 
 @dataclass(slots=True)
@@ -258,7 +247,6 @@ class RejectJob(Event):
     job_id: str
     type: ClassVar[str] = "REJECT_JOB"
     fields: ClassVar = {"job_id": _job_id}
-    required: ClassVar = ("job_id",)
 
 
 @dataclass(slots=True)
@@ -268,7 +256,6 @@ class KillJob(Event):
     job_ids: Sequence[str]
     type: ClassVar[str] = "KILL_JOB"
     fields: ClassVar = {"job_ids": listed(_job_id, least=1)}
-    required: ClassVar = ("job_ids",)
 
 
 @dataclass(slots=True)
@@ -281,7 +268,6 @@ class CallMeLater(Event):
     times: int | None = None
     type: ClassVar[str] = "CALL_ME_LATER"
     fields: ClassVar = {"timestamp": _seconds}
-    required: ClassVar = ("timestamp",)
 
 
 @dataclass(slots=True)
@@ -300,7 +286,6 @@ class RegisterJob(Event):
     job: Data
     type: ClassVar[str] = "REGISTER_JOB"
     fields: ClassVar = {"job_id": _job_id, "job": _any_object}
-    required: ClassVar = ("job_id", "job")
 
 
 @dataclass(slots=True)
@@ -312,7 +297,6 @@ class RegisterProfile(Event):
     profile: Data
     type: ClassVar[str] = "REGISTER_PROFILE"
     fields: ClassVar = {"workload_name": _job_id, "profile_name": _job_id, "profile": _any_object}
-    required: ClassVar = ("workload_name", "profile_name", "profile")
 
 
 @dataclass(slots=True)
@@ -323,7 +307,6 @@ class SetResourceState(Event):
     state: str
     type: ClassVar[str] = "SET_RESOURCE_STATE"
     fields: ClassVar = {"resources": intervals_of, "state": _state}
-    required: ClassVar = ("resources", "state")
 
     def data(self) -> Data:
         """Return the `data` of the message."""
@@ -338,7 +321,6 @@ class SetJobMetadata(Event):
     metadata: str
     type: ClassVar[str] = "SET_JOB_METADATA"
     fields: ClassVar = {"job_id": _job_id, "metadata": text}
-    required: ClassVar = ("job_id", "metadata")
 
 
 _FROM_DATA = (SimulationBegins, Answer, Notify)
@@ -444,6 +426,7 @@ def _event(kinds: Mapping[str, type[Event]], message: dict[str, Any]) -> Event:
     data = inside("data", mapping, message.get("data", {}))
     if kind in _FROM_DATA:
         return kind(data)
-    inside("data", require, data, kind.required)
+    required = [part.name for part in dataclass_fields(kind) if part.default is part.default_factory is MISSING]
+    inside("data", require, data, required)
     fields = kind.fields
     return kind(**{name: inside(f"data.{name}", fields[name], data[name]) for name in fields if name in data})

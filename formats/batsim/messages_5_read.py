@@ -230,3 +230,9 @@ DECISIONS_5: dict[str, Reader] = {
         _refused("probes are not answered", "components without probes"),
     ),
 }
+#: Decision -> its name.
+NAMES_5: dict[type[Event], str] = {
+    ExecuteJob: "ExecuteJobEvent", RejectJob: "RejectJobEvent", KillJob: "KillJobsEvent",
+    CallMeLater: "CallMeLaterEvent", StopCalls: "StopCallMeLaterEvent", RegisterJob: "RegisterJobEvent",
+    RegisterProfile: "RegisterProfileEvent", SetResourceState: "TurnOnOffHostsEvent",
+}  # fmt: skip

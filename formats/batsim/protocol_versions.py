@@ -5,23 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from .messages import (
-    DECISIONS,
-    EVENTS,
-    CallMeLater,
-    Event,
-    ExecuteJob,
-    KillJob,
-    Message,
-    RegisterJob,
-    RegisterProfile,
-    RejectJob,
-    SetResourceState,
-    StopCalls,
-    read_message,
-)
+from .messages import DECISIONS, EVENTS, Event, Message, read_message
 from .messages_4_write import batsim_message, component_message
-from .messages_5_read import DECISIONS_5, EVENTS_5, read_5
+from .messages_5_read import DECISIONS_5, EVENTS_5, NAMES_5, read_5
 from .messages_5_write import batsim_message_5, component_message_5
 
 
@@ -53,9 +39,5 @@ VERSION_4 = ProtocolVersion(
 VERSION_5 = ProtocolVersion(
     5, batsim_message_5, component_message_5,
     lambda raw, sender: read_5(raw, EVENTS_5, sender), lambda raw, sender: read_5(raw, DECISIONS_5, sender),
-    {
-        ExecuteJob: "ExecuteJobEvent", RejectJob: "RejectJobEvent", KillJob: "KillJobsEvent",
-        CallMeLater: "CallMeLaterEvent", StopCalls: "StopCallMeLaterEvent", RegisterJob: "RegisterJobEvent",
-        RegisterProfile: "RegisterProfileEvent", SetResourceState: "TurnOnOffHostsEvent",
-    },
+    NAMES_5,
 )  # fmt: skip
