@@ -22,7 +22,7 @@ from ..model.job import Workflow
 from ..model.plan import RunningJob
 from ..wording import count
 from .admission import check_fit
-from .workflow_tables import NEW_JOB, Shapes, edges_of, scratch_for, template_of
+from .workflow_tables import NO_EDGES, Shapes, edges_of, new_world, scratch_for, template_of
 
 #: Parts and nodes that a step of a run looks at, at most if it has more than one instant; some 0.1 s.
 STEP_WORK = 5_000_000
@@ -76,56 +76,29 @@ class Simulation:
         shapes = Shapes(cluster)
         class_of = np.array([shapes.class_of(job) for job in workflow.jobs], np.int64)
         self.breathe()
-        tables = shapes.tables()
-        classes = tables["classes"]
-        slots = classes["nodes"][class_of]
-        rows = classes["group_count"][class_of] * template.split
-        parts = rows * slots
-        n_jobs, n_nodes, n_strands = len(class_of), len(template.nodes), int(rows.sum())
         done_rows = [self._position(name, "done") for name in done]
         successors, after, before = edges_of(workflow, done_rows)
-        self.world = World(
-            {
-                "types": template.types, "domain_nodes": template.domain_nodes, **tables, "successors": successors,
-                "arrivals": np.empty(0, np.int64),
-                "isolated": np.zeros((len(classes), len(template.types))), "inflation": template.inflation,
-                "allowed": shapes.allowed(),
-            },
-            {
-                "nodes": (n_nodes,), "domains": (len(template.domains),), "jobs": (n_jobs,),
-                "strands": (n_strands,), "parts": (int(parts.sum()),), "placed": (int(slots.sum()),),
-                "ended": (n_jobs,), "edges": (0,), **layout.NO_BACKFILLING,
-                "queues": (max(len(shapes.fit), n_nodes),), "queued": (n_jobs,), "queued_key": (n_jobs,),
-                "heap": (n_nodes,), "heap_time": (n_nodes,), "versions": (n_nodes,), "bounds": (n_nodes,),
-            },
-        )  # fmt: skip
+        tables = {**shapes.tables(), "successors": successors, "edges": NO_EDGES, "allowed": shapes.allowed()}
         self.breathe()
-        world = self.world
-        world.nodes[:], world.domains[:], world.heap[:] = template.nodes, template.domains, np.arange(n_nodes)
-        world.placed[:], world.bounds[:], world.heap_time[:] = -1, -math.inf, math.inf
+        queue_of = np.array(shapes.queue_of, np.int64)[class_of]
+        self.world = world = new_world(World, template, tables, class_of, queue_of)
+        self.breathe()
         if available is not None:
             usable = frozenset(available)
             if not usable >= cluster.index.keys():
                 world.nodes["limit"][[name not in usable for name in cluster.index]] = -1.0
         check_fit(workflow, cluster, world, class_of, settled={u.id for u in underway} | {*done, *by_hand})
-        jobs = world.jobs
-        jobs[:] = NEW_JOB
-        jobs["cls"], jobs["key"] = class_of, np.arange(n_jobs)
-        jobs["queue"] = np.array(shapes.queue_of, np.int64)[class_of] if n_jobs else 0
-        jobs["strand0"], jobs["part0"] = np.cumsum(rows) - rows, np.cumsum(parts) - parts
-        jobs["place0"] = np.cumsum(slots) - slots
+        jobs, classes = world.jobs, world.classes
+        jobs["key"] = np.arange(len(jobs))
         jobs["succ_count"], jobs["blockers"], jobs["succ_start"] = after, before, np.cumsum(after) - after
-        sizes = np.bincount(jobs["queue"], minlength=len(world.queues))
-        world.queues["start"] = np.cumsum(sizes) - sizes
         jobs["state"][done_rows] = layout.DONE
         self.breathe()
         if underway:
             self._note_underway(underway)
             self.breathe()
-        count = world.count
-        count["powered"], count["split"] = template.powered, template.split
+        count, n_nodes = world.count, len(world.nodes)
         sharing = (classes["nodes"] > 1) & (classes["threads"] < world.nodes["limit"].max(initial=0.0))
-        tied = int(slots[sharing[class_of]].sum())
+        tied = int((classes["nodes"] * sharing)[class_of].sum())
         count["near"] = near = most_tied is not None and tied > most_tied
         count["simple"] = template.simple and not shapes.phased and (near or bool((classes["nodes"] == 1).all()))
         reach = len(world.parts) if tied else len(world.parts) // max(1, len(template.domains))

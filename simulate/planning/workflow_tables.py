@@ -8,6 +8,7 @@ with speed up to the node's bandwidth (models, section 1); on the type it was me
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from struct import Struct
 from typing import Any, NamedTuple, TypeVar
@@ -40,6 +41,8 @@ for _name in ("wait_for", "waiter", "next_waiter", "alt"):
     NEW_JOB[_name] = -1
 NEW_JOB["start"] = NEW_JOB["finish"] = math.nan
 NEW_JOB["scale"], NEW_JOB["walltime"] = 1.0, math.inf
+#: Edges without a delay, whose jobs each have to end by themselves.
+NO_EDGES = np.zeros(0, layout.EDGE)
 
 
 def scaling_notes(profiles: list[Profile], cluster: Cluster) -> list[str]:
@@ -279,6 +282,46 @@ class Shapes:
         names = [node.name for node in self.cluster.nodes] if self.places else ()
         rows = [[name in places for name in names] for places in self.places]
         return np.array(rows, np.int64).reshape(len(rows), len(self.cluster.nodes))
+
+
+def new_world(
+    kind: type[AnyWorld], template: Template, tables: Mapping[str, Array], class_of: Array, queue_of: Array, *,
+    arrivals: int = 0,
+) -> AnyWorld:  # fmt: skip
+    """Return the tables of jobs that wait for nothing, before anything runs. O(nodes + jobs).
+
+    Args:
+        kind: of the tables.
+        template: of the cluster.
+        tables: what the state does not hold: classes, groups, phases, successors, edges, and what else `kind` has.
+        class_of: class of each job [jobs].
+        queue_of: queue of each job [jobs].
+        arrivals: number of jobs that are submitted later.
+    """
+    size, nodes, classes = len(class_of), len(template.nodes), tables["classes"]
+    slots, strands = classes["nodes"][class_of], classes["group_count"][class_of] * template.split
+    parts, queues = strands * slots, max(int(queue_of.max(initial=-1)) + 1, nodes)
+    world = kind(
+        {
+            **tables, "types": template.types, "domain_nodes": template.domain_nodes, "inflation": template.inflation,
+            "isolated": np.zeros((len(classes), len(template.types))),
+        },
+        {
+            "nodes": (nodes,), "domains": (len(template.domains),), "jobs": (size,), "arrivals": (arrivals,),
+            "strands": (int(strands.sum()),), "parts": (int(parts.sum()),), "placed": (int(slots.sum()),),
+            "ended": (size,), "queues": (queues,), "queued": (size,), "queued_key": (size,), **layout.NO_BACKFILLING,
+            **dict.fromkeys(("heap", "heap_time", "versions", "bounds"), (nodes,)),
+        },
+    )  # fmt: skip
+    world.nodes[:], world.domains[:], world.heap[:] = template.nodes, template.domains, np.arange(nodes)
+    world.placed[:], world.bounds[:], world.heap_time[:] = -1, -math.inf, math.inf
+    jobs, sizes = world.jobs, np.bincount(queue_of, minlength=queues)
+    jobs[:] = NEW_JOB
+    jobs["cls"], jobs["queue"] = class_of, queue_of
+    jobs["strand0"], jobs["part0"] = np.cumsum(strands) - strands, np.cumsum(parts) - parts
+    jobs["place0"], world.queues["start"] = np.cumsum(slots) - slots, np.cumsum(sizes) - sizes
+    world.count["powered"], world.count["split"] = template.powered, template.split
+    return world
 
 
 def with_backfilling(

@@ -19,7 +19,7 @@ from ..model.machine import powers_by_node
 from ..model.network import Network
 from ..model.programs import Programs
 from ..model.workload import Workload
-from ..planning.workflow_tables import NEW_JOB, template_of
+from ..planning.workflow_tables import NO_EDGES, new_world, template_of
 from ..queue_policies.energy.power_limits import NoLimit
 from .known_run_times import ACTUAL
 from .network_tables import network_tables
@@ -69,7 +69,7 @@ def tables_of(
     nodes, threads = np.array(job_shapes, np.int64).reshape(-1, 2).T
     fits = (nodes > 0) & ~np.array([limit.forbids(held) for held in (nodes * threads).tolist()], bool)
     nodes = np.maximum(nodes, 1)
-    split, phases = template.split, _phases(workload, cluster)
+    phases = _phases(workload, cluster)
     run = phases["work"].reshape(size, -1, kinds)[:, 0].max(axis=1, initial=0.0)
     classes = np.zeros(size, layout.CLASS)
     classes["threads"], classes["memory"], classes["nodes"] = threads, memory * threads, nodes
@@ -79,48 +79,25 @@ def tables_of(
     groups["count"], groups["phase_start"], groups["phase_count"] = threads, np.arange(size), 1
     groups["phase_start"] *= len(phases) // max(size * kinds, 1)
     _, queue = np.unique(np.stack([threads, nodes, classes["memory"]]), axis=1, return_inverse=True)
-    queue = queue.reshape(-1)
     before, after, first, edges = _dependencies(workload, fits)
-    queues, parts = max(int(queue.max(initial=0)) + 1, len(template.nodes)), split * nodes
-    more = dict[str, Array]()
+    fixed = {
+        "classes": classes, "groups": groups, "phases": phases, "successors": after, "edges": edges,
+        "allowed": np.zeros((0, len(template.nodes)), np.int64),
+    }  # fmt: skip
     if network is not None:
         slots = int(np.minimum(template.nodes["limit"], size * classes["threads"].max(initial=1)).sum())
-        more = {**network_tables(workload, network, powers_by_node(cluster), slots=slots, log_power=log_power),
-                "flop_s": np.array([kind.relative_speed for kind in cluster.types])}  # fmt: skip
-    world = (World if network is None else tables.NetworkedNodes)(
-        more
-        | {
-            "types": template.types, "domain_nodes": template.domain_nodes, "classes": classes, "groups": groups,
-            "phases": phases, "successors": after, "edges": edges,
-            "isolated": np.zeros((size, kinds)), "inflation": template.inflation,
-            "allowed": np.zeros((0, len(template.nodes)), np.int64),
-        },
-        {
-            "nodes": (len(template.nodes),), "domains": (len(template.domains),), "jobs": (size,),
-            "strands": (split * size,), "parts": (int(parts.sum()),), "placed": (int(nodes.sum()),),
-            "ended": (size,), "arrivals": (int(fits.sum()),), **layout.NO_BACKFILLING,
-            "queues": (queues,), "queued": (size,), "queued_key": (size,),
-            **dict.fromkeys(("heap", "heap_time"), (len(template.nodes),)),
-            "versions": (len(template.nodes),), "bounds": (len(template.nodes),),
-        },
-    )  # fmt: skip
-    world.nodes[:], world.domains[:], world.heap[:] = template.nodes, template.domains, np.arange(len(template.nodes))
-    world.placed[:], world.bounds[:], world.heap_time[:] = -1, -math.inf, math.inf
+        fixed |= network_tables(workload, network, powers_by_node(cluster), slots=slots, log_power=log_power)
+        fixed["flop_s"] = np.array([kind.relative_speed for kind in cluster.types])
+    kind = World if network is None else tables.NetworkedNodes
+    world = new_world(kind, template, fixed, np.arange(size), queue.reshape(-1), arrivals=int(fits.sum()))
     began = float(workload.submit_time[0]) if size else 0.0
     world.clock["share"] = math.inf
     world.clock["now"] = world.nodes["energy_time"] = world.nodes["load_time"] = began
     jobs, world.arrivals[:] = world.jobs, np.flatnonzero(fits)
-    jobs[:] = NEW_JOB
-    jobs["cls"], jobs["queue"] = np.arange(size), queue
     jobs["submit"], jobs["walltime"] = workload.submit_time, workload.walltime
-    jobs["strand0"], jobs["part0"] = split * np.arange(size), np.cumsum(parts) - parts
-    jobs["place0"] = np.cumsum(nodes) - nodes
     jobs["blockers"] = before + 1  # one more: its submission
     jobs["succ_start"], jobs["succ_count"] = first[:-1], np.diff(first)
-    sizes = np.bincount(queue, minlength=queues)
-    world.queues["start"] = np.cumsum(sizes) - sizes
     count = world.count
-    count["powered"], count["split"] = template.powered, split
     count["simple"] = template.simple and network is None and bool((nodes == 1).all())
     count["beliefs"] = network is not None or bool((classes["told"] != 1.0).any())
     return world, fits, threads
@@ -172,7 +149,7 @@ def _dependencies(workload: Workload, fits: Array) -> tuple[Array, Array, Array,
     size, dependencies = len(workload), workload.dependencies
     if dependencies is None:
         nothing = np.zeros(0, np.int64)
-        return np.zeros(size, np.int64), nothing, np.zeros(size + 1, np.int64), np.zeros(0, layout.EDGE)
+        return np.zeros(size, np.int64), nothing, np.zeros(size + 1, np.int64), NO_EDGES
     well = workload.more.get("returns", np.zeros(size, np.int64)) == 0
     pairs = dependencies.pairs(well[dependencies.before] | dependencies.at_any_end)
     pairs = pairs.pairs(np.lexsort((pairs.after, pairs.before)))
