@@ -76,11 +76,7 @@ class BoundedByOwner(Generic[K, V]):
 
 def turns(owners: Sequence[Hashable]) -> list[int]:
     """Return the places of entries of these owners, the oldest first, in another order: the newest of each in turns."""
-    counts, ranked = dict[Hashable, int](), list[tuple[int, int]]()
-    for place in reversed(range(len(owners))):
-        turn = counts[owners[place]] = counts.get(owners[place], 0) + 1
-        ranked.append((turn, -place))
-    return [-place for _, place in sorted(ranked)]
+    return in_turns(reversed(range(len(owners))), owners.__getitem__)
 
 
 def in_turns(values: Iterable[V], owner_of: Callable[[V], Hashable]) -> list[V]:

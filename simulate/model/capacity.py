@@ -5,6 +5,7 @@ Rule: memory and threads are hard limits and count for every resident job; a rea
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
@@ -36,25 +37,22 @@ class Occupancy:
 
     def place(self, job: Job, nodes: Iterable[str]) -> None:
         """Add `job` on `nodes`; names that the cluster does not have are skipped. O(nodes of the job)."""
-        index, threads, memory = self.cluster.index, job.profile.threads, memory_need(job)
+        self._change(job, nodes, 1)
+
+    def remove(self, job: Job, nodes: Iterable[str]) -> None:
+        """Take back what `place` added."""
+        self._change(job, nodes, -1)
+
+    def _change(self, job: Job, nodes: Iterable[str], sign: int) -> None:
+        index, threads, memory = self.cluster.index, sign * job.profile.threads, sign * memory_need(job)
         for name in nodes:
             if (i := index.get(name)) is not None:
                 self.threads[i] += threads
                 self.memory[i] += memory
                 if job.apart:
-                    counts = self.apart.get(i, {})
-                    self.apart[i] = {**counts, job.apart: counts.get(job.apart, 0) + 1}
-
-    def remove(self, job: Job, nodes: Iterable[str]) -> None:
-        """Take back what `place` added."""
-        index, threads, memory = self.cluster.index, job.profile.threads, memory_need(job)
-        for name in nodes:
-            if (i := index.get(name)) is not None:
-                self.threads[i] -= threads
-                self.memory[i] -= memory
-                if job.apart:
-                    counts = {**self.apart[i], job.apart: self.apart[i][job.apart] - 1}
-                    self.apart[i] = {kind: count for kind, count in counts.items() if count}
+                    counts = Counter(self.apart.get(i, {}))
+                    counts[job.apart] += sign
+                    self.apart[i] = +counts
 
     def copy(self) -> Occupancy:
         """Return a copy that goes on counting from here. O(nodes)."""
