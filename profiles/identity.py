@@ -46,26 +46,9 @@ _FILE = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,7}")
 _OPTION = re.compile(r"(-[^=]*|[A-Za-z_]\w*)=(.*)", re.DOTALL)
 _WRITTEN = re.compile(r"-*(?:o|of|log\w*|out\w*|te?mp\w*)")
 #: Endings of scripts, whose names stay.
-_SCRIPTS = frozenset(
-    (
-        ".R",
-        ".bash",
-        ".csh",
-        ".exe",
-        ".jar",
-        ".jl",
-        ".js",
-        ".ksh",
-        ".lua",
-        ".m",
-        ".pl",
-        ".py",
-        ".r",
-        ".rb",
-        ".sh",
-        ".zsh",
-    )
-)
+_SCRIPTS = frozenset((
+    ".R", ".bash", ".csh", ".exe", ".jar", ".jl", ".js", ".ksh", ".lua", ".m", ".pl", ".py", ".r", ".rb", ".sh", ".zsh",
+))  # fmt: skip
 _APART = re.compile(r"(?: of uid (-?[0-9]{1,10}))+$")
 _KIND_OWNER = re.compile(r".* of ([^,]+), [0-9]+ cores?\b")
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")

@@ -270,13 +270,8 @@ def _adapter() -> TypeAdapter[Calibration]:
 def _bytes(path: Path) -> bytes:
     """Return the content of a trusted file; a folder of records may be one that others can write to."""
     try:
-        descriptor = open_file(path)
-        try:
-            data = b""
-            while len(data) <= LARGEST and (piece := os.read(descriptor, LARGEST + 1)):
-                data += piece
-        finally:
-            os.close(descriptor)
+        with os.fdopen(open_file(path), "rb") as file:
+            data = file.read(LARGEST + 1)
     except OSError as error:
         raise ConfigError(str(path), "", f"cannot be read: {error.strerror}") from None
     if len(data) > LARGEST:
