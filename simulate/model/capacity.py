@@ -1,6 +1,8 @@
-"""The capacity rule: whether a job fits a node. Policies follow it, and the check before applying repeats it.
+"""The capacity rule: whether a job fits a node.
 
 Rule: memory and threads are hard limits and count for every resident job; a reason is a value, never an exception.
+Policies follow the rule, the check before applying repeats it on a fresh snapshot, and an adapter asks it about the
+nodes and jobs that only its resource manager shows; each translates what it knows into the terms of `shortage`.
 """
 
 from __future__ import annotations
@@ -20,6 +22,36 @@ SLACK = 1e-9
 def memory_need(job: Job) -> float:
     """Return the bytes that `job` takes on each of its nodes: the larger of its own and its profile's memory."""
     return max(job.memory, job.profile.memory)
+
+
+def shortage(
+    name: str,
+    threads: int,
+    most_threads: float,
+    memory: float,
+    most_memory: float,
+    *,
+    kind: str = "",
+    others: Collection[str] = (),
+) -> str | None:
+    """Return why a node cannot hold a job next to those that it has, in one clause; None if it can. O(others).
+
+    Args:
+        name: Name of the node.
+        threads: Threads on the node with the job; a job that needs the node for itself counts all of its threads.
+        most_threads: Threads that may be there; math.inf: any number.
+        memory: Bytes on the node with the job.
+        most_memory: Bytes that may be taken there.
+        kind: `Job.apart` of the job; "": it shares nodes with any other.
+        others: `Job.apart` of the jobs there, without "".
+    """
+    if kind and (different := set(others) - {kind}):
+        return f"{name} has jobs of another kind ({min(different)}, not {kind})"
+    if threads > most_threads * (1 + SLACK):
+        return f"{name} would hold {count(threads, 'thread')}, over its limit of {most_threads:g}"
+    if memory > most_memory * (1 + SLACK):
+        return f"{name} would hold {memory:.6g} bytes, over its memory of {most_memory:.6g}"
+    return None
 
 
 @dataclass(slots=True)
@@ -65,17 +97,15 @@ class Occupancy:
             return f"there is no node {name!r}"
         if job.allowed is not None and name not in job.allowed:
             return f"it may not run on {name}"
-        if job.apart and (others := self.apart.get(i, {}).keys() - {job.apart}):
-            return f"{name} has jobs of another kind ({min(others)}, not {job.apart})"
-        node = self.cluster.nodes[i]
-        limit = self.cluster.thread_limits[i]
-        threads = self.threads[i] + job.profile.threads
-        if threads > limit * (1 + SLACK):
-            return f"{name} would hold {count(threads, 'thread')}, over its limit of {limit:g}"
-        memory = self.memory[i] + memory_need(job)
-        if memory > node.type.memory * (1 + SLACK):
-            return f"{name} would hold {memory:.6g} bytes, over its memory of {node.type.memory:.6g}"
-        return None
+        return shortage(
+            name,
+            self.threads[i] + job.profile.threads,
+            self.cluster.thread_limits[i],
+            self.memory[i] + memory_need(job),
+            self.cluster.nodes[i].type.memory,
+            kind=job.apart,
+            others=self.apart.get(i, {}).keys() if job.apart else (),
+        )
 
 
 #: Sets of allowed nodes whose groups are kept, because many jobs share each.

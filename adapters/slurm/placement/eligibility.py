@@ -27,10 +27,10 @@ from ..handed_over.ownership import (
 )
 from ..records import SlurmJob, SlurmNode
 from ..site_state import SiteState
-from . import node_capacity, node_constraints
+from . import node_constraints
 from .future_occupancy import START_S, FutureOccupancy, Occupation, Order, PlannedStart, QueuedAhead, StartRequest
 from .limits import Limits, Quota
-from .node_capacity import NodeCapacity
+from .node_capacity import NodeCapacity, Sharing, sharing_of
 from .node_constraints import NodeLists
 from .partitions import Partition, of_job
 from .queue_state import QueueState, Who, holds, startable
@@ -169,9 +169,8 @@ class Eligibility:
 
     def kind(self, job: SlurmJob) -> str:
         """Return the value of `Job.apart`: jobs with different values share no node."""
-        if self._whole(job):
-            return f"alone {job.id}"
-        return "sharing cores" if node_capacity.shares_cores(job, self._partitions(job)) else "with cores of their own"
+        sharing = sharing_of(job, self._partitions(job))
+        return f"{sharing} {job.id}" if sharing is Sharing.ALONE else sharing
 
     def order(self, job: SlurmJob) -> Order:
         """Return the job's place in Slurm's queue."""
@@ -254,7 +253,7 @@ class Eligibility:
         return self._with_room[shape]
 
     def _whole(self, job: SlurmJob) -> bool:
-        return node_capacity.alone(job, self._partitions(job))
+        return sharing_of(job, self._partitions(job)) is Sharing.ALONE
 
     def _partitions(self, job: SlurmJob) -> JobPartitions:
         if job.partition not in self._partitions_by_name:

@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
+from ....simulate.model.capacity import shortage
 from .partitions import SlurmReservation
 
 #: Longest time from a decision to the start that it causes, seconds.
@@ -200,4 +201,4 @@ class FutureOccupancy:
         stay = [hold for hold in self._holds[name] if hold.end > begin]
         cores_used = sum(hold.cores for hold in stay) + sum(start.cores for start in planned) + request.cores
         filled = sum(hold.memory for hold in stay) + sum(start.memory for start in planned) + request.memory
-        return cores_used <= cores and filled <= memory * (1 + 1e-9)
+        return shortage(name, cores_used, cores, filled, memory) is None

@@ -1,25 +1,35 @@
-"""Node capacity: which nodes have room for a job now, by Slurm's own rules of sharing.
+"""Node capacity: which nodes have room for a job now. Slurm's nodes and jobs are put in the terms of the capacity rule.
 
-Rule: pure, and conservative. Cores are shared only in partitions with OverSubscribe=FORCE:N, where N jobs of the
-partition may share a core. Jobs that share cores and jobs that do not never share a node. A job that needs whole nodes
-needs empty ones. Nodes that are equal in all that decides are examined once for all equal jobs, and only nodes whose
-jobs changed are counted again.
+Rule: pure, and conservative. The capacity rule that policies use decides about cores, memory and who shares a node.
+Only rows of shared cores and a partition's limit of cores on a node are Slurm's own. Cores are shared only in
+partitions with OverSubscribe=FORCE:N, where N jobs of the partition may share a core. Nodes that are equal in all that
+decides are examined once for all equal jobs, and only nodes whose jobs changed are counted again.
 Source: slurm.conf(5), OverSubscribe; behaviour of select/cons_tres of Slurm 22.05.
 """
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 
-from ....formats.text import count
+from ....simulate.model.capacity import SLACK, shortage
 from ....simulate.model.cluster import Cluster
 from ....simulate.model.snapshot import NodeState
 from ..cache import TwoGenerationCache
 from ..records import SlurmJob, SlurmNode
 from .partitions import CoreSharing, Partition, of_job
 from .queue_state import QueueState
+
+
+class Sharing(StrEnum):
+    """How a job shares its nodes; jobs of different values share no node (see `Job.apart`)."""
+
+    ALONE = "alone"
+    CORES = "sharing cores"
+    NODES = "with cores of their own"
 
 
 @dataclass(slots=True)
@@ -29,13 +39,12 @@ class NodeLoad:
     cores: int = 0  #: cores in all
     memory: float = 0.0  #: bytes
     jobs: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))  #: partition -> cores of each job
-    alone: bool = False  #: whether a job has the node for itself
-    kinds: set[bool] = field(default_factory=set)  #: whether jobs share cores (True), or not (False)
+    kinds: set[Sharing] = field(default_factory=set)
 
     def key(self) -> object:
         """Return a key that is equal for equal loads."""
         jobs = tuple((name, tuple(sorted(cores))) for name, cores in sorted(self.jobs.items()) if cores)
-        return self.cores, self.memory, jobs, self.alone, frozenset(self.kinds)
+        return self.cores, self.memory, jobs, frozenset(self.kinds)
 
 
 def node_load(jobs: Iterable[SlurmJob], partitions: Mapping[str, Partition]) -> NodeLoad:
@@ -45,27 +54,22 @@ def node_load(jobs: Iterable[SlurmJob], partitions: Mapping[str, Partition]) -> 
         load.cores += job.cores
         load.memory += job.memory
         load.jobs[job.partition].append(job.cores)
-        load.kinds.add(shares_cores(job, of_job(job, partitions)))
-        load.alone = load.alone or alone(job)
+        load.kinds.add(sharing_of(job, of_job(job, partitions)))
     return load
 
 
-def alone(job: SlurmJob, partitions: Iterable[Partition] = ()) -> bool:
-    """Return whether the job must, or may have to, have its nodes for itself in one of these partitions."""
-    if job.shares not in ("", "OK", "YES"):
-        return True
-    return any(partition.sharing is CoreSharing.EXCLUSIVE for partition in partitions)
+def sharing_of(job: SlurmJob, partitions: Iterable[Partition]) -> Sharing:
+    """Return how the job shares its nodes; ALONE also if it may have to in one of these partitions."""
+    kinds = {partition.sharing for partition in partitions}
+    if job.shares not in ("", "OK", "YES") or CoreSharing.EXCLUSIVE in kinds:
+        return Sharing.ALONE
+    shared = CoreSharing.FORCE in kinds or (CoreSharing.YES in kinds and job.shares == "YES")
+    return Sharing.CORES if shared else Sharing.NODES
 
 
 def unseen_cores(cores: int, node: SlurmNode, node_load: NodeLoad) -> int:
     """Return how many of a node's `cores` Slurm has allocated to no visible job."""
     return 0 if node.idle is None else max(0, cores - node.idle - node_load.cores)
-
-
-def shares_cores(job: SlurmJob, partitions: Iterable[Partition]) -> bool:
-    """Return whether the job shares cores with other jobs."""
-    kinds = {partition.sharing for partition in partitions}
-    return CoreSharing.FORCE in kinds or (CoreSharing.YES in kinds and job.shares == "YES")
 
 
 def obstacle(
@@ -82,25 +86,27 @@ def obstacle(
             that limit reports it, now and in the forecast of free cores.
     """
     chosen = of_job(job, partitions)
-    if node_load.alone or alone(job, chosen):
-        busy = node_load.cores > 0 or (node.idle is not None and node.idle < node.cpus)
-        return f"{node.name} is not empty" if busy else ""
-    if node_load.kinds - {shares_cores(job, chosen)}:
-        return f"{node.name} has jobs that {'do not share cores' if shares_cores(job, chosen) else 'share cores'}"
-    if job.memory > node.memory * (1 + 1e-9):
-        return f"{node.name} has less memory"
-    unseen = node.free is not None and node.memory - node.free > node_load.memory * (1 + 1e-9)
-    if unseen and node.free is not None and job.memory > node.free * (1 + 1e-9):
-        return f"{node.name} has not enough memory free"
+    sharing, unseen = sharing_of(job, chosen), unseen_cores(node.cpus, node, node_load)
+    whole, in_row = sharing is Sharing.ALONE, all(p.sharing is CoreSharing.FORCE for p in chosen) and bool(chosen)
+    hidden = node.free is not None and node.memory - node.free > node_load.memory * (1 + SLACK)
+    reason = shortage(
+        node.name,
+        node_load.cores + unseen + (node.cpus if whole else job.cores),
+        node.cpus if whole or (oversubscribed and not in_row) else math.inf,
+        job.memory,
+        node.free if hidden and node.free is not None else node.memory,
+        kind=sharing,
+        others=node_load.kinds,
+    )
+    if reason or whole:
+        return reason or ""
     if any(p.node_cpus is not None and sum(node_load.jobs.get(p.name, ())) + job.cores > p.node_cpus for p in chosen):
         return f"the partition may not use more cores of {node.name}"
-    if chosen and all(partition.sharing is CoreSharing.FORCE for partition in chosen):
-        job_sizes = [cores for partition in chosen for cores in node_load.jobs.get(partition.name, ())]
-        shared = node.cpus - (node_load.cores - sum(job_sizes)) - unseen_cores(node.cpus, node, node_load)
-        rows = min(partition.rows for partition in chosen)
-        return "" if in_rows([*job_sizes, job.cores], shared, rows) else f"{node.name} has no row of cores free"
-    idle = node.cpus - node_load.cores if node.idle is None else min(node.idle, node.cpus - node_load.cores)
-    return f"{node.name} has {count(max(0, idle), 'core')} free" if oversubscribed and job.cores > idle else ""
+    if not in_row:
+        return ""
+    job_sizes = [cores for partition in chosen for cores in node_load.jobs.get(partition.name, ())]
+    shared_cores, rows = node.cpus - (node_load.cores - sum(job_sizes)) - unseen, min(p.rows for p in chosen)
+    return "" if in_rows([*job_sizes, job.cores], shared_cores, rows) else f"{node.name} has no row of cores free"
 
 
 def in_rows(sizes: Iterable[int], cores: int, rows: int) -> bool:

@@ -10,7 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotfish.adapters.slurm.placement import node_capacity
+from pilotfish.adapters.slurm.placement.partitions import CoreSharing
 from pilotfish.adapters.slurm.records import SlurmJob
+from pilotfish.simulate.model.capacity import Occupancy
+from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
+from pilotfish.simulate.model.job import Job, Profile, ThreadGroup
 from tests.support.slurm_jobs import BOTH, JOB, NODE, RUNNING, SHARED
 
 
@@ -26,18 +30,18 @@ def test_rows_are_never_overfilled(sizes: list[int], cores: int, rows: int) -> N
     ("there", "changed", "loose", "why"),
     [
         ([RUNNING], {}, False, ""),
-        ([RUNNING], {"cpus": 3}, True, "2 cores free"),
+        ([RUNNING], {"cpus": 3}, True, "would hold 5 threads"),
         ([RUNNING], {"cpus": 3}, False, ""),  # the cluster's own limit tells
         ([RUNNING], {"memory": 3.5e9}, False, ""),  # so it does of memory that we see taken
-        ([], {"memory": 3.5e9}, False, "not enough memory free"),
-        ([], {"memory": 5e9}, False, "less memory"),
-        ([RUNNING], {"shares": "NO"}, False, "not empty"),
-        ([], {"shares": "USER"}, False, "not empty"),  # somebody is there whom we do not see
-        ([RUNNING], {"shares": "NODE"}, False, "not empty"),  # a word that 22.05 does not know
-        ([replace(RUNNING, shares="NO")], {}, False, "not empty"),
-        ([RUNNING], {"shares": "YES", "cpus": 3}, True, "2 cores free"),  # the partition does not let it share
-        ([RUNNING], {"partition": "shared"}, False, "do not share cores"),
-        ([replace(RUNNING, partition="shared")], {}, False, "share cores"),
+        ([], {"memory": 3.5e9}, False, "would hold 3.5e+09 bytes, over its memory of"),
+        ([], {"memory": 5e9}, False, "would hold 5e+09 bytes, over its memory of"),
+        ([RUNNING], {"shares": "NO"}, False, "(with cores of their own, not alone)"),
+        ([], {"shares": "USER"}, False, "over its limit of 4"),  # somebody is there whom we do not see
+        ([RUNNING], {"shares": "NODE"}, False, "not alone"),  # a word that 22.05 does not know
+        ([replace(RUNNING, shares="NO")], {}, False, "(alone, not with cores of their own)"),
+        ([RUNNING], {"shares": "YES", "cpus": 3}, True, "would hold 5 threads"),  # the partition does not let it share
+        ([RUNNING], {"partition": "shared"}, False, "(with cores of their own, not sharing cores)"),
+        ([replace(RUNNING, partition="shared")], {}, False, "(sharing cores, not with cores of their own)"),
         ([replace(RUNNING, partition="shared", cpus=4)], {"partition": "shared"}, False, ""),
         ([replace(RUNNING, partition="shared", cpus=3)] * 2, {"partition": "shared"}, False, "no row"),
     ],
@@ -57,3 +61,36 @@ def test_jobs_per_core_are_counted_from_the_queue(stacked: int, why: str) -> Non
         replace(JOB, partition="shared", cpus=4), replace(NODE, idle=0), load, partitions, oversubscribed=False
     )
     assert why in obstacle and bool(obstacle) is bool(why)
+
+
+KINDS = {kind: replace(SHARED, name=kind, sharing=CoreSharing(kind), rows=1) for kind in ("NO", "YES", "EXCLUSIVE")}
+JOBS = st.builds(
+    lambda partition, shares, cpus, memory: replace(
+        JOB, partition=partition, shares=shares, cpus=cpus, memory=memory, nodes=1
+    ),
+    st.sampled_from(sorted(KINDS)), st.sampled_from(("", "OK", "YES", "NO", "USER")),
+    st.integers(1, 4), st.sampled_from((0.0, 1e9, 2.5e9)),
+)  # fmt: skip
+
+
+@given(st.lists(JOBS, max_size=2), JOBS)
+def test_the_planner_and_slurms_nodes_answer_alike(residents: list[SlurmJob], job: SlurmJob) -> None:
+    """Without shared rows, and with all jobs in sight, only one rule decides."""
+    cluster = Cluster("c", (Node("n0", NodeType("t", 4, 4e9, 1e10)),))
+    node = replace(NODE, cpus=4, memory=4e9, idle=None, free=None)
+    placed = Occupancy(cluster)
+
+    def request(slurm_job: SlurmJob) -> Job:
+        sharing = node_capacity.sharing_of(slurm_job, [KINDS[slurm_job.partition]])
+        alone = sharing is node_capacity.Sharing.ALONE
+        profile = Profile((ThreadGroup(4 if alone else slurm_job.cores, 60.0),))
+        return Job("j", profile, memory=slurm_job.memory, apart=f"{sharing} {id(slurm_job)}" if alone else sharing)
+
+    for resident in residents:
+        placed.place(request(resident), ["n0"])
+    load = node_capacity.node_load(residents, KINDS)
+    part_free = replace(node, free=max(0.0, 4e9 - load.memory))
+    answer = node_capacity.obstacle(job, part_free, load, KINDS, oversubscribed=True)
+    memory_of_the_seen = load.memory + job.memory > 4e9  # only the planner counts it, now and in its forecasts
+    if not memory_of_the_seen:
+        assert bool(answer) is bool(placed.obstacle(request(job), "n0"))
