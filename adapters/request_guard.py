@@ -12,7 +12,7 @@ import logging
 import random
 import time
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import ParamSpec, TypeVar
 
 import stamina
 
@@ -116,6 +116,7 @@ class RequestBudget:
         self._remaining, self._at = self.left - 1.0, self._clock()
 
 
+Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 #: Seconds within which a failure is worth a retry, and the longest wait before it.
 AT_ONCE_S, AGAIN_S = 1.0, 0.3
@@ -124,6 +125,8 @@ logging.getLogger("stamina").setLevel(logging.ERROR)  # a retry is counted, not 
 
 class RequestGuard:
     """Sends requests within a budget and past breakers, and counts them.
+
+    Each method calls the function `ask` with the arguments that follow it, under the name `call` in the counts.
 
     Args:
         per_minute: Requests per minute.
@@ -153,7 +156,9 @@ class RequestGuard:
         states = {name: breaker.state for name, breaker in self._breakers.items() if self._service_names[name]}
         return Load(self._requests.copy(), self._seconds.copy(), states, max(0.0, self._budget.left))
 
-    def read(self, call: str, ask: Callable[[], Result]) -> Result:
+    def read(
+        self, call: str, ask: Callable[Parameters, Result], *args: Parameters.args, **options: Parameters.kwargs
+    ) -> Result:
         """Read; after a failure at once, read once more."""
         began = self._clock()
 
@@ -164,31 +169,32 @@ class RequestGuard:
         tries = stamina.retry_context(on=worth_it, attempts=2, wait_initial=AGAIN_S / 3, wait_jitter=AGAIN_S / 3)
         for attempt in tries:
             with attempt:
-                return self._send(call, self._main, ask)
+                return self._send(call, self._main, ask, *args, **options)
         raise AssertionError("there is always a first try")
 
-    def look_up(self, call: str, ask: Callable[[], Result], service: str) -> Result:
+    def look_up(
+        self, service: str, call: str, ask: Callable[Parameters, Result],
+        *args: Parameters.args, **options: Parameters.kwargs,
+    ) -> Result:  # fmt: skip
         """Read from another service, without a retry: the caller asks again for what is missing."""
-        return self._send(call, service, ask)
+        return self._send(call, service, ask, *args, **options)
 
-    def look_up_late(self, call: str, ask: Callable[[], Result], service: str, also: str) -> Result:
-        """Read what can wait: without a retry, and only within the budget of changes.
-
-        Args:
-            call: Name of the request.
-            ask: Sends it.
-            service: Whose breaker counts the answer.
-            also: Another service, whose breaker must not be open.
-        """
+    def look_up_late(
+        self, service: str, also: str, call: str, ask: Callable[Parameters, Result],
+        *args: Parameters.args, **options: Parameters.kwargs,
+    ) -> Result:  # fmt: skip
+        """Read what can wait: without a retry, within the budget of changes, and while the service `also` answers."""
         self._check(call, also)
         self._spare(call)
-        return self._send(call, service, ask)
+        return self._send(call, service, ask, *args, **options)
 
-    def write(self, call: str, ask: Callable[[], Result]) -> Result:
+    def write(
+        self, call: str, ask: Callable[Parameters, Result], *args: Parameters.args, **options: Parameters.kwargs
+    ) -> Result:
         """Change something: once, and only while the main service answers."""
         self._check(call, self._main, BreakerState.OPEN, BreakerState.HALF_OPEN)
         self._spare(call)
-        return self._send(call, self._main, ask)
+        return self._send(call, self._main, ask, *args, **options)
 
     def may_ask_aside(self) -> bool:
         """Return whether a question that can wait may be sent now, for which its caller does not wait; count it if so.
@@ -225,7 +231,10 @@ class RequestGuard:
         if pause := self._budget.pause_s(read=False):
             raise self._not_sent(call, "budget", f"the request budget is used up for the next {pause:.1f} s", pause)
 
-    def _send(self, call: str, service: str, ask: Callable[[], Result]) -> Result:
+    def _send(
+        self, call: str, service: str, ask: Callable[Parameters, Result],
+        *args: Parameters.args, **options: Parameters.kwargs,
+    ) -> Result:  # fmt: skip
         """Send one request. Raises AdapterError: `open` if it must not be sent now, otherwise as `ask` does."""
         self._check(call, service)
         if pause := self._budget.pause_s(read=True):
@@ -233,7 +242,7 @@ class RequestGuard:
         self._budget.spend()
         breaker, began, outcome = self._breakers[service], self._clock(), "ok"
         try:
-            result = ask()
+            result = ask(*args, **options)
         except AdapterError as error:
             outcome, seconds = error.kind, self._clock() - began
             breaker.failed(seconds, str(error)) if error.transient else breaker.answered(seconds)

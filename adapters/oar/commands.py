@@ -74,7 +74,7 @@ class OarCommands:
 
     def psql(self, argv: Sequence[str], environment: Mapping[str, str]) -> str:
         """Return what `psql` printed. Raises AdapterError."""
-        return self._guard.read("world", partial(self._psql, argv, environment))
+        return self._guard.read("world", self._psql, argv, environment)
 
     def _psql(self, argv: Sequence[str], environment: Mapping[str, str]) -> str:
         needs = "the OAR adapter reads OAR's database with it (package postgresql-client)"
@@ -98,7 +98,7 @@ class OarCommands:
             accepted: Exit codes of a success.
         """
         send = self._guard.write if call in CHANGES else self._guard.read
-        return send(call, partial(self._oar, argv, accepted, reads=call not in CHANGES))
+        return send(call, self._oar, argv, accepted, reads=call not in CHANGES)
 
     def ask_for_nodes(self, properties: str, clock: Callable[[], float]) -> NodesQuestion | None:
         """Begin to ask for the nodes that properties allow; None: not now. Raises AdapterError.

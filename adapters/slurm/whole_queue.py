@@ -13,7 +13,7 @@ from ...simulate.model.snapshot import JobState
 from . import dependency
 from .job_views import key_of
 from .placement import node_constraints
-from .placement.node_capacity import Sharing, sharing_of
+from .placement.node_capacity import NodeSharing, sharing_of
 from .placement.partitions import Partition, SlurmReservation, of_job
 from .records import SlurmJob, SlurmNode
 from .site_state import SiteState
@@ -77,7 +77,7 @@ def _queued(
         nodes=job.nodes if waits else max(1, len(job.placed)),
         cores=job.cores,
         memory=job.memory,
-        alone=sharing_of(job, chosen) is Sharing.ALONE,
+        alone=sharing_of(job, chosen) is NodeSharing.ALONE,
         walltime=job.time_limit,
         submit_time=job.submit,
         begin=job.begin,
@@ -120,7 +120,7 @@ def _unknown(
         return f"it asks for nodes with {job.features}"
     if chosen and all(partition.obstacle(job) for partition in chosen):
         return next(partition.obstacle(job) for partition in chosen)
-    if sharing_of(job, chosen) is Sharing.CORES:
+    if sharing_of(job, chosen) is NodeSharing.CORES:
         return f"jobs of partition {job.partition} share cores"
     window = next(
         (reservation for reservation in reserved if reservation.end > now and not where.isdisjoint(reservation.nodes)),

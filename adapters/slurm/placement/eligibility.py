@@ -30,7 +30,7 @@ from ..site_state import SiteState
 from . import node_constraints
 from .future_occupancy import START_S, FutureOccupancy, Occupation, Order, PlannedStart, QueuedAhead, StartRequest
 from .limits import Limits, Quota
-from .node_capacity import NodeCapacity, Sharing, sharing_of
+from .node_capacity import NodeCapacity, NodeSharing, sharing_of
 from .node_constraints import NodeLists
 from .partitions import Partition, of_job
 from .queue_state import QueueState, Who, holds, startable
@@ -170,7 +170,7 @@ class Eligibility:
     def kind(self, job: SlurmJob) -> str:
         """Return the value of `Job.apart`: jobs with different values share no node."""
         sharing = sharing_of(job, self._partitions(job))
-        return f"{sharing} {job.id}" if sharing is Sharing.ALONE else sharing
+        return f"{sharing} {job.id}" if sharing is NodeSharing.ALONE else sharing
 
     def order(self, job: SlurmJob) -> Order:
         """Return the job's place in Slurm's queue."""
@@ -253,7 +253,7 @@ class Eligibility:
         return self._with_room[shape]
 
     def _whole(self, job: SlurmJob) -> bool:
-        return sharing_of(job, self._partitions(job)) is Sharing.ALONE
+        return sharing_of(job, self._partitions(job)) is NodeSharing.ALONE
 
     def _partitions(self, job: SlurmJob) -> JobPartitions:
         if job.partition not in self._partitions_by_name:

@@ -24,8 +24,8 @@ from .partitions import CoreSharing, Partition, of_job
 from .queue_state import QueueState
 
 
-class Sharing(StrEnum):
-    """How a job shares its nodes; jobs of different values share no node (see `Job.apart`)."""
+class NodeSharing(StrEnum):
+    """The ways in which a job shares its nodes; jobs of different values share no node (see `Job.apart`)."""
 
     ALONE = "alone"
     CORES = "sharing cores"
@@ -39,7 +39,7 @@ class NodeLoad:
     cores: int = 0  #: cores in all
     memory: float = 0.0  #: bytes
     jobs: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))  #: partition -> cores of each job
-    kinds: set[Sharing] = field(default_factory=set)
+    kinds: set[NodeSharing] = field(default_factory=set)
 
     def key(self) -> object:
         """Return a key that is equal for equal loads."""
@@ -58,13 +58,13 @@ def node_load(jobs: Iterable[SlurmJob], partitions: Mapping[str, Partition]) -> 
     return load
 
 
-def sharing_of(job: SlurmJob, partitions: Iterable[Partition]) -> Sharing:
+def sharing_of(job: SlurmJob, partitions: Iterable[Partition]) -> NodeSharing:
     """Return how the job shares its nodes; ALONE also if it may have to in one of these partitions."""
     kinds = {partition.sharing for partition in partitions}
     if job.shares not in ("", "OK", "YES") or CoreSharing.EXCLUSIVE in kinds:
-        return Sharing.ALONE
+        return NodeSharing.ALONE
     shared = CoreSharing.FORCE in kinds or (CoreSharing.YES in kinds and job.shares == "YES")
-    return Sharing.CORES if shared else Sharing.NODES
+    return NodeSharing.CORES if shared else NodeSharing.NODES
 
 
 def unseen_cores(cores: int, node: SlurmNode, node_load: NodeLoad) -> int:
@@ -87,18 +87,21 @@ def obstacle(
     """
     chosen = of_job(job, partitions)
     sharing, unseen = sharing_of(job, chosen), unseen_cores(node.cpus, node, node_load)
-    whole, in_row = sharing is Sharing.ALONE, all(p.sharing is CoreSharing.FORCE for p in chosen) and bool(chosen)
+    needs_all, in_row = (
+        sharing is NodeSharing.ALONE,
+        all(p.sharing is CoreSharing.FORCE for p in chosen) and bool(chosen),
+    )
     hidden = node.free is not None and node.memory - node.free > node_load.memory * (1 + SLACK)
     reason = shortage(
         node.name,
-        node_load.cores + unseen + (node.cpus if whole else job.cores),
-        node.cpus if whole or (oversubscribed and not in_row) else math.inf,
+        node_load.cores + unseen + (node.cpus if needs_all else job.cores),
+        node.cpus if needs_all or (oversubscribed and not in_row) else math.inf,
         job.memory,
         node.free if hidden and node.free is not None else node.memory,
         kind=sharing,
         others=node_load.kinds,
     )
-    if reason or whole:
+    if reason or needs_all:
         return reason or ""
     if any(p.node_cpus is not None and sum(node_load.jobs.get(p.name, ())) + job.cores > p.node_cpus for p in chosen):
         return f"the partition may not use more cores of {node.name}"

@@ -10,7 +10,7 @@ import random
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar, cast
 
 from ...request_guard import RequestGuard
 from .command_transport import Transport
@@ -42,30 +42,26 @@ class GuardedTransport:
         guard = RequestGuard(per_minute, SERVICES, clock=clock, draw=draw, sleep=sleep)
         self.notes: Sequence[str] = inner.notes
         self.load, self.close = guard.load, inner.close
-        self.jobs = _through(guard.read, "jobs", inner.jobs)
-        self.excluded = _through(guard.read, "excluded", inner.excluded)
-        self.nodes = _through(guard.read, "nodes", inner.nodes)
-        self.resized = _through(guard.read, "resized", inner.resized)
-        self.partitions = _through(guard.read, "partitions", inner.partitions)
-        self.reservations = _through(guard.read, "reservations", inner.reservations)
-        self.limits = _through(guard.read, "limits", inner.limits)
-        self.settings = _through(guard.read, "settings", inner.settings)
-        self.activity = _through(guard.read, "activity", inner.activity)
-        self.time = _through(guard.read, "time", inner.time)
-        self.ended = _through(partial(guard.look_up, service="accounting"), "ended", inner.ended)
-        self.usage = _through(partial(guard.look_up_late, service="usage", also="accounting"), "usage", inner.usage)
-        self.update = _through(guard.write, "update", inner.update)
-        self.submit = _through(guard.write, "submit", inner.submit)
-        self.cancel = _through(guard.write, "cancel", inner.cancel)
-        self.switch = _through(guard.write, "switch", inner.switch)
+        self.jobs = _through(guard.read, inner.jobs, "jobs")
+        self.excluded = _through(guard.read, inner.excluded, "excluded")
+        self.nodes = _through(guard.read, inner.nodes, "nodes")
+        self.resized = _through(guard.read, inner.resized, "resized")
+        self.partitions = _through(guard.read, inner.partitions, "partitions")
+        self.reservations = _through(guard.read, inner.reservations, "reservations")
+        self.limits = _through(guard.read, inner.limits, "limits")
+        self.settings = _through(guard.read, inner.settings, "settings")
+        self.activity = _through(guard.read, inner.activity, "activity")
+        self.time = _through(guard.read, inner.time, "time")
+        self.ended = _through(guard.look_up, inner.ended, "accounting", "ended")
+        self.usage = _through(guard.look_up_late, inner.usage, "usage", "accounting", "usage")
+        self.update = _through(guard.write, inner.update, "update")
+        self.submit = _through(guard.write, inner.submit, "submit")
+        self.cancel = _through(guard.write, inner.cancel, "cancel")
+        self.switch = _through(guard.write, inner.switch, "switch")
 
 
 def _through(
-    how: Callable[[str, Callable[[], Result]], Result], call: str, ask: Callable[Parameters, Result]
+    how: Callable[..., Result], ask: Callable[Parameters, Result], *words: str
 ) -> Callable[Parameters, Result]:
-    """Return the request `ask` as it is sent through `how`, under the name `call`."""
-
-    def asked(*args: Parameters.args, **options: Parameters.kwargs) -> Result:
-        return how(call, lambda: ask(*args, **options))
-
-    return asked
+    """Return the request `ask` as it is sent through a method of the guard, to which `words` are given first."""
+    return cast("Callable[Parameters, Result]", partial(how, *words, ask))

@@ -82,7 +82,7 @@ def test_the_planner_and_slurms_nodes_answer_alike(residents: list[SlurmJob], jo
 
     def request(slurm_job: SlurmJob) -> Job:
         sharing = node_capacity.sharing_of(slurm_job, [KINDS[slurm_job.partition]])
-        alone = sharing is node_capacity.Sharing.ALONE
+        alone = sharing is node_capacity.NodeSharing.ALONE
         profile = Profile((ThreadGroup(4 if alone else slurm_job.cores, 60.0),))
         return Job("j", profile, memory=slurm_job.memory, apart=f"{sharing} {id(slurm_job)}" if alone else sharing)
 

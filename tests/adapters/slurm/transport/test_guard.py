@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable, Collection, Iterator, Sequence
 
 import pytest
@@ -253,3 +254,16 @@ def test_the_adapter_returns_its_request_counts() -> None:
     load = adapter.load()
     assert load is not None and load.budget_left == 60.0 and load.requests == {}
     assert set(load.breakers.values()) == {BreakerState.CLOSED}
+
+
+def test_a_change_passes_only_the_guard_and_the_transport() -> None:
+    functions = list[str]()
+
+    def run(argv: Sequence[str]) -> str:
+        functions.extend(frame.name for frame in traceback.extract_stack())
+        return ""
+
+    transport = GuardedTransport(CommandTransport(run), 3000)
+    transport.update(7, {"StartTime": "now"})
+    here = functions.index(test_a_change_passes_only_the_guard_and_the_transport.__name__)
+    assert functions[here + 1 : -1] == ["write", "_send", "update"]
