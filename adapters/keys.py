@@ -35,6 +35,19 @@ def file_name(key: str) -> str:
     return f"{plain}-{_hash(key)}"
 
 
+def id_in(key: str, prefix: str, longest: int) -> int | None:
+    """Return the id in the key of a user's job, such as `slurm/ID`; None for any other key.
+
+    Args:
+        key: The key.
+        prefix: What it begins with.
+        longest: Most digits of an id.
+    """
+    number = key.removeprefix(prefix)
+    plain = key.startswith(prefix) and number.isascii() and number.isdecimal() and len(number) <= longest
+    return int(number) if plain else None
+
+
 def plain_name(job: str) -> str:
     """Return the base name of a job's files in its workflow's directory: the job's own name if that is plain.
 

@@ -6,7 +6,6 @@ and narrows the nodes of others. Without pilotfish every job starts by itself.
 
 from __future__ import annotations
 
-import math
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ...formats.text import count
 from ...simulate.errors import ConfigError
 from ...simulate.model.cluster import Cluster, Node, NodeType
+from ..manager.option_checks import PATH, REQUESTS, WORDS, OptionKind, check, or_none, seconds
 
 if TYPE_CHECKING:
     from ...simulate.model.job import Workflow
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 MEMORY_PER_CORE, BANDWIDTH_PER_CORE = 2.0 * 2**30, 2.5e9
 #: Longest `max_defer_s`, seconds.
 LONGEST_DEFER_S = 86400.0
-#: Least `requests_per_minute`.
-LEAST_REQUESTS = 60
 
 
 def create(
@@ -124,12 +122,7 @@ def discover() -> tuple[Cluster, tuple[str, ...]]:
 
 
 def queue_names(*, timeout_s: float = 15.0, **options: Any) -> list[str]:
-    """Return the names of the queues in which OAR has jobs; oarstat shows no others. Raises AdapterError.
-
-    Args:
-        timeout_s: Time limit of the command, seconds.
-        **options: Other options of `create`.
-    """
+    """Return the names of the queues in which OAR has jobs; oarstat shows no others. See `registry.queue_names`."""
     from .commands import OarCommands
     from .records.oarstat import Oarstat
 
@@ -137,12 +130,9 @@ def queue_names(*, timeout_s: float = 15.0, **options: Any) -> list[str]:
 
 
 def with_queues(options: Mapping[str, Any], queues: Sequence[str], folder: Path) -> dict[str, Any]:
-    """Return options of `create` with which all jobs of some queues are handed over, too, behind a shim.
+    """Return options with which all jobs of some queues are handed over, too, behind a shim.
 
-    Args:
-        options: As configured.
-        queues: Names of the queues.
-        folder: Where the placement file would be, if none is configured.
+    `folder` is that of the placement file if none is configured; see `registry.as_if_handed_over`.
     """
     chosen = [*dict.fromkeys((*options.get("queues", ()), *queues))]
     return {"placement_file": folder / "placement", **options, "queues": chosen}
@@ -161,21 +151,8 @@ def reap(
 ) -> int:
     """Remove a placement file without a heartbeat, and ask OAR for a pass; return whether OAR did not hear.
 
-    The shim ignores such a file anyway, from the next pass on.
-
-    Args:
-        older_s: Least time since the end of its heartbeat, seconds.
-        show: Called with one line for what is done.
-        dry: Only show.
-        holds: Not needed: only a live service writes such a file.
-        state_dir: Not needed.
-        placement_file: The file that the shim reads; None: there is no shim.
-        server: Host and port of OAR's server.
-        **options: Other options of `create`.
-
-    Raises:
-        ConfigError: An option is invalid.
-        AdapterError: The file cannot be read or removed.
+    The shim ignores such a file anyway, from the next pass on. `older_s` is the least time since the end of its
+    heartbeat. `holds` and `state_dir` are not needed. See `registry.reap`.
     """
     from ..base import AdapterError
     from .commands import poke
@@ -247,38 +224,23 @@ def _unusable(secret: Path) -> str:
     return f"its mode is {mode & 0o777:04o}" if mode & 0o077 else ""
 
 
-def _words(value: Any) -> bool:
-    return isinstance(value, (list, tuple)) and all(isinstance(word, str) and word for word in value)
-
-
-def _seconds(value: Any, longest: float) -> bool:
-    return type(value) in (int, float) and 0 < value <= longest and not math.isnan(value)
-
-
 def _server(value: Any) -> bool:
     host, colon, port = value.rpartition(":") if isinstance(value, str) else ("", "", "")
     return bool(host and colon) and port.isascii() and port.isdecimal() and 0 < int(port) < 65536
 
 
-_PATH: tuple[Callable[[Any], bool], str] = (lambda value: value is None or isinstance(value, (str, PathLike)), "a path")
-#: Whether the value of an option is valid, and what is allowed.
-_KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
-    **dict.fromkeys(("queues", "projects", "submit_options"), (_words, "a list of texts, such as [name]")),
-    **dict.fromkeys(("password_file", "placement_file", "output_dir"), _PATH),
-    "database": (
-        lambda value: value is None or (isinstance(value, str) and "=" in value),
-        "such as host=... dbname=oar user=oar_ro",
+_KINDS = {
+    **dict.fromkeys(("queues", "projects", "submit_options"), WORDS),
+    **dict.fromkeys(("password_file", "placement_file", "output_dir"), PATH),
+    "database": or_none(
+        OptionKind(lambda value: isinstance(value, str) and "=" in value, "such as host=... dbname=oar user=oar_ro")
     ),
-    "max_defer_s": (lambda value: _seconds(value, LONGEST_DEFER_S), f"seconds, above 0, at most {LONGEST_DEFER_S:g}"),
-    "server": (_server, "HOST:PORT"),
-    "timeout_s": (lambda value: _seconds(value, 60.0), "seconds, above 0, at most 60"),
-    "requests_per_minute": (lambda value: type(value) is int and value >= LEAST_REQUESTS, "a whole number from 60"),
+    "max_defer_s": seconds(longest=LONGEST_DEFER_S),
+    "server": OptionKind(_server, "HOST:PORT"),
+    "timeout_s": seconds(longest=60.0),
+    "requests_per_minute": REQUESTS,
 }
 
 
 def _check(**options: Any) -> None:
-    """Raise ConfigError for the first invalid option."""
-    for name, value in options.items():
-        fits, allowed = _KINDS[name]
-        if not fits(value):
-            raise ConfigError("adapter oar", name, f"found {value!r}", allowed)
+    check("oar", _KINDS, options)

@@ -14,6 +14,7 @@ from functools import lru_cache
 from ...simulate.model.cluster import Cluster
 from ...simulate.model.job import Job
 from ...simulate.model.snapshot import JobState, JobView, NodeState
+from .. import keys
 from .placement_file import Placement
 from .records.properties import AllowedNodes
 from .records.requests import OarResources, job_of, left_to_oar, request_of
@@ -123,9 +124,7 @@ def user_id(user: str) -> int | None:
 
 def id_in(key: str) -> int | None:
     """Return OAR's id in `oar/ID`, None for any other key."""
-    number = key.removeprefix(PREFIX)
-    plain = key.startswith(PREFIX) and number.isascii() and number.isdecimal() and len(number) <= 18
-    return int(number) if plain else None
+    return keys.id_in(key, PREFIX, 18)
 
 
 def last_of(world: OarState, user: str) -> dict[str, OarJob]:

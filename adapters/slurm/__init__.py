@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...simulate.errors import ConfigError
 from ...simulate.model.cluster import Cluster, Node, NodeType
+from ..manager.option_checks import PATH, REQUESTS, SWITCH, TEXT, WORDS, check, number_from, or_none, seconds
 
 if TYPE_CHECKING:
     from ...simulate.model.job import Workflow
@@ -124,14 +125,9 @@ def create(
 def examine(
     cluster: Cluster | None, user: str, service: ServiceState, *, trial: bool = False, **options: Any
 ) -> list[Finding]:
-    """Return the findings about this Slurm and the daemon's account. Raises ConfigError for an invalid option.
+    """Return the findings about this Slurm and the daemon's account; see `registry.examine`.
 
-    Args:
-        cluster: Nodes that the daemon is configured with; None: Slurm's.
-        user: Account of the daemon.
-        service: State of the daemon.
-        trial: Also try the rights of the current user, with a job of their own that never starts.
-        **options: Options of `create`; `submit_options` are added to the `sbatch` of the job of `trial`.
+    `submit_options` are added to the `sbatch` of the job of `trial`.
     """
     from ...trust import as_account, owner_of
     from .doctor import check_reaper, check_rest, findings_of
@@ -155,12 +151,7 @@ def examine(
 
 
 def queue_names(*, timeout_s: float = 15.0, **options: Any) -> list[str]:
-    """Return the names of Slurm's partitions. Raises AdapterError.
-
-    Args:
-        timeout_s: Time limit of the command, seconds.
-        **options: Other options of `create`.
-    """
+    """Return the names of Slurm's partitions; see `registry.queue_names`."""
     from .transport.command_transport import CommandTransport
     from .transport.runner import CommandRunner
 
@@ -168,13 +159,7 @@ def queue_names(*, timeout_s: float = 15.0, **options: Any) -> list[str]:
 
 
 def with_queues(options: Mapping[str, Any], queues: Sequence[str], folder: Path) -> dict[str, Any]:
-    """Return options of `create` with which all jobs of some partitions are handed over, too.
-
-    Args:
-        options: As configured.
-        queues: Names of the partitions.
-        folder: Not needed.
-    """
+    """Return options with which all jobs of some partitions are handed over; see `registry.as_if_handed_over`."""
     return {**options, "partitions": [*dict.fromkeys((*options.get("partitions", ()), *queues))]}
 
 
@@ -189,18 +174,7 @@ def reap(
     max_defer_s: float = 3600.0,
     **options: Any,
 ) -> int:
-    """Release overdue pins and holds; return how many releases failed. Raises ConfigError, AdapterError.
-
-    Args:
-        older_s: Least age of a pin, and least time since the end of a hold, seconds.
-        show: Called with one line for each release.
-        dry: Only show.
-        holds: Also end overdue holds.
-        state_dir: Directory of `SlurmAdapter.keep_state`.
-        timeout_s: Time limit of a command, seconds.
-        max_defer_s: Longest time that a job is kept after its submission, seconds.
-        **options: Options of `create`.
-    """
+    """Release overdue pins and, with `holds`, overdue holds; see `registry.reap`."""
     from .handed_over.overdue import Reaper
     from .handed_over.ownership import SlurmSelection
     from .transport.runner import CommandRunner
@@ -276,44 +250,20 @@ def cluster_of(nodes: Iterable[SlurmNode], name: str) -> tuple[Cluster, tuple[st
     return Cluster(name, tuple(cluster_nodes), source="Slurm"), notes
 
 
-#: With fewer requests a minute, reading the queue would take too long.
-LEAST_REQUESTS = 60
-
-
-def _words(value: Any) -> bool:
-    return isinstance(value, (list, tuple)) and all(isinstance(word, str) and word for word in value)
-
-
-def _seconds(value: Any) -> bool:
-    return type(value) in (int, float) and 0 < value < math.inf
-
-
-def _whole(value: Any, least: int) -> bool:
-    return type(value) is int and value >= least
-
-
-#: Whether the value of an option is valid, and what is allowed.
-_KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
+_KINDS = {
+    **dict.fromkeys(("partitions", "qos", "accounts", "features", "submit_options"), WORDS),
+    "timeout_s": seconds(longest=15.0),
+    "max_defer_s": seconds(),
     **dict.fromkeys(
-        ("partitions", "qos", "accounts", "features", "submit_options"), (_words, "a list of texts, such as [name]")
+        ("rest_url", "rest_user", "rest_token_file", "rest_token_command", "unheld_prefix", "asked_file"), TEXT
     ),
-    "timeout_s": (lambda value: _seconds(value) and value <= 15, "seconds, above 0, at most 15"),
-    "max_defer_s": (_seconds, "seconds, above 0"),
-    **dict.fromkeys(
-        ("rest_url", "rest_user", "rest_token_file", "rest_token_command", "unheld_prefix", "asked_file"),
-        (lambda value: isinstance(value, str), "text"),
-    ),
-    "rest_token_lifespan_s": (lambda value: _seconds(value) and value >= 1, "seconds, 1 or more"),
-    "comment": (lambda value: isinstance(value, bool), "true or false"),
-    "requests_per_minute": (lambda value: _whole(value, LEAST_REQUESTS), f"a whole number from {LEAST_REQUESTS}"),
-    "wide_nodes": (lambda value: value is None or _whole(value, 1), "a whole number from 1"),
-    "output_dir": (lambda value: value is None or isinstance(value, (str, PathLike)), "a folder"),
+    "rest_token_lifespan_s": seconds(least=1.0),
+    "comment": SWITCH,
+    "requests_per_minute": REQUESTS,
+    "wide_nodes": or_none(number_from(1)),
+    "output_dir": PATH._replace(allowed="a folder"),
 }
 
 
 def _check(**options: Any) -> None:
-    """Raise ConfigError for the first invalid option."""
-    for name, value in options.items():
-        fits, allowed = _KINDS[name]
-        if not fits(value):
-            raise ConfigError("adapter slurm", name, f"found {value!r}", allowed)
+    check("slurm", _KINDS, options)

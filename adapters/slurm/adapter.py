@@ -194,8 +194,8 @@ class SlurmAdapter(ManagedAdapter[SlurmJob, QueueReads]):
         self.changes.record.refresh()
         numbers = [job.id for job in jobs]
         self._reads.doubt((*numbers, *gone))
-        self._reads.note_alone(numbers)
         self._take_in(jobs, gone)
+        self._reads.note_alone(numbers)
 
     def _take_in(self, jobs: list[SlurmJob], removed: Collection[int]) -> None:
         new = [self.changes.recognise(job, self._clock.now) for job in jobs]

@@ -15,6 +15,7 @@ from ...formats.text import count
 from ...simulate.model.cluster import Cluster
 from ...simulate.model.job import Job, Profile, Provenance, ThreadGroup
 from ...simulate.model.snapshot import JobState, JobView, JobViews, NodeState
+from .. import keys
 from .handed_over.ownership import NEIGHBOUR, Ownership, SlurmSelection, precursors, ready
 from .placement.eligibility import Eligibility, EligibilityCache, Verdict
 from .placement.queue_state import Ranking
@@ -38,9 +39,7 @@ def key_of(job: SlurmJob, uid: int) -> str:
 
 def id_in(key: str) -> int | None:
     """Return Slurm's id in `slurm/ID`, None for any other key."""
-    number = key.removeprefix(PREFIX)
-    plain = key.startswith(PREFIX) and number.isascii() and number.isdecimal() and len(number) <= 10
-    return int(number) if plain else None
+    return keys.id_in(key, PREFIX, 10)
 
 
 def job_of(job: SlurmJob, cores: int = 0) -> Job:

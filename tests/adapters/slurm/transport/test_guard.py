@@ -265,5 +265,5 @@ def test_a_change_passes_only_the_guard_and_the_transport() -> None:
 
     transport = GuardedTransport(CommandTransport(run), 3000)
     transport.update(7, {"StartTime": "now"})
-    here = functions.index(test_a_change_passes_only_the_guard_and_the_transport.__name__)
-    assert functions[here + 1 : -1] == ["write", "_send", "update"]
+    place = functions.index(test_a_change_passes_only_the_guard_and_the_transport.__name__)
+    assert functions[place + 1 : -1] == ["write", "_send", "update"]
