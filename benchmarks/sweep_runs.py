@@ -19,7 +19,7 @@ from pilotfish.cli.sweeps.results import ResultsTable, SweepJournal, conduct
 from pilotfish.cli.sweeps.tasks import carry_out
 from pilotfish.cli.sweeps.workers import Processes
 from pilotfish.formats.replays.swf import dump_swf
-from pilotfish.simulate.kernels import load
+from pilotfish.simulate.kernels.object_cache import load
 
 STUDY = """
 schema: pilotfish/sweep/v1

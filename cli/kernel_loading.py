@@ -16,7 +16,7 @@ def load_simulator() -> None:
 
 def load_kernels(*kernels: str) -> None:
     """Load compiled kernels, after compiling those that are missing, with lines about its progress."""
-    from ..simulate.kernels import is_warm, load
+    from ..simulate.kernels.object_cache import is_warm, load
 
     if missing := [kernel for kernel in kernels if not is_warm(kernel)]:
         compile_with_notes(missing)

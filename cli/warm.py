@@ -15,7 +15,7 @@ from .usage_errors import not_among
 
 
 def _kernels() -> list[str]:
-    from ..simulate.kernels import KERNELS
+    from ..simulate.kernels.object_cache import KERNELS
 
     return list(KERNELS)
 
@@ -40,8 +40,7 @@ def warm(
       pilotfish warm --list
       PILOTFISH_CACHE=/var/cache/pilotfish pilotfish warm -k mapping.entry
     """
-    from ..simulate.kernels import KERNELS
-    from ..simulate.kernels.object_cache import is_kept, why_not_kept
+    from ..simulate.kernels.object_cache import KERNELS, is_kept, why_not_kept
 
     for name in only or ():
         if name not in KERNELS:
@@ -57,7 +56,7 @@ def warm(
 
 
 def _show(is_compiled: dict[str, bool], *, as_list: bool, as_json: bool) -> None:
-    from ..simulate.kernels import KERNELS, cache_directory, object_file
+    from ..simulate.kernels.object_cache import KERNELS, cache_directory, object_file
 
     directory = cache_directory()
     if as_json:

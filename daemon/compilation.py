@@ -25,7 +25,7 @@ from importlib import import_module
 
 from ..formats.text import count
 from ..machine_share import usable_cpus
-from ..simulate.kernels import KERNELS, Kernel, adopt, load, machine_code
+from ..simulate.kernels.object_cache import KERNELS, Kernel, adopt, load, machine_code
 
 #: Longest time between two reports of progress, seconds.
 STEP_S = 0.2

@@ -13,7 +13,7 @@ from contextlib import ExitStack, closing
 from typing import Any
 
 from ..simulate.errors import ConfigError
-from ..simulate.kernels import is_warm, load
+from ..simulate.kernels.object_cache import is_warm, load
 from .compilation import Announcements, compile_kernels
 from .report.exporter import Health
 from .socket.ipc import refusal, starting_path

@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...simulate.errors import ConfigError
-from ...simulate.kernels import load
+from ...simulate.kernels.object_cache import load
 from ...simulate.kernels.swf import tables as layout
 from ...simulate.model.workload import LONGEST, Dependencies, Workload, in_order
 from ..documents.document_errors import found

@@ -12,9 +12,9 @@ import math
 import numpy as np
 
 from ..arrays import Array
-from ..kernels import load
 from ..kernels.mapping import layout
 from ..kernels.mapping.layout import World
+from ..kernels.object_cache import load
 from ..model.plan import Reservation
 from ..queue_policies.easy_policy import Backfilling
 from ..queue_policies.queued_job import NodeJob

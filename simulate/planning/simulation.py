@@ -14,9 +14,9 @@ import numpy as np
 
 from ..arrays import Array
 from ..errors import InvalidJobError, InvariantError
-from ..kernels import load
 from ..kernels.mapping import layout
 from ..kernels.mapping.layout import World
+from ..kernels.object_cache import load
 from ..model.cluster import Cluster
 from ..model.job import Workflow
 from ..model.plan import RunningJob

@@ -19,7 +19,7 @@ from typing import cast
 import numpy as np
 
 from ..errors import ConfigError
-from ..kernels import load
+from ..kernels.object_cache import load
 from ..kernels.queue import tables
 from ..kernels.queue.network.tables import Networked, NetworkedPowered, NetworkedReserving
 from ..kernels.queue.power.tables import Powered

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..arrays import Array
-from ..kernels import load
+from ..kernels.object_cache import load
 from ..kernels.queue import tables
 from ..kernels.queue.network.tables import BEGIN, END_FIRST, KILL, NEXT_END, NONE, NetworkProgress
 from ..model.machine import Machine

@@ -14,8 +14,8 @@ from functools import partial
 import numpy as np
 
 from ..arrays import Array
-from ..kernels import load
 from ..kernels.mapping import layout
+from ..kernels.object_cache import load
 from ..kernels.queue.network.tables import NetworkedNodes
 from ..model.cluster import Cluster
 from ..model.machine import MixedPowers, Powers, groups_of

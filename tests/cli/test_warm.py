@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pilotfish.simulate.kernels import KERNELS
+from pilotfish.simulate.kernels.object_cache import KERNELS
 
 pytestmark = pytest.mark.real
 

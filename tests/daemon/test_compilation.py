@@ -18,7 +18,8 @@ from pilotfish.daemon.compilation import (
     compile_kernels,
     work_of,
 )
-from pilotfish.simulate.kernels import KERNELS, object_cache
+from pilotfish.simulate.kernels import object_cache
+from pilotfish.simulate.kernels.object_cache import KERNELS
 from tests.support.clock import Clock
 
 KERNEL = "swf.parser"

@@ -21,7 +21,7 @@ from installed import locked
 from waiting import look_until
 
 from pilotfish.daemon.socket import ipc
-from pilotfish.simulate.kernels import cache_directory
+from pilotfish.simulate.kernels.object_cache import cache_directory
 
 SCRIPT = Path(sys.executable).with_name("pilotfish")
 COMMAND = [str(SCRIPT)] if SCRIPT.exists() else [sys.executable, "-m", "pilotfish.cli"]

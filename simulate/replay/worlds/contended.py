@@ -24,7 +24,7 @@ import numpy as np
 
 from ...arrays import Array
 from ...errors import ConfigError
-from ...kernels import load
+from ...kernels.object_cache import load
 from ...kernels.queue.contention import tables
 from ...kernels.queue.contention.tables import CORE, FREE_CORE, NODE, PROCESSOR
 from ...kernels.queue.contention.tables import Contended as World

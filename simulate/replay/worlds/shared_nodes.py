@@ -23,9 +23,9 @@ from dataclasses import replace
 import numpy as np
 
 from ...arrays import Array
-from ...kernels import load
 from ...kernels.mapping import layout
 from ...kernels.mapping.layout import Scratch, World
+from ...kernels.object_cache import load
 from ...kernels.queue.network import tables
 from ...model.cluster import Cluster
 from ...model.network import Network

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ...arrays import Array
-from ...kernels import load
+from ...kernels.object_cache import load
 from ...kernels.queue.tables import (
     BACKFILL,
     ENDS,

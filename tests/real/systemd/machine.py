@@ -21,7 +21,7 @@ from pathlib import Path
 from waiting import look_until
 
 import pilotfish
-from pilotfish.simulate.kernels import cache_directory
+from pilotfish.simulate.kernels.object_cache import cache_directory
 
 ROOT = Path(pilotfish.__file__).resolve().parent
 BOOT = Path(__file__).with_name("boot.sh")

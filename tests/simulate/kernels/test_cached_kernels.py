@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from pilotfish.simulate.kernels import load
+from pilotfish.simulate.kernels.object_cache import load
 from pilotfish.simulate.queue_policies.policy_specs import parse
 from pilotfish.simulate.replay.replay import kernel_of
 from pilotfish.simulate.replay.worlds.contended import KERNEL

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pilotfish
-from pilotfish.simulate.kernels import KERNELS
+from pilotfish.simulate.kernels.object_cache import KERNELS
 
 ROOT = Path(pilotfish.__file__).resolve().parent
 OWNER = "simulate/kernels/compile.py"

@@ -13,7 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pilotfish.simulate.kernels import load, object_cache
+from pilotfish.simulate.kernels import object_cache
+from pilotfish.simulate.kernels.object_cache import load
 from pilotfish.simulate.model.cluster import Contention
 from pilotfish.simulate.planning.simulation import Simulation
 from tests.support.instances import PAPER, flow, make_cluster, make_job
@@ -84,7 +85,7 @@ import sys
 import warnings
 {before}
 from pilotfish.formats.replays.swf import read_swf
-from pilotfish.simulate.kernels import is_warm, load
+from pilotfish.simulate.kernels.object_cache import is_warm, load
 cold = not is_warm("swf.parser")
 lines = []
 load("swf.parser", lines.append)

@@ -8,7 +8,8 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from pilotfish.formats.replays.swf import read_swf
-from pilotfish.simulate.kernels import KERNELS, object_cache
+from pilotfish.simulate.kernels import object_cache
+from pilotfish.simulate.kernels.object_cache import KERNELS
 from pilotfish.simulate.model.workload import Dependencies
 from pilotfish.simulate.replay.node_classes import node_classes
 from tests.cli.replay.test_what_goes_together import MINE, WORLDS, replayed
