@@ -1,4 +1,4 @@
-"""Speed of the service in a trace: `simulate --daemon`, by policy, number of jobs and number of nodes.
+"""Speed of the service in a trace: `pilotfish replay`, by policy, number of jobs and number of nodes.
 
 Rule: the loop of the service runs on the simulated adapter with the defaults of its configuration. Jobs are those of
 Lublin and Feitelson at a load of 0.8 on nodes of 16 cores. CPU time, because nothing waits for a disk.

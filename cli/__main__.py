@@ -20,7 +20,7 @@ import typer
 
 from ..formats.text import clean, clean_lines
 from ..simulate.errors import ConfigErrors, InvalidJobErrors, InvariantError, PilotfishError
-from .lazy import HELP_OPTIONS, Lazy, LazyGroup
+from .lazy import HELP_OPTIONS, Lazy, LazyGroup, UsageError
 from .streams import discard, note, open_closed_streams, print_diagnostic, show
 
 FAILED, USAGE, INTERRUPTED, PIPE_CLOSED = 1, 64, 130, 141
@@ -30,8 +30,6 @@ HELP_CELLS = 80
 GARBAGE = 50_000
 #: Errors of the operating system about a full disk.
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-#: Base of click's errors about the command line, in every version of typer.
-_UsageError: Any = typer.BadParameter.__mro__[1]
 #: The module of `daemon` and its clients.
 _SERVICE = ".service.service_commands"
 
@@ -62,7 +60,9 @@ class Pilotfish(LazyGroup):
             "accuracy": Lazy(".service.accuracy", "accuracy", "Compare the forecasts of jobs with their outcomes."),
         },
         "Replay": {
-            "simulate": Lazy(".replay.simulate", "simulate", "Replay a trace of jobs under a queue policy."),
+            "simulate": Lazy(".replay.simulate", "simulate", "Replay a trace of jobs under a policy."),
+            "replay": Lazy(".replay.replay_command", "replay", "Replay a trace under the service's own control loop."),
+            "batsim": Lazy(".replay.batsim_command", "batsim", "Replay a trace under a decision component of Batsim."),
             "edc": Lazy(".replay.edc", "edc", "Decide for a Batsim, as its decision component."),
             "sweep": Lazy(".replay.sweep", "sweep", "Replay traces under many policies, machines and loads."),
             "policies": Lazy(".replay.policies", "policies", "List queue policies and mapping policies."),
@@ -141,7 +141,7 @@ def _command() -> Any:
 def _run(argv: Sequence[str] | None) -> int:
     try:
         result = _command().main(None if argv is None else list(argv), prog_name="pilotfish", standalone_mode=False)
-    except _UsageError as error:
+    except UsageError as error:
         import textwrap
 
         is_help = error.ctx is not None and error.message == error.ctx.get_help()  # a group without a command

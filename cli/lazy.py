@@ -15,19 +15,28 @@ from typing import Any, ClassVar, TypeVar
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from .moved_options import moved
+
 F = TypeVar("F", bound=Callable[..., Any])
+#: Base of click's errors about the command line, in every version of typer.
+UsageError: Any = typer.BadParameter.__mro__[1]
 #: A default in words, as typer writes it.
 _IN_WORDS = re.compile(r"default: \((.*?)\)(?=[];])")
 HELP_OPTIONS = {"help_option_names": ["-h", "--help"]}
 
 
 def help_rows(command: Any, ctx: Any) -> dict[str, list[tuple[str, str]]]:
-    """Return (how it is written, what it means) of each "argument" and each "option" of a command."""
-    rows: dict[str, list[tuple[str, str]]] = {"argument": [], "option": []}
+    """Return (how it is written, what it means) of each parameter, under its heading.
+
+    The headings are "Arguments", those of the groups of options (`option_groups`), and "Options".
+    """
+    rows: dict[str, list[tuple[str, str]]] = {"Arguments": []}
     for param in command.get_params(ctx):
         if record := param.get_help_record(ctx):
-            name = param.metavar if param.param_type_name == "argument" else record[0]
-            rows[param.param_type_name].append((name, _IN_WORDS.sub(r"default: \1", record[1])))
+            is_argument = param.param_type_name == "argument"
+            heading = "Arguments" if is_argument else getattr(param, "rich_help_panel", None) or "Options"
+            text = _IN_WORDS.sub(r"default: \1", record[1])
+            rows.setdefault(heading, []).append((param.metavar if is_argument else record[0], text))
     return rows
 
 
@@ -50,7 +59,14 @@ class Command(TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the command line; an option that may stand without its value, `--watch [SECONDS]`, gets its default."""
         names = {name for param in self.params if str(param.metavar).startswith("[S") for name in param.opts}
-        return list(super().parse_args(ctx, [word for pair in _with_values(args, names) for word in pair]))
+        words = [word for pair in _with_values(args, names) for word in pair]
+        try:
+            return list(super().parse_args(ctx, words))
+        except UsageError as error:
+            option = str(getattr(error, "option_name", ""))
+            if sentence := moved(self.name, option):
+                raise typer.BadParameter(sentence, ctx, param_hint=f"'{option}'") from None
+            raise
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """Return the words of the usage line: optional arguments in brackets, `...` after repeatable ones."""
@@ -64,9 +80,9 @@ class Command(TyperCommand):
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the arguments and the options."""
-        for kind, records in help_rows(self, ctx).items():
+        for heading, records in help_rows(self, ctx).items():
             if records:
-                with formatter.section(f"{kind.capitalize()}s"):
+                with formatter.section(heading):
                     formatter.write_dl(records)
 
 

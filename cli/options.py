@@ -38,6 +38,13 @@ def queue_policy_names() -> list[str]:
     return [*POLICIES, *ON_NODES, *PLANNING]
 
 
+def run_time_kinds() -> Iterable[str]:
+    """Return the kinds of run times that a policy may know."""
+    from ..simulate.world.known_run_times import RUNTIMES
+
+    return RUNTIMES
+
+
 def adapter_names() -> list[str]:
     """Return the names of the adapters of resource managers, built-in or installed."""
     from ..adapters.registry import sites
@@ -153,7 +160,6 @@ Traces = Annotated[
     list[Path] | None,
     argument("TRACE", "Traces of jobs: SWF, Batsim, IRMaSim or a workflow; .gz is unpacked.", default=False),
 ]
-MoreTraces = Annotated[list[Path] | None, option("FILE", "A trace; may be repeated.", "--workload", "-w")]
 SameTrace = Annotated[Path | None, option("FILE", "The same as TRACE.", "--workload", "-w", hidden=True)]
 ClusterFile = Annotated[
     Path | None,
@@ -218,6 +224,12 @@ Watch = Annotated[
         max=86400,
         default="once",
     ),
+]
+RunTimes = Annotated[
+    str, option("KIND", "Run times that the policy knows: walltime, predicted or actual.", words=run_time_kinds)
+]
+DecisionTime = Annotated[
+    str, option("TIME", "Simulated time of each decision: ignore, seconds, or measured (./mine.py:Class).")
 ]
 SkipInvalid = Annotated[
     bool, flag("--skip-invalid", "Leave out and count jobs that are invalid or cannot be replayed.")

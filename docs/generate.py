@@ -97,8 +97,8 @@ def _command(command: Any, path: tuple[str, ...], parent: Any, summary: str) -> 
         summary or (words[0] if words else ""),
         tuple(words),
         tuple(examples),
-        tuple(rows["argument"]),
-        tuple(rows["option"]),
+        tuple(rows.pop("Arguments")),
+        tuple(row for group in rows.values() for row in group),
         tuple(children),
     )
 

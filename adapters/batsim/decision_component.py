@@ -380,7 +380,7 @@ class DecisionComponent:
 
     def _check_registers(self) -> None:
         if not self.world.registers:
-            how = "--edc-config dynamic-jobs-enabled=true"
+            how = "--set dynamic-jobs-enabled=true"
             if self.protocol.number == 5:
                 how = "dynamic_registration in its hello"
             raise bad("the component registers jobs", f"jobs of the workload; or {how}")

@@ -42,7 +42,7 @@ def component_process(command: str, endpoint: str | None) -> Iterator[tuple[str,
         words = shlex.split(command.replace("{endpoint}", endpoint))
         process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
     except (OSError, ValueError, IndexError) as error:
-        raise ConfigError("--edc-command", "", f"{command}: {error}", "a command that can be started") from None
+        raise ConfigError("--command", "", f"{command}: {error}", "a command that can be started") from None
     try:
         yield endpoint, process
         with suppress(subprocess.TimeoutExpired):
@@ -78,7 +78,7 @@ def asking(
             socket.connect(endpoint)
         except zmq.ZMQError as error:
             raise ConfigError(
-                "--edc", "", f"{endpoint}: {error}", "an endpoint such as tcp://localhost:28000"
+                "--endpoint", "", f"{endpoint}: {error}", "an endpoint such as tcp://localhost:28000"
             ) from None
 
         def ask(message: bytes) -> bytes:

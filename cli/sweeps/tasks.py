@@ -245,11 +245,11 @@ def carry_out(task: SweepTask, contents: Contents | None = None) -> dict[str, An
     machine = _machine(task, jobs, policy)
     predictor = OnlineRunTimes(jobs) if task.runtimes == PREDICTED else None
     if isinstance(policy, Planned):
-        from ..replay.daemon_replay import replay_daemon, with_policy
+        from ..replay.service_decider import ServiceDecider
 
         assert task.cluster is not None
-        service = with_policy(policy.name, Path(task.cluster.source), task.seed, task.runtimes)
-        replayed = replay_daemon(service, jobs, task.cluster, lambda now: None, predictor).replayed
+        service = ServiceDecider.mapping(policy.name, Path(task.cluster.source), task.seed, task.runtimes)
+        replayed = service.run(jobs, task.cluster, predictor=predictor).replayed
     else:
         replayed = replay_under(
             policy, jobs, machine, task.cluster, seed=task.seed, clock=time.perf_counter, contention=task.contention,

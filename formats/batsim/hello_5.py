@@ -75,7 +75,7 @@ def read_hello(raw: bytes, sender: str) -> Mapping[str, bool]:
     if flags != JSON_FLAG:
         problem = "is too short for its flags" if flags is None else f"has the flags {flags:#x}"
         hint = ", which are binary flatbuffers" if flags == 1 else ""
-        allowed = "the flags 0x2, for JSON, and a hello; without --edc-protocol 5 a component of version 4"
+        allowed = "the flags 0x2, for JSON, and a hello; without --protocol 5 a component of version 4"
         raise refusal(sender, "", f"its hello {problem}{hint}", allowed, raw.decode("utf-8", "replace"))
     message = read_5(text_bytes, {"EDCHelloEvent": _hello}, sender)
     if len(message.events) != 1 or not isinstance(hello := message.events[0][1], Hello):

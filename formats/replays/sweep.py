@@ -24,28 +24,22 @@ from ...simulate.queue_policies.policy_specs import (
     parse_python_policy,
     text_of,
 )
-from ...simulate.replay.select import Select
 from ...simulate.sweep import AS_TRACED, Chosen, ClusterMachine, Sweep, Trace
 from ...simulate.world.known_run_times import RUNTIMES
 from ..documents.document_errors import bad, found, from_source, inside, shown
 from ..documents.files import check_schema, is_file, read_document
-from ..documents.quantities import Convert, number, whole
+from ..documents.quantities import Convert, whole
 from ..documents.schema import build, entries, flag, listed, mapping, one_of, require, text, word
 from ..entry_points import spelled_out
 from ..text import count
+from .selection import LOAD, MOST_PROCESSORS, SELECTION, selection_of
 
 MOST_RUNS = 200_000
-_MOST_PROCESSORS = 2**31 - 64
 _SEED = whole(0, 2**32 - 1)
-_LOAD = number(above=True)
 _WORKLOAD: dict[str, Convert[Any]] = {
     "file": text,
-    "from": number(),
-    "until": number(),
-    "users": listed(whole(-1, 2**53), least=1),
-    "min_size": whole(1, _MOST_PROCESSORS),
-    "max_size": whole(1, _MOST_PROCESSORS),
-    "load": lambda value: _each_once(listed(_LOAD, least=1)(value)) if isinstance(value, list) else (_LOAD(value),),
+    **SELECTION,
+    "load": lambda value: _each_once(listed(LOAD, least=1)(value)) if isinstance(value, list) else (LOAD(value),),
     "skip_invalid": flag,
 }
 
@@ -97,13 +91,7 @@ def _traces_of(value: Any, key: str, folder: Path) -> list[Trace]:
     if not isinstance(value, dict):
         return [Trace(name, key) for name in _files(value, folder)]
     fields: dict[str, Any] = build(dict, _WORKLOAD, value, ("file",))
-    selection = Select(
-        fields.get("from"), fields.get("until"), fields.get("users", ()), fields.get("min_size"), fields.get("max_size")
-    )
-    if selection.begin is not None and selection.end is not None and selection.end <= selection.begin:
-        raise bad(found(selection.end), f"more than from, {selection.begin:g}", key="until")
-    if selection.least is not None and selection.most is not None and selection.most < selection.least:
-        raise bad(found(selection.most), f"at least min_size, {selection.least:g}", key="max_size")
+    selection = selection_of(fields)
     names = inside("file", _files, fields["file"], folder)
     return [
         Trace(name, key, selection, fields.get("load", (1.0,)), fields.get("skip_invalid", False)) for name in names
@@ -140,10 +128,10 @@ def _machine(value: Any, folder: Path) -> int | ClusterMachine:
         solver = fields.get("network_solver", SOLVERS[0])
         return ClusterMachine(fields["cluster"], fields.get("resource", "core") == "node", solver)
     try:
-        return whole(1, _MOST_PROCESSORS)(value)
+        return whole(1, MOST_PROCESSORS)(value)
     except ConfigError as error:
         files = "a cluster file, or {cluster: FILE, resource: node}"
-        raise bad(error.problem, f"a number of processors from 1 to {_MOST_PROCESSORS}, {files}") from None
+        raise bad(error.problem, f"a number of processors from 1 to {MOST_PROCESSORS}, {files}") from None
 
 
 def _refuse_alike(sweep: Sweep) -> None:

@@ -309,7 +309,7 @@ def goes_with(part: str) -> tuple[str, ...]:
 def _part(text: str, kinds: Mapping[str, type[Any]]) -> Any:
     name, _, rest = text.partition(":")
     if text.startswith(COMPONENT):
-        allowed = "simulate --edc ENDPOINT; or policy: in the configuration of the daemon"
+        allowed = "batsim --endpoint ENDPOINT; or policy: in the configuration of the daemon"
         raise ConfigError("policy", "", f"{text!r} is a decision component of Batsim", allowed)
     if name not in kinds:
         names = [*kinds] if kinds is PARTS or name in PLANNING else [*kinds, *PLANNING]

@@ -15,6 +15,8 @@ import typer
 
 from pilotfish.cli import options
 from pilotfish.cli.__main__ import Pilotfish, app, main
+from pilotfish.cli.lazy import help_rows
+from pilotfish.cli.moved_options import MOVED
 
 #: Options whose meaning depends on the command: two kinds of policies, files and folders to write, names of things.
 DIFFERENT = {
@@ -23,7 +25,6 @@ DIFFERENT = {
     "--adapter",
     "--name",
     "--compare",
-    "--load",
     "--user",
     "--export",
     "--force",
@@ -119,6 +120,28 @@ def test_usage_errors_are_wrapped(capsys: pytest.CaptureFixture[str], monkeypatc
         assert main(argv) == 64
         lines = capsys.readouterr().err.splitlines()
         assert len(lines) > 2 and max(map(len, lines)) <= 80, lines
+
+
+def test_a_command_that_replays_can_be_surveyed() -> None:
+    tree = dict(commands())
+    for name in ("simulate", "replay", "batsim"):
+        command = tree[name]
+        rows = help_rows(command, command.make_context(name, [], resilient_parsing=True))
+        assert sum(map(len, rows.values())) <= 20 and len(rows) >= 5, name  # with TRACE and --help
+        assert rows["Arguments"][0][0] == "TRACE" and rows["Options"] == [("-h, --help", "Show this message and exit.")]
+
+
+@pytest.mark.parametrize(("command", "option"), [(name, one) for name, names in MOVED.items() for one in names])
+def test_an_old_spelling_is_a_usage_error_that_names_the_new_one(
+    command: str, option: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([command, "trace.swf", option, "1"]) == 64
+    *_, error = " ".join(capsys.readouterr().err.split()).partition("Error: ")
+    assert error == f"Invalid value for '{option}': it is now {MOVED[command][option]}"
+    spellings = {name: {spelling for one in command.params for spelling in one.opts} for name, command in commands()}
+    words = MOVED[command][option].replace(";", "").replace(",", "").split()
+    place = words[1] if words[0] == "pilotfish" else command
+    assert option not in spellings[command] and {word for word in words if word.startswith("--")} <= spellings[place]
 
 
 def test_the_commands_are_listed_in_sections(capsys: pytest.CaptureFixture[str]) -> None:

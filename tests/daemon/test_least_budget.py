@@ -209,13 +209,13 @@ def test_plan_and_run_refuse_it_as_a_wrong_option(
         (("daemon", "--config", "pilotfish.yaml"), 1, "policy: found 'easy+energybud:budget=60%,end=2100-01-01T00:00Z'"),
         (("plan", "--config", "pilotfish.yaml"), 1, "policy: found 'easy+energybud:budget=60%,end=2100-01-01T00:00Z'"),
         (("plan", "--config", "pilotfish.yaml", "-p", "easy+energybud:budget=60%,end=1e10"), 64, "'--policy':"),
-        (("simulate", "trace.swf", "--cluster", "lab.yaml", "--daemon", "pilotfish.yaml"), 1, "but budget=60%"),
+        (("replay", "trace.swf", "--cluster", "lab.yaml", "--config", "pilotfish.yaml"), 1, "but budget=60%"),
     ],
 )  # fmt: skip
 def test_what_the_service_would_do_is_refused_with_its_configuration(
     folder: Path, argv: tuple[str, ...], code: int, key: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    configure(folder, "60%", "4e9" if "simulate" in argv else LATER)
+    configure(folder, "60%", "4e9" if "replay" in argv else LATER)
     assert main(argv) == code
     said = " ".join(capsys.readouterr().err.split())
     assert LEAST in said and key in said and ("pilotfish.yaml: policy" in said) is (code == 1)
@@ -225,7 +225,7 @@ def test_what_the_service_would_do_is_refused_with_its_configuration(
 def test_a_replay_of_the_service_counts_joules_from_the_first_submission(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    argv = ["simulate", "trace.swf", "--cluster", "lab.yaml", "--daemon", "pilotfish.yaml"]
+    argv = ["replay", "trace.swf", "--cluster", "lab.yaml", "--config", "pilotfish.yaml"]
     configure(folder, "6700", "100")
     assert main(argv) == 1
     assert "more than 6700 J" in " ".join(capsys.readouterr().err.split())

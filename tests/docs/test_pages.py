@@ -11,7 +11,8 @@ import pytest
 import typer
 
 from pilotfish import api
-from pilotfish.cli.__main__ import _UsageError, app
+from pilotfish.cli.__main__ import app
+from pilotfish.cli.lazy import UsageError
 from tests.docs.pages import GENERATED, PAGES, ROOT, blocks, links, name_of, typed
 
 TEXTS = {name_of(page): page.read_text(encoding="utf-8") for page in PAGES}
@@ -60,7 +61,7 @@ def test_its_commands_parse(name: str, line: str) -> None:
         while hasattr(command, "resolve_command"):
             called, command, words = command.resolve_command(context, words)
             context = command.make_context(called, list(words))
-    except _UsageError as error:
+    except UsageError as error:
         pytest.fail(f"{line}: {error.format_message()}")
     said = command.get_help(context)
     for word in words[: words.index("--") if "--" in words else None]:

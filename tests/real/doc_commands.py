@@ -78,12 +78,14 @@ RULES = (
     Rule(r"^pilotfish profile (run|pairs)\b", once=True),
     Rule(r"--source likwid", codes=(1,)),  # 1: the file of that tool is not here
     Rule(r"^pilotfish run\b", shorten=ANY_PORT),
-    Rule(r"^pilotfish simulate .*allocation=contiguous", shorten=("$", " --until 500000")),
+    Rule(r"^pilotfish simulate .*allocation=contiguous", shorten=("$", " --select until=500000")),
     Rule(r"^pilotfish (plot|sweep)\b"),
-    Rule(r"^pilotfish simulate .* pybatsim:", skip="it needs pybatsim, as in tests/real/test_batsim_components.py"),
+    Rule(r"^pilotfish batsim .* pybatsim:", skip="it needs pybatsim, as in tests/real/test_batsim_components.py"),
     Rule(r"^pilotfish edc\b", skip="it waits for a Batsim, as in tests/adapters/batsim"),
     Rule(r"^pilotfish generate thesis\b", shorten=(r"--jobs \d+", "--jobs 200")),
-    Rule(r"^pilotfish (demo|probes|profile|plan|simulate|generate|convert|policies|predict|cluster|warm)\b"),
+    Rule(
+        r"^pilotfish (demo|probes|profile|plan|simulate|replay|batsim|generate|convert|policies|predict|cluster|warm)\b"
+    ),
 )
 
 
@@ -260,6 +262,6 @@ MADE = (
     "pilotfish calibrate --seconds 0.1 --force --out node.yaml --record calibrations",
     "cp calibrations/* monday.json",
     "cp monday.json friday.json",
-    "pilotfish simulate -w trace.swf.gz --out run",
-    "pilotfish simulate -w trace.swf.gz -p easy+opportunistic:t_idle=300 --out saving",
+    "pilotfish simulate trace.swf.gz --out run",
+    "pilotfish simulate trace.swf.gz -p easy+opportunistic:t_idle=300 --out saving",
 )

@@ -43,7 +43,8 @@ def halves(path: Path) -> None:
 
 def schedule(folder: Path, *argv: str) -> dict[str, dict[str, str]]:
     """Return the times of each job."""
-    assert main(["simulate", str(folder / "halves.swf"), "--out", str(folder / "run"), *argv]) == 0
+    command = "batsim" if "--endpoint" in argv else "simulate"
+    assert main([command, str(folder / "halves.swf"), "--out", str(folder / "run"), *argv]) == 0
     with (folder / "run" / "jobs.csv").open() as file:
         rows = {row["job_id"]: row for row in csv.DictReader(file)}
     assert len(rows) == JOBS
@@ -59,7 +60,7 @@ def test_schedulers_of_pybatsim_schedule_as_ours(tmp_path: Path, pybatsim: str, 
     wanted = schedule(tmp_path, "-p", ours)
     times = [time for row in wanted.values() for time in (row["submission_time"], row["finish_time"])]
     assert len(set(times)) == 2 * JOBS, "no two events have the same time"
-    assert schedule(tmp_path, "--edc", endpoint, "--edc-command", command) == wanted
+    assert schedule(tmp_path, "--endpoint", endpoint, "--command", command) == wanted
 
 
 @pytest.mark.parametrize("theirs", ["easyBackfill", "schedFcfs"])
@@ -71,9 +72,9 @@ def test_a_scheduler_of_pybatsim_in_this_process_decides_the_same(
     halves(tmp_path / "halves.swf")
     endpoint = f"ipc://{tmp_path}/edc"
     wanted = schedule(
-        tmp_path, "--edc", endpoint, "--edc-command", f"{pybatsim} {theirs} -s {endpoint} -t 0 -v warning"
+        tmp_path, "--endpoint", endpoint, "--command", f"{pybatsim} {theirs} -s {endpoint} -t 0 -v warning"
     )
-    assert schedule(tmp_path, "--edc", f"pybatsim:{theirs}") == wanted
+    assert schedule(tmp_path, "--endpoint", f"pybatsim:{theirs}") == wanted
 
 
 def test_a_scheduler_in_this_process_that_fails_is_one_line(
@@ -88,7 +89,7 @@ def test_a_scheduler_in_this_process_that_fails_is_one_line(
     )
     for name, says in (("fails", "ZeroDivisionError: division by zero"), ("nothing", "there is no such scheduler")):
         name = f"{tmp_path}/fails.py" if name == "fails" else name
-        assert main(["simulate", str(tmp_path / "halves.swf"), "--edc", f"pybatsim:{name}"]) == 1
+        assert main(["batsim", str(tmp_path / "halves.swf"), "--endpoint", f"pybatsim:{name}"]) == 1
         assert f"pybatsim:{name}" in (said := capsys.readouterr().err) and says in said
 
 
@@ -97,7 +98,7 @@ def test_other_schedulers_of_pybatsim_run_every_job(tmp_path: Path, pybatsim: st
     halves(tmp_path / "halves.swf")
     endpoint = f"ipc://{tmp_path}/edc"
     command = f"{pybatsim} {theirs} -s {endpoint} -t 0 -v warning"
-    schedule(tmp_path, "--edc", endpoint, "--edc-command", command)
+    schedule(tmp_path, "--endpoint", endpoint, "--command", command)
 
 
 @contextmanager

@@ -38,7 +38,7 @@ FORKS = (EVERYTHING, "homeless")  #: whose plain lines run in forks
 PLAIN = re.compile(r"pilotfish [^|&;<>()$`*?~#{}\\\[\]\n]*")
 ONCE_COLD = "homeless"  #: the kind that compiles more than the smallest kernel
 #: What a command compiles where nothing is kept; tests/real/test_first_use.py has the simulator of workflows.
-COLD = {"pilotfish simulate -w small.swf": ["reader", "replay"]}
+COLD = {"pilotfish simulate small.swf": ["reader", "replay"]}
 
 #: Files that the commands of a document make.
 MADE = {

@@ -27,7 +27,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def schedule(folder: Path, *argv: str) -> list[tuple[str, ...]]:
     """Return each job's id, start, end and processors."""
-    assert main(["simulate", "trace.swf", "--procs", "16", "--out", "run", *argv]) == 0
+    command = "batsim" if "--endpoint" in argv else "simulate"
+    assert main([command, "trace.swf", "--procs", "16", "--out", "run", *argv]) == 0
     with (folder / "run" / "jobs.csv").open() as file:
         rows = sorted(csv.DictReader(file), key=lambda row: int(row["job_id"]))
     assert len(rows) == JOBS and {row["success"] for row in rows} == {"1"}
@@ -51,7 +52,7 @@ def serving(folder: Path, policy: str) -> Iterator[str]:
 def test_a_component_that_knows_nothing_of_us_schedules_as_strict(folder: Path, protocol: int) -> None:
     endpoint = f"ipc://{folder}/fcfs"
     command = f"{sys.executable} {Path(__file__).with_name(FCFS[protocol])} {endpoint}"
-    result = schedule(folder, "--edc", endpoint, "--edc-command", command, "--edc-protocol", str(protocol))
+    result = schedule(folder, "--endpoint", endpoint, "--command", command, "--protocol", str(protocol))
     assert result == schedule(folder, "-p", "strict")
 
 
@@ -59,7 +60,7 @@ def test_a_component_that_knows_nothing_of_us_schedules_as_strict(folder: Path, 
 @pytest.mark.parametrize("policy, protocol", [("easy", 4), ("conservative", 4), ("easy", 5), ("conservative", 5)])
 def test_our_policies_schedule_the_same_as_components(folder: Path, policy: str, protocol: int) -> None:
     with serving(folder, policy) as endpoint:
-        result = schedule(folder, "--edc", endpoint, "--edc-protocol", str(protocol))
+        result = schedule(folder, "--endpoint", endpoint, "--protocol", str(protocol))
     assert result == schedule(folder, "-p", policy)
 
 
@@ -84,7 +85,7 @@ def test_an_answer_that_makes_no_sense_is_quoted(
         "s.recv()\n"
     )
     code = main(
-        ["simulate", "trace.swf", "--procs", "16", "--edc", endpoint, "--edc-command", f"{sys.executable} {script}"]
+        ["batsim", "trace.swf", "--procs", "16", "--endpoint", endpoint, "--command", f"{sys.executable} {script}"]
     )
     message = capsys.readouterr().err
     assert code == 1 and says in message and "Traceback" not in message
@@ -100,27 +101,27 @@ def test_a_component_of_version_4_that_is_asked_in_version_5_is_an_error(
         's.send(b\'{"now":0,"events":[]}\')\n'
     )
     command = f"{sys.executable} {script}"
-    argv = ["--procs", "16", "--edc", endpoint, "--edc-command", command, "--edc-protocol", "5"]
-    assert main(["simulate", "trace.swf", *argv]) == 1
+    argv = ["--procs", "16", "--endpoint", endpoint, "--command", command, "--protocol", "5"]
+    assert main(["batsim", "trace.swf", *argv]) == 1
     message = capsys.readouterr().err
-    assert "without --edc-protocol 5" in message and "Traceback" not in message
+    assert "without --protocol 5" in message and "Traceback" not in message
 
 
 @pytest.mark.parametrize(
     "argv, says",
     [
-        (["--edc-protocol", "6"], "4 or 5"),
-        (["--edc-protocol", "5", "--edc-config", "dynamic-jobs-enabled=true"], "sched-config=TEXT"),
-        (["--edc-config", "allow-compute-sharing=true"], "a host runs one job at a time"),
-        (["--edc-config", "enable_compute_sharing=true"], "(allowed: enable_compute_sharing=false)"),
-        (["--edc-config", "allow-storage-sharing=false"], "jobs share storages"),
-        (["--edc-config", "redis-enabled=true"], "Redis"),
+        (["--protocol", "6"], "4 or 5"),
+        (["--protocol", "5", "--set", "dynamic-jobs-enabled=true"], "sched-config=TEXT"),
+        (["--set", "allow-compute-sharing=true"], "a host runs one job at a time"),
+        (["--set", "enable_compute_sharing=true"], "(allowed: enable_compute_sharing=false)"),
+        (["--set", "allow-storage-sharing=false"], "jobs share storages"),
+        (["--set", "redis-enabled=true"], "Redis"),
     ],
 )
 def test_wrong_options_of_the_protocol_are_usage_errors(
     folder: Path, argv: list[str], says: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["simulate", "trace.swf", "--procs", "16", "--edc", "ipc://x", *argv]) == 64
+    assert main(["batsim", "trace.swf", "--procs", "16", "--endpoint", "ipc://x", *argv]) == 64
     assert says in " ".join(capsys.readouterr().err.split())
 
 
@@ -128,19 +129,19 @@ def test_where_pybatsim_is_not_installed_that_is_said(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "batsim", None)
-    assert main(["simulate", "trace.swf", "--edc", "pybatsim:easyBackfill"]) == 1
+    assert main(["batsim", "trace.swf", "--endpoint", "pybatsim:easyBackfill"]) == 1
     assert "pybatsim:easyBackfill: it cannot be imported: " in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("edc", ["pybatsim:", "pybatsim:x --edc-command y"])
+@pytest.mark.parametrize("edc", ["pybatsim:", "pybatsim:x --command y"])
 def test_a_scheduler_in_this_process_has_a_name_and_no_command(
     folder: Path, edc: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["simulate", "trace.swf", "--edc", *edc.split()]) == 64
+    assert main(["batsim", "trace.swf", "--endpoint", *edc.split()]) == 64
     assert "pybatsim:SCHEDULER" in " ".join(capsys.readouterr().err.split())
 
 
-@pytest.mark.parametrize("argv", [["simulate", "trace.swf", "--edc", "head:9"], ["edc", "foo://x"]])
+@pytest.mark.parametrize("argv", [["batsim", "trace.swf", "--endpoint", "head:9"], ["edc", "foo://x"]])
 def test_what_is_no_endpoint_is_a_usage_error(
     folder: Path, argv: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -150,8 +151,8 @@ def test_what_is_no_endpoint_is_a_usage_error(
 
 @pytest.mark.real
 def test_a_component_that_ends_is_an_error(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    argv = ["--edc", f"ipc://{folder}/none", "--edc-command", f"{sys.executable} -c pass", "--edc-timeout", "20"]
-    assert main(["simulate", "trace.swf", "--procs", "16", *argv]) == 1
+    argv = ["--endpoint", f"ipc://{folder}/none", "--command", f"{sys.executable} -c pass", "--timeout", "20"]
+    assert main(["batsim", "trace.swf", "--procs", "16", *argv]) == 1
     message = capsys.readouterr().err
     assert "its reply: its process has ended" in message and "Traceback" not in message
 
@@ -167,7 +168,7 @@ def test_a_walltime_that_is_0_in_messages_is_warned_of(
     )
     endpoint = f"ipc://{tmp_path}/fcfs"
     command = f"{sys.executable} {Path(__file__).with_name(FCFS[4])} {endpoint}"
-    assert main(["simulate", "w.json", "--edc", endpoint, "--edc-command", command]) == 0
+    assert main(["batsim", "w.json", "--endpoint", endpoint, "--command", command]) == 0
     message = " ".join(capsys.readouterr().err.split())
     assert (
         "job j7: a walltime of 1e-07 s, which messages have as 0.000000, like 1 other; batsched aborts on it" in message

@@ -47,9 +47,9 @@ def test_a_trace_there_and_back(folder: Path, capsys: pytest.CaptureFixture[str]
     assert main(["convert", "t.json.gz", "u.swf"]) == 0
     assert "not in it any more: names of profiles, delays: jobs of SWF compute (40)" in capsys.readouterr().err
     saving = ("-p", "easy+opportunistic:t_idle=inf")  # a policy that knows what power is, and switches nothing
-    first = summary(capsys, "-w", "t.swf", *saving)
-    assert first["nb_jobs_rejected"] == 4 and first == summary(capsys, "-w", "u.swf", *saving)
-    waits = summary(capsys, "-w", "t.json.gz", *saving)
+    first = summary(capsys, "t.swf", *saving)
+    assert first["nb_jobs_rejected"] == 4 and first == summary(capsys, "u.swf", *saving)
+    waits = summary(capsys, "t.json.gz", *saving)
     joules, idle = first.pop("consumed_joules"), waits.pop("consumed_joules")
     assert first == waits and isinstance(joules, float) and isinstance(idle, float) and joules > idle
 
@@ -77,9 +77,9 @@ def test_a_platform_there_and_back(folder: Path, capsys: pytest.CaptureFixture[s
     assert "q.yaml: 4 nodes of a core" in stderr and "networks of clusters (1)" in stderr
     assert main(["convert", "q.yaml", "r.xml"]) == 0
     assert "clusters of nodes (1)" in capsys.readouterr().err
-    first = summary(capsys, "-w", "w.json", "-c", "p.xml")
+    first = summary(capsys, "w.json", "-c", "p.xml")
     assert first["machine"] == 4 and first["makespan"] == 4.0
-    assert first == summary(capsys, "-w", "w.json", "-c", "q.yaml") == summary(capsys, "-w", "w.json", "-c", "r.xml")
+    assert first == summary(capsys, "w.json", "-c", "q.yaml") == summary(capsys, "w.json", "-c", "r.xml")
 
 
 WORKFLOW = """
@@ -92,7 +92,7 @@ jobs:
 
 def test_a_workflow_from_format_to_format(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "f.yaml").write_text(WORKFLOW)
-    first = summary(capsys, "-w", "f.yaml", "--procs", "8")
+    first = summary(capsys, "f.yaml", "--procs", "8")
     assert first["makespan"] == 50.0
     for source, target, losses in (
         ("f.yaml", "f.json", "f.json: 2 tasks, 1 dependencies"),
@@ -103,10 +103,10 @@ def test_a_workflow_from_format_to_format(folder: Path, capsys: pytest.CaptureFi
     ):
         assert main(["convert", source, target]) == 0
         assert losses in " ".join(capsys.readouterr().err.split())
-        assert summary(capsys, "-w", target, "--procs", "8") == first
+        assert summary(capsys, target, "--procs", "8") == first
     assert main(["convert", "h.dax", "h.swf", "--procs", "8"]) == 0
     assert "ids that are not numbers: now numbered from 1 (2)" in capsys.readouterr().err
-    assert summary(capsys, "-w", "h.swf") == first
+    assert summary(capsys, "h.swf") == first
     (folder / "h.xml").write_text((folder / "h.dax").read_text())
     assert main(["convert", "h.xml", "i.json"]) == 0 and main(["convert", "f.yaml", "f.xml"]) == 64
     assert main(["convert", "f.json", "f.dax", "--skip-invalid"]) == 64

@@ -1,4 +1,4 @@
-"""`pilotfish simulate --daemon`, as it is typed."""
+"""`pilotfish replay`, as it is typed."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def typed(*argv: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [SCRIPT, "simulate", *argv], env=os.environ | environment, capture_output=True, text=True, timeout=300
+        [SCRIPT, "replay", *argv], env=os.environ | environment, capture_output=True, text=True, timeout=300
     )
 
 
 @pytest.mark.real
 def test_the_installed_command_gives_the_same_files_each_time(folder: Path) -> None:
     runs = [
-        typed("trace.swf", "--daemon", "lookahead.yaml", "--out", f"run{seed}", PYTHONHASHSEED=seed) for seed in "12"
+        typed("trace.swf", "--config", "lookahead.yaml", "--out", f"run{seed}", PYTHONHASHSEED=seed) for seed in "12"
     ]
     assert [run.returncode for run in runs] == [0, 0], runs
     assert "60 jobs on 8 processors (the cores of lab.yaml), policy daemon:lookahead" in runs[0].stdout
@@ -58,10 +58,8 @@ def test_the_installed_command_gives_the_same_files_each_time(folder: Path) -> N
 
 
 def test_json_says_what_the_daemon_did(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert (
-        main(["simulate", "trace.swf", "--daemon", "slf.yaml", "-c", "large.yaml", "--runtimes", "actual", "--json"])
-        == 0
-    )
+    argv = ["--config", "slf.yaml", "-c", "large.yaml", "--runtimes", "actual", "--json"]
+    assert main(["replay", "trace.swf", *argv]) == 0
     document = json.loads(capsys.readouterr().out)
     assert (document["machine"], document["policy"], document["nb_jobs_rejected"]) == (12, "daemon:slf", 0)
     assert document["daemon"]["runtimes"] == "actual" and document["daemon"]["plans"].keys() == {"slf"}
@@ -70,7 +68,7 @@ def test_json_says_what_the_daemon_did(folder: Path, capsys: pytest.CaptureFixtu
 
 
 def test_the_daemon_plans_with_predictions(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["simulate", "trace.swf", "--daemon", "slf.yaml", "--runtimes", "predicted", "--json"]) == 0
+    assert main(["replay", "trace.swf", "--config", "slf.yaml", "--runtimes", "predicted", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["daemon"]["runtimes"] == document["runtimes"] == "predicted"
     predicted, walltime = (document["accuracy"][name] for name in ("predicted", "walltime"))
@@ -89,14 +87,17 @@ def test_a_policy_that_switches_nodes_saves_energy_as_in_a_replay(
     (folder / "lab.yaml").write_text((SWITCHED % 3).replace("bandwidth: 10GB/s", "bandwidth: 10GB/s, contention: none"))
     for policy in ("easy", "easy+opportunistic:t_idle=5", "easy+proportional:rho=0.5,period=60", "easy+inertial"):
         (folder / "service.yaml").write_text(CONFIG % policy)
-        for words in (["--daemon", "service.yaml"], ["-p", policy, "-c", "lab.yaml", "--contention"]):
-            assert main(["simulate", "trace.swf", *words, "--json"]) == 0
-            documents[policy, words[0]] = json.loads(capsys.readouterr().out)
-        live, replayed = documents[policy, "--daemon"], documents[policy, "-p"]
+        for command, *words in (
+            ["replay", "--config", "service.yaml"],
+            ["simulate", "-p", policy, "-c", "lab.yaml", "--contention"],
+        ):
+            assert main([command, "trace.swf", *words, "--json"]) == 0
+            documents[policy, command] = json.loads(capsys.readouterr().out)
+        live, replayed = documents[policy, "replay"], documents[policy, "simulate"]
         assert live["daemon"]["failures"] == {} and live["nb_machine_switches"] == replayed["nb_machine_switches"]
         assert live["consumed_joules"] == pytest.approx(replayed["consumed_joules"], rel=1e-6)
         assert live["mean_waiting_time"] == pytest.approx(replayed["mean_waiting_time"], abs=1e-3)
-    assert documents["easy+opportunistic:t_idle=5", "-p"]["nb_machine_switches"] > 0
+    assert documents["easy+opportunistic:t_idle=5", "simulate"]["nb_machine_switches"] > 0
 
 
 MIXED = """
@@ -121,7 +122,7 @@ def test_nodes_that_cannot_be_switched_are_one_error(
 ) -> None:
     (folder / "lab.yaml").write_text(cluster)
     (folder / "service.yaml").write_text(CONFIG % "easy+inertial")
-    assert main(["simulate", "trace.swf", "--daemon", "service.yaml"]) == 1
+    assert main(["replay", "trace.swf", "--config", "service.yaml"]) == 1
     error = capsys.readouterr().err
     assert "lab.yaml" in error and says in error and "Traceback" not in error
 
@@ -147,7 +148,7 @@ def install(folder: Path, code: str) -> dict[str, str]:
 
 @pytest.mark.real
 def test_a_bug_of_production_is_replayed(folder: Path) -> None:
-    run = typed("trace.swf", "--daemon", "mine.yaml", **install(folder, BUG))
+    run = typed("trace.swf", "--config", "mine.yaml", **install(folder, BUG))
     stdout = " ".join(run.stdout.split())
     assert run.returncode == 0 and "by slf policy mine failed: LookupError: a bug of production:" in stdout, run
     assert 'mine.py", line 2, in decide' in run.stderr and run.stderr.count("Traceback") <= 3
@@ -158,7 +159,7 @@ def test_an_interrupt_ends_it_cleanly(folder: Path) -> None:
     jobs = (f"{i} {i} -1 900 1 -1 -1 -1 1000 -1 1 1 -1 -1 -1 -1 -1 -1\n" for i in range(5000))
     (folder / "trace.swf").write_text("".join(jobs))
     process = subprocess.Popen(
-        [SCRIPT, "simulate", "trace.swf", "--daemon", "mine.yaml"], env=os.environ | install(folder, LOUD),
+        [SCRIPT, "replay", "trace.swf", "--config", "mine.yaml"], env=os.environ | install(folder, LOUD),
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     assert process.stdout is not None and process.stdout.readline() == "plans\n"
@@ -170,22 +171,19 @@ def test_an_interrupt_ends_it_cleanly(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("argv", "code", "why"),
     [
-        (["--daemon", "slf.yaml", "-p", "easy"], 64, "'--policy': not together with --daemon"),
-        (["--daemon", "slf.yaml", "--decision-time", "soon"], 64, "allowed: ignore, measured, or seconds from 0"),
-        (["--daemon", "slf.yaml", "--procs", "8"], 64, "'--procs': not together with --daemon"),
-        (["--daemon", "slf.yaml", "--resource", "node"], 64, "'--resource': not together with --daemon"),
-        (["--daemon", "slf.yaml", "--seed", "1"], 64, "'--seed': not together with --daemon"),
-        (["--daemon", "slf.yaml", "--runtimes", "guess"], 64, "allowed: walltime, predicted, actual"),
-        (["--daemon", "nowhere.yaml"], 1, "nowhere.yaml: cannot be read"),
-        (["--daemon", "wrong.yaml"], 1, "wrong.yaml: policy: found 'fastest' (allowed: 'lookahead', 'mom'"),
-        (["--daemon", "slf.yaml", "-c", "nowhere.yaml"], 1, "nowhere.yaml"),
+        (["--config", "slf.yaml", "--decision-time", "soon"], 64, "allowed: ignore, measured, or seconds from 0"),
+        (["--config", "slf.yaml", "--procs", "8"], 64, "No such option: --procs"),
+        (["--config", "slf.yaml", "--runtimes", "guess"], 64, "allowed: walltime, predicted, actual"),
+        (["--config", "nowhere.yaml"], 1, "nowhere.yaml: cannot be read"),
+        (["--config", "wrong.yaml"], 1, "wrong.yaml: policy: found 'fastest' (allowed: 'lookahead', 'mom'"),
+        (["--config", "slf.yaml", "-c", "nowhere.yaml"], 1, "nowhere.yaml"),
     ],
 )
 def test_what_is_wrong_is_said(
     folder: Path, argv: list[str], code: int, why: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (folder / "wrong.yaml").write_text(CONFIG % "fastest")
-    assert main(["simulate", "trace.swf", *argv]) == code
+    assert main(["replay", "trace.swf", *argv]) == code
     assert why in " ".join(capsys.readouterr().err.split())
 
 
@@ -205,7 +203,7 @@ def test_a_policy_that_cannot_be_loaded_is_one_line(
     (folder / "own.py").write_text("class Mine:\n    pass\n")
     (folder / "broken.py").write_text("class Breaks:\n    seen = 1 / 0\n")
     (folder / "mine.yaml").write_text(CONFIG % policy)
-    assert main(["simulate", "trace.swf", "--daemon", "mine.yaml"]) == 1
+    assert main(["replay", "trace.swf", "--config", "mine.yaml"]) == 1
     output = capsys.readouterr()
     assert why in " ".join(output.err.split()) and "Traceback" not in output.err and output.out == ""
 
@@ -214,7 +212,7 @@ def test_a_policy_that_cannot_be_loaded_is_one_line(
 def test_on_one_node_a_queue_policy_decides_as_in_a_replay(folder: Path, policy: str) -> None:
     (folder / "one.yaml").write_text((CLUSTER % 2).replace("cores: 4", "cores: 9").replace("n[1-2]", "n1"))
     (folder / "mine.yaml").write_text(CONFIG % policy)
-    assert main(["simulate", "trace.swf", "--daemon", "mine.yaml", "-c", "one.yaml", "--out", "live"]) == 0
+    assert main(["replay", "trace.swf", "--config", "mine.yaml", "-c", "one.yaml", "--out", "live"]) == 0
     assert main(["simulate", "trace.swf", "-c", "one.yaml", "-p", policy, "--out", "replayed"]) == 0
     live, replayed = (read_run(folder / name).jobs for name in ("live", "replayed"))
     live, replayed = (dict(zip(jobs.id, jobs.start, strict=True)) for jobs in (live, replayed))

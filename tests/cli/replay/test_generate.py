@@ -38,7 +38,7 @@ def test_a_trace_says_how_to_make_it_again(model: str, capsys: pytest.CaptureFix
 
 def test_what_is_made_can_be_replayed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["generate", "lublin", "--jobs", "200", "-o", "a.swf"]) == 0
-    assert main(["simulate", "-w", "a.swf"]) == 0
+    assert main(["simulate", "a.swf"]) == 0
     assert "200 jobs on 128 processors" in capsys.readouterr().out
 
 

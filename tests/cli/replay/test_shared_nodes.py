@@ -74,9 +74,9 @@ def test_each_policy_replays_and_says_what_it_is(folder: Path, capsys: pytest.Ca
 
 def test_lookahead_replays_as_the_service_with_its_defaults(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "service.yaml").write_text("schema: pilotfish/daemon/v1\ncluster: lab.yaml\npolicy: lookahead\n")
-    window = ["--until", "30"]
+    window = ["--select", "until=30"]
     document = replayed(capsys, "-p", "lookahead", *window)
-    assert main(["simulate", "trace.swf", "--daemon", "service.yaml", *window, "--json"]) == 0
+    assert main(["replay", "trace.swf", "--config", "service.yaml", *window, "--json"]) == 0
     service = json.loads(capsys.readouterr().out)
     assert (document["policy"], service["policy"]) == ("lookahead", "daemon:lookahead")
     assert document["makespan"] == service["makespan"] and document["nb_jobs_success"] == service["nb_jobs_success"] > 5
@@ -102,7 +102,7 @@ def test_a_sweep_with_contention_has_the_numbers_of_simulate(folder: Path, capsy
     assert len(rows) == 14 and {row["contention"] for row in rows} == {True}
     for row in rows:
         how = [] if row["policy"] == "lookahead" else ["--contention"]
-        document = replayed(capsys, "-p", row["policy"], *how, "--runtimes", row["runtimes"], "--until", "24")
+        document = replayed(capsys, "-p", row["policy"], *how, "--runtimes", row["runtimes"], "--select", "until=24")
         numbers = ("makespan", "mean_waiting_time", "mean_bounded_slowdown", "utilisation", "nb_jobs_success")
         assert [row[key] for key in numbers] == [document[key] for key in numbers], row["policy"]
 

@@ -27,7 +27,7 @@ def trace(tmp_path: Path) -> Path:
 
 
 def test_a_summary_and_its_files(trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["simulate", "-w", str(trace), "--out", str(tmp_path / "run")]) == 0
+    assert main(["simulate", str(trace), "--out", str(tmp_path / "run")]) == 0
     output = capsys.readouterr()
     assert "small: 40 jobs on 8 processors" in output.out and "4 rejected: too large for the machine" in output.out
     assert max(map(len, output.out.splitlines())) <= 80
@@ -49,7 +49,7 @@ def test_wrapped_lines_of_the_summary_start_below_their_text(
 
 
 def test_json_says_where_the_numbers_come_from(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["simulate", "-w", str(trace), "--procs", "16", "-p", "easy:order=sjf", "--json"]) == 0
+    assert main(["simulate", str(trace), "--procs", "16", "-p", "easy:order=sjf", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert (document["machine"], document["policy"], document["nb_jobs_rejected"]) == (16, "easy:order=sjf", 0)
     assert next(iter(document["inputs"].values())).startswith("sha256:")
@@ -102,7 +102,7 @@ def test_predictions_reach_each_kind_of_policy(trace: Path, capsys: pytest.Captu
 
 def test_the_start_date_of_a_trace_stays_with_the_results(tmp_path: Path) -> None:
     (tmp_path / "dated.swf").write_text(f"; UnixStartTime: 1346598124\n{TRACE}")
-    assert main(["simulate", "-w", str(tmp_path / "dated.swf"), "--out", str(tmp_path / "run")]) == 0
+    assert main(["simulate", str(tmp_path / "dated.swf"), "--out", str(tmp_path / "run")]) == 0
     assert read_run(tmp_path / "run").epoch == 1346598124
 
 
@@ -111,7 +111,7 @@ def test_a_pipe_is_read_once_and_its_content_has_no_hash(capsys: pytest.CaptureF
     try:
         os.write(write, TRACE.encode())
         os.close(write)
-        assert main(["simulate", "-w", f"/dev/fd/{read}", "--json"]) == 0
+        assert main(["simulate", f"/dev/fd/{read}", "--json"]) == 0
     finally:
         os.close(read)
     document = json.loads(capsys.readouterr().out)
@@ -119,8 +119,8 @@ def test_a_pipe_is_read_once_and_its_content_has_no_hash(capsys: pytest.CaptureF
 
 
 def test_filters_are_counted(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    window, sizes = ["--from", "5", "--until", "30"], ["--max-size", "8", "--min-size", "2"]
-    assert main(["simulate", "-w", str(trace), *window, *sizes, "--user", "1", "--load", "2", "--json"]) == 0
+    selection = ["--select", "from=5,until=30,max_size=8", "--select", "min_size=2,users=1,load=2"]
+    assert main(["simulate", str(trace), *selection, "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     left_out = document["left_out"]
     assert left_out["jobs submitted before the window"] == 4 and left_out["jobs submitted after the window"] == 11
@@ -133,14 +133,18 @@ def test_filters_are_counted(trace: Path, capsys: pytest.CaptureFixture[str]) ->
         (["-p", "esy"], 64, "did you mean easy"),
         (["--procs", "0"], 64, "allowed: 1 to 2147483584"),
         (["--procs", "2147483585"], 64, "allowed: 1 to 2147483584"),
-        (["--from", "nan"], 64, "allowed: seconds"),
-        (["--from", "5", "--until", "5"], 64, "allowed: more than --from, 5"),
-        (["--min-size", "5", "--max-size", "4"], 64, "allowed: --min-size, 5, or more"),
+        (["--select", "from=nan"], 64, "from: found nan (allowed: a number from 0)"),
+        (["--select", "from=5,until=5"], 64, "until: found 5.0 (allowed: more than from, 5)"),
+        (["--select", "min_size=5,max_size=4"], 64, "max_size: found 4 (allowed: at least min_size, 5)"),
         (["--seed", "9223372036854775808"], 64, "--seed"),
         (["--procs", "4", "--cluster", "x.yaml"], 64, "not together with --cluster"),
-        (["--load", "0"], 64, "above 0"),
+        (["--select", "load=0"], 64, "above 0"),
+        (["--select", "load=1,load=2"], 64, "each key once"),
+        (["--select", "user=1"], 64, "did you mean 'users'"),
+        (["--select", "5"], 64, "KEY=VALUE"),
+        (["--as-batsim"], 64, "needed: --out"),
         (["--cluster", "nowhere.yaml"], 1, "nowhere.yaml"),
-        (["--user", "99"], 1, "no jobs to replay"),
+        (["--select", "users=99"], 1, "no jobs to replay"),
         (["-p", "pairs"], 64, "needed: --cluster"),
         (["-p", "nodes", "--cluster", "x.yaml", "--resource", "node"], 64, "needed: --cluster"),
         (["-p", "pairs:resource=fast"], 64, "high_gflops"),
@@ -150,7 +154,7 @@ def test_filters_are_counted(trace: Path, capsys: pytest.CaptureFixture[str]) ->
 def test_what_is_wrong_is_said(
     trace: Path, argv: list[str], code: int, why: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["simulate", "-w", str(trace), *argv]) == code
+    assert main(["simulate", str(trace), *argv]) == code
     assert why in " ".join(capsys.readouterr().err.split())
 
 
@@ -168,7 +172,7 @@ def test_jobs_stay_within_the_clusters_of_a_cluster_file(
 ) -> None:
     path, out = tmp_path / "c.yaml", tmp_path / "run"
     path.write_text(CLUSTER % "n[3-4]")
-    argv = ["simulate", "-w", str(trace), "-c", str(path), "-p", "conservative:allocation=local", "--out", str(out)]
+    argv = ["simulate", str(trace), "-c", str(path), "-p", "conservative:allocation=local", "--out", str(out)]
     assert main(argv) == 0
     assert "4 rejected" in capsys.readouterr().out  # they ask for 9 of the 8 cores of a cluster
     for row in csv.DictReader((out / "jobs.csv").open()):
@@ -177,12 +181,12 @@ def test_jobs_stay_within_the_clusters_of_a_cluster_file(
     path.write_text(CLUSTER % "n[1,4]")
     assert main(argv) == 1
     assert "clusters.right: its nodes are not adjacent" in capsys.readouterr().err
-    assert main([*argv[:5], "-p", "conservative:allocation=contiguous"]) == 0, "who looks at no clusters does not mind"
+    assert main([*argv[:4], "-p", "conservative:allocation=contiguous"]) == 0, "who looks at no clusters does not mind"
 
 
 def test_a_machine_that_nobody_tells(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     trace.write_text(TRACE.split("\n", 1)[1])
-    assert main(["simulate", "-w", str(trace)]) == 1
+    assert main(["simulate", str(trace)]) == 1
     assert "small.swf: MaxProcs: missing" in capsys.readouterr().err
 
 
@@ -226,7 +230,7 @@ def test_a_workload_of_batsim_on_a_cluster_that_says_its_speed(
 ) -> None:
     cluster, out = tmp_path / "c.yaml", tmp_path / "run"
     cluster.write_text((CLUSTER % "n[3-4]").replace("cores: 4", "cores: 1, speed: 4.0e9"))
-    argv = ["simulate", "-w", str(batsim), "-c", str(cluster), "--skip-invalid", "--out", str(out)]
+    argv = ["simulate", str(batsim), "-c", str(cluster), "--skip-invalid", "--out", str(out)]
     assert main(argv) == 0
     stdout = capsys.readouterr().out
     assert "b: 2 jobs on 4 processors (the nodes of c.yaml)" in stdout and "left out    1 job that cannot" in stdout
@@ -251,18 +255,18 @@ def test_a_platform_of_simgrid_says_how_many_resources_there_are_and_how_fast(
 ) -> None:
     platform = tmp_path / "p.xml"
     platform.write_text(PLATFORM)
-    assert main(["simulate", "-w", str(batsim), "-c", str(platform), "--skip-invalid", "--json"]) == 0
+    assert main(["simulate", str(batsim), "-c", str(platform), "--skip-invalid", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["machine"] == 5 and document["nb_jobs"] == 3
     assert document["makespan"] == 5.0001, "from 3 on, 2 s and what the first byte takes"
     platform.write_text(PLATFORM.replace("Gf", "Gz"))
-    assert main(["simulate", "-w", str(batsim), "-c", str(platform)]) == 1
+    assert main(["simulate", str(batsim), "-c", str(platform)]) == 1
     assert "p.xml: line 5: host.speed: found '1Gz' (allowed: flop/s such as" in capsys.readouterr().err
 
 
 def test_every_queue_policy_takes_a_network(batsim: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "p.xml").write_text(PLATFORM)
-    argv = ["simulate", "-w", str(batsim), "-c", str(tmp_path / "p.xml"), "-p"]
+    argv = ["simulate", str(batsim), "-c", str(tmp_path / "p.xml"), "-p"]
     (tmp_path / "mine.py").write_text(
         "from pilotfish.api import Start\nclass Own:\n    def decide(self, now):\n        free = now.free\n"
         "        for job in now.waiting:\n            free -= job.size\n            if free < 0:\n                return\n"
@@ -282,7 +286,7 @@ def test_every_queue_policy_takes_a_network(batsim: Path, tmp_path: Path, capsys
             [],
             "jobs[1]: job w0!b, profile 'compute' (parallel_homogeneous): it computes, but the speed of the machine is unknown",
         ),
-        (["--user", "3"], "this workload has no users"),
+        (["--select", "users=3"], "this workload has no users"),
         (["-p", "conservative"], "job w0!b: it has no walltime"),
     ],
 )
@@ -293,12 +297,12 @@ def test_what_a_workload_of_batsim_lacks_is_said(
     if argv:
         data["profiles"]["compute"] = {"type": "delay", "delay": 2}
     batsim.write_text(json.dumps(data))
-    assert main(["simulate", "-w", str(batsim), *argv]) == 1
+    assert main(["simulate", str(batsim), *argv]) == 1
     assert why in " ".join(capsys.readouterr().err.split())
     del data["nb_res"]
     data["profiles"]["compute"] = {"type": "delay", "delay": 2}
     batsim.write_text(json.dumps(data))
-    assert main(["simulate", "-w", str(batsim)]) == 1
+    assert main(["simulate", str(batsim)]) == 1
     assert "b.json: nb_res: missing" in capsys.readouterr().err
 
 
@@ -321,15 +325,15 @@ def test_tasks_that_contend(trace: Path, tmp_path: Path, capsys: pytest.CaptureF
     (tmp_path / "lab.yaml").write_text(LAB)
     lab = ["--cluster", str(tmp_path / "lab.yaml")]
     pairs = ["-p", "pairs:job=first,resource=low_power", "--out", str(tmp_path / "run")]
-    assert main(["simulate", "-w", str(trace), *lab, *pairs, "--json"]) == 0
+    assert main(["simulate", str(trace), *lab, *pairs, "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert (document["machine"], document["policy"]) == (8, "pairs:resource=low_power")
-    assert main(["simulate", "-w", str(trace), *lab, "-p", "strict", "--json"]) == 0
+    assert main(["simulate", str(trace), *lab, "-p", "strict", "--json"]) == 0
     strict = json.loads(capsys.readouterr().out)
     assert document["makespan"] == strict["makespan"] and document["nb_jobs_rejected"] == 4
     with (tmp_path / "run" / "consumed_energy.csv").open() as file:
         assert float(list(csv.DictReader(file))[-1]["energy"]) == pytest.approx(document["consumed_joules"])
-    assert main(["simulate", "-w", str(trace), *lab, "-p", "nodes:rule=biggest"]) == 0
+    assert main(["simulate", str(trace), *lab, "-p", "nodes:rule=biggest"]) == 0
     assert "17 rejected: no" in capsys.readouterr().out
 
 
@@ -344,7 +348,7 @@ def test_irmasims_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     jobs = {"jobs": [{"id": "j", "subtime": 0, "res": 2, "req_ops": 2e11, "ipc": 1, "mem_vol": 3e6}]}
     (tmp_path / "p.json").write_text(json.dumps(platform))
     (tmp_path / "w.json").write_text(json.dumps(jobs))
-    argv = ["simulate", "-w", str(tmp_path / "w.json"), "-c", str(tmp_path / "p.json"), "--json", "-p"]
+    argv = ["simulate", str(tmp_path / "w.json"), "-c", str(tmp_path / "p.json"), "--json", "-p"]
     documents = {}
     for rule in ("high_core", "random"):
         assert main([*argv, f"pairs:job=first,resource={rule}", "--seed", "1"]) == 0
@@ -368,14 +372,14 @@ jobs:
 def test_a_workflow_beside_a_trace(trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path, out = tmp_path / "flow.yaml", tmp_path / "run"
     path.write_text(WORKFLOW)
-    assert main(["simulate", "-w", str(path), "--procs", "8", "-p", "conservative", "--out", str(out)]) == 0
+    assert main(["simulate", str(path), "--procs", "8", "-p", "conservative", "--out", str(out)]) == 0
     stdout = capsys.readouterr().out
     assert "1 ended by their walltime, 1 rejected: a job that they depend on was" in " ".join(stdout.split())
     assert max(map(len, stdout.splitlines())) <= 80
     rows = {row["job_id"]: row for row in csv.DictReader((out / "jobs.csv").open())}
     assert [row["submission_time"] for row in rows.values()] == ["0.0", "10.0", "10.0", "0.0", "30.0"]
     assert rows["report"]["waiting_time"] == "0.0" and rows["merge"]["final_state"] == "REJECTED"
-    assert main(["simulate", "-w", str(path), "-w", str(trace), "--json"]) == 0
+    assert main(["simulate", str(path), str(trace), "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert (document["machine"], document["nb_jobs"], document["nb_jobs_rejected"]) == (8, 45, 5)
 
@@ -400,7 +404,7 @@ def test_what_is_wrong_with_a_workflow_is_said(
 ) -> None:
     path = tmp_path / "flow.yaml"
     path.write_text(WORKFLOW.replace(old, new) if old else WORKFLOW)
-    assert main(["simulate", "-w", str(path), *argv]) == 1
+    assert main(["simulate", str(path), *argv]) == 1
     assert why in " ".join(capsys.readouterr().err.split())
 
 
@@ -422,7 +426,7 @@ def test_a_forgotten_unit_in_a_workflow_is_a_warning(
 def test_a_machine_that_is_too_large_for_the_memory_is_one_line(trace: Path) -> None:
     limited = "import resource, sys; resource.setrlimit(resource.RLIMIT_AS, (12 * 2**30,) * 2); "
     code = limited + "from pilotfish.cli.__main__ import main; sys.exit(main(sys.argv[1:]))"
-    argv = [sys.executable, "-c", code, "simulate", "-w", str(trace), "--procs", str(2**31 - 64)]
+    argv = [sys.executable, "-c", code, "simulate", str(trace), "--procs", str(2**31 - 64)]
     process = subprocess.run(argv, capture_output=True, text=True, timeout=300)
     assert process.returncode == 1 and "pilotfish: error: there is not enough memory for this" in process.stderr
     assert "report" not in process.stderr and "Traceback" not in process.stderr

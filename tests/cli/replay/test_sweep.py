@@ -102,8 +102,8 @@ def test_run_times_are_varied_as_simulate_knows_them(folder: Path, capsys: pytes
 def test_a_row_holds_what_simulate_says(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["sweep", "s.yaml", "--json"]) == 0
     runs = json.loads(capsys.readouterr().out)["runs"]
-    argv = ["--user", "1", "--user", "2", "--load", "2", "--procs", "8", "-p", "easy:order=sjf", "--json"]
-    assert main(["simulate", "-w", "b.swf", *argv]) == 0
+    argv = ["--select", "users=1,users=2,load=2", "--procs", "8", "-p", "easy:order=sjf", "--json"]
+    assert main(["simulate", "b.swf", *argv]) == 0
     alone = json.loads(capsys.readouterr().out)
     (row,) = [
         row for row in runs

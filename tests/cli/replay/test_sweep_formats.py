@@ -107,7 +107,7 @@ def alone(capsys: pytest.CaptureFixture[str], row: dict[str, str]) -> dict[str, 
     name, _, resource = row["machine"].partition(":")
     machine = ["--procs", name] if name.isdigit() else ["-c", name, "--resource", resource or "core"]
     capsys.readouterr()
-    argv = ["-w", row["workload"], "-p", row["policy"], "--seed", row["seed"]]
+    argv = [row["workload"], "-p", row["policy"], "--seed", row["seed"]]
     assert main(["simulate", *argv, *([] if name == "trace" else machine), "--json"]) == 0
     return dict(json.loads(capsys.readouterr().out))
 

@@ -106,7 +106,7 @@ def room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def simulate(policy: str, *more: str) -> int:
-    return main(["simulate", "-w", "small.swf", "-p", policy, *more])
+    return main(["simulate", "small.swf", "-p", policy, *more])
 
 
 def test_its_results_are_those_of_ours(room: Path, capsys: pytest.CaptureFixture[str]) -> None:

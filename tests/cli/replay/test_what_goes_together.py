@@ -15,9 +15,10 @@ import pytest
 import typer
 
 from pilotfish.adapters.simulated.adapter import SimulatedAdapter
-from pilotfish.cli.replay.daemon_policy import DaemonPolicy
-from pilotfish.cli.replay.daemon_replay import read_daemon, replay_daemon, with_policy
-from pilotfish.cli.replay.replay_request import ReplayRequest
+from pilotfish.cli.replay.queue_decider import QueueDecider
+from pilotfish.cli.replay.replay_options import JobOptions, MachineOptions, decision_seconds
+from pilotfish.cli.replay.replay_request import ReplayInput, ReplayRequest
+from pilotfish.cli.replay.service_decider import ServiceDecider
 from pilotfish.cli.workflows.plan_request import PlanRequest
 from pilotfish.daemon.config import load_config, load_policy_of
 from pilotfish.daemon.one_off import WorkflowRun, beginning_with
@@ -35,8 +36,6 @@ from pilotfish.simulate.model.snapshot import JobState
 from pilotfish.simulate.model.workload import Dependencies, Workload
 from pilotfish.simulate.planning import lookahead
 from pilotfish.simulate.queue_policies.policy_specs import base_of, parse
-from pilotfish.simulate.replay.select import Select
-from pilotfish.simulate.replay.worlds.any_policy import replay_under
 from pilotfish.simulate.world.replay_result import Replayed
 from tests.reference.plain_contended import Plain as Contended
 from tests.reference.plain_network import plain_network
@@ -157,23 +156,19 @@ def replayed(
     """Replay the jobs as `simulate` does. Raises what it would show as an error."""
     jobs, parts = jobs_of(world, seed, later)
     spec = policy.replace("./", f"{folder}/")
+    runtimes, deciding = world.options.get("runtimes", "walltime"), world.options.get("deciding", "ignore")
+    predictor = OnlineRunTimes(jobs) if runtimes == "predicted" else None
     if policy == "lookahead":
         if not world.cluster:
             raise typer.BadParameter("chooses among nodes")  # `cli.simulate` says it before there is a request
-        service = with_policy(policy, folder / "lab.yaml", 0, world.options.get("runtimes", "walltime"))
-        predictor = OnlineRunTimes(jobs) if service.runtimes == "predicted" else None
-        takes = float(world.options.get("deciding", "0"))
-        return replay_daemon(service, jobs, CLUSTER, lambda now: None, predictor, takes).replayed, parts
-    request = ReplayRequest(
-        [folder / "trace.swf"], spec, Select(), 0, None, folder / "lab.yaml" if world.cluster else None, "core",
-        world.options.get("deciding", "ignore"), False, world.cluster, world.options.get("runtimes", "walltime"),
-    )  # fmt: skip
+        service = ServiceDecider.mapping(policy, folder / "lab.yaml", 0, runtimes, decision_seconds(deciding))
+        return service.run(jobs, CLUSTER, predictor=predictor).replayed, parts
+    decider = QueueDecider(spec, runtimes, deciding, 0)
+    options = MachineOptions(folder / "lab.yaml" if world.cluster else None, contention=world.cluster)
+    request = ReplayRequest(JobOptions([folder / "trace.swf"]), options, decider)
     machine = machine_of(CLUSTER) if world.cluster else Machine(12, powers=TAURUS_POWERS, network=lambda: NETWORK)
-    predictor = OnlineRunTimes(jobs) if request.runtimes == "predicted" else None
-    replay = replay_under(
-        request.policy.policy, jobs, machine, CLUSTER if world.cluster else None, contention=request.contention,
-        decision_time=request.decision_time, run_times=predictor or request.runtimes,
-    )  # fmt: skip
+    read = ReplayInput(jobs, machine, CLUSTER if world.cluster else None, "")
+    replay, _ = decider.replay(request, read, predictor, lambda now: None, log_power=False)
     return replay, parts
 
 
@@ -300,12 +295,12 @@ def served(policy: str, folder: Path) -> None:
     config = _configuration(policy, folder)
     loaded = load_config(config)
     load_policy_of(loaded, config)
-    _serves(DaemonPolicy(config, loaded, "walltime"))
+    _serves(ServiceDecider(loaded, config))
 
 
 def replayed_service(policy: str, folder: Path) -> None:
-    """Do the same as `simulate --daemon` does."""
-    _serves(read_daemon(_configuration(policy, folder), "walltime"))
+    """Do the same as `replay` does."""
+    _serves(ServiceDecider.configured(_configuration(policy, folder)))
 
 
 def _configuration(policy: str, folder: Path) -> Path:
@@ -314,10 +309,10 @@ def _configuration(policy: str, folder: Path) -> Path:
     return config
 
 
-def _serves(service: DaemonPolicy) -> None:
+def _serves(service: ServiceDecider) -> None:
     world = World("shared nodes", cluster=True)
     jobs, _ = jobs_of(world)
-    outcome = replay_daemon(service, jobs, CLUSTER, lambda now: None)
+    outcome = service.run(jobs, CLUSTER)
     assert not outcome.failures, "the policy decided, not the fallback"
     obeys(outcome.replayed, [], world, "service")
     if "+powercap" in service.config.policy:
@@ -336,7 +331,7 @@ def fits_at_all_times(ran: dict[str, tuple[float, float, tuple[str, ...]]], poli
 
 
 LIVE: dict[str, Callable[[str, Path], None]] = {
-    "`plan`": planned, "`run`": run, "`daemon`": served, "`simulate --daemon`": replayed_service,
+    "`plan`": planned, "`run`": run, "`daemon`": served, "`replay`": replayed_service,
 }  # fmt: skip
 
 

@@ -332,10 +332,10 @@ def test_others_may_not_listen_by_design(tmp_path: Path, endpoint: str) -> None:
 @pytest.mark.parametrize(
     ("argv", "code", "says"),
     [
-        (("simulate", "trace.swf", "--daemon", "pilotfish.yaml"), 1, "decides about real jobs, in real time"),
+        (("replay", "trace.swf", "--config", "pilotfish.yaml"), 1, "decides about real jobs, in real time"),
         (("plan", "--config", "pilotfish.yaml"), 1, "decides only in the daemon"),
         (("run", "dag.yaml", "-p", "batsim:ipc://edc"), 64, "only the daemon has that"),
-        (("simulate", "trace.swf", "-p", "batsim:ipc://edc"), 64, "simulate --edc ENDPOINT"),
+        (("simulate", "trace.swf", "-p", "batsim:ipc://edc"), 64, "batsim --endpoint ENDPOINT"),
         (("simulate", "trace.swf", "-p", "batsim5:ipc://edc"), 64, "is a decision component of Batsim"),
     ],
 )

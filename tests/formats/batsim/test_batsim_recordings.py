@@ -89,8 +89,8 @@ def test_a_component_is_shown_ties_as_in_batsim(tmp_path: Path) -> None:
     case, fcfs = recorded("ties"), Path(__file__).parents[2] / "adapters" / "batsim" / "fcfs_component.py"
     endpoint = f"ipc://{tmp_path}/edc"
     command = f"{sys.executable} {fcfs} {endpoint}"
-    arguments = ["simulate", str(case / "workload.json"), "-c", str(case / "platform.xml"), "--resource", "node"]
-    assert main([*arguments, "--edc", endpoint, "--edc-command", command, "--out", str(tmp_path / "run")]) == 0
+    arguments = ["batsim", str(case / "workload.json"), "-c", str(case / "platform.xml"), "--resource", "node"]
+    assert main([*arguments, "--endpoint", endpoint, "--command", command, "--out", str(tmp_path / "run")]) == 0
     batsim_rows, our_rows = (rows(folder / "jobs.csv") for folder in (case, tmp_path / "run"))
     for job, one in batsim_rows.items():
         assert float(our_rows[job]["starting_time"]) == float(one["starting_time"])

@@ -32,7 +32,7 @@ def rows(path: Path) -> list[dict[str, str]]:
 def folders(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     case, out = recorded(request.param), tmp_path_factory.mktemp("run")
     argv = ["simulate", str(case / "workload.json"), "-c", str(case / "platform.xml"), "-p", CASES[request.param]]
-    assert main([*argv, "--out", str(out), "--origin", "zero", "--jobs-order", "end"]) == 0
+    assert main([*argv, "--out", str(out), "--as-batsim"]) == 0
     return case, out
 
 

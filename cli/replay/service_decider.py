@@ -1,0 +1,197 @@
+"""The service as the decider of a replay: its control loop decides.
+
+Rule: only those keys of the configuration that influence decisions are used. The guide on replays lists them.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from ...adapters.simulated import SimulatedAdapter
+from ...daemon.assembly import guard_of, options_of
+from ...daemon.config import DaemonConfig, check_objective, load_config, load_policy_of
+from ...daemon.report.delays import Delays, read_delays
+from ...daemon.trace_run import DaemonReplay, DrawnDelays, TraceJobs, TraceRun
+from ...simulate.errors import ConfigError
+from ...simulate.model.cluster import Cluster
+from ...simulate.model.machine import Machine, powers_of
+from ...simulate.model.workload import Workload
+from ...simulate.queue_policies.policy_specs import COMPONENT, limit_of, switches_nodes
+from ...simulate.replay.replay import Replayed
+from ...simulate.world.known_run_times import WALLTIME, RunTimePredictor
+from ...simulate.world.node_allocation import refuse_any_threads
+from ..kernel_loading import load_simulator
+from ..streams import note, print_diagnostic
+from ..usage_errors import bad
+from .replay_options import MachineOptions, check_run_times
+from .replay_request import Decider, ReplayInput, ReplayRequest
+
+#: Errors of the daemon that are shown when they happen; the summary counts all of them.
+SHOWN_ERRORS = 3
+
+
+class ServiceDecider(Decider):
+    """The service.
+
+    Args:
+        config: the configuration.
+        file: of the configuration; None: it is the default, with one mapping policy.
+        runtimes: what its planner may know of run times, one of `known_run_times.RUNTIMES`.
+        decision_time: simulated seconds that each plan takes; None: as long as it really takes.
+
+    Raises:
+        typer.BadParameter: `runtimes` is wrong.
+    """
+
+    oversubscribes = True
+
+    def __init__(
+        self, config: DaemonConfig, file: Path | None = None, runtimes: str = WALLTIME,
+        decision_time: float | None = 0.0,
+    ) -> None:  # fmt: skip
+        check_run_times(runtimes)
+        self.config, self.file, self.runtimes, self.decision_time = config, file, runtimes, decision_time
+        self.seed = config.seed
+
+    @classmethod
+    def configured(cls, file: Path, runtimes: str = WALLTIME, decision_time: float | None = 0.0) -> ServiceDecider:
+        """Return the service with the configuration in a file; for the other arguments, see the class.
+
+        Raises:
+            ConfigError: the configuration is wrong, or its policy cannot be loaded.
+        """
+        config = load_config(file)
+        if config.policy.startswith(COMPONENT):
+            problem = f"{config.policy} decides about real jobs, in real time"
+            raise ConfigError(str(file), "policy", problem, "another policy; or the component in `pilotfish batsim`")
+        if (limit := limit_of(config.policy)) is not None:
+            limit.refuse_dates()
+        load_policy_of(config, file)
+        return cls(config, file, runtimes, decision_time)
+
+    @classmethod
+    def mapping(
+        cls, policy: str, cluster: Path, seed: int, runtimes: str = WALLTIME, decision_time: float | None = 0.0
+    ) -> ServiceDecider:
+        """Return the service with its defaults and a mapping policy, which plans the whole queue at a time.
+
+        Args:
+            policy: name of the mapping policy.
+            cluster: file of the nodes.
+            seed: of random choices.
+            runtimes: see the class.
+            decision_time: see the class.
+
+        Raises:
+            ConfigError: the policy cannot be loaded.
+        """
+        config = DaemonConfig(cluster=str(cluster.absolute()), policy=policy, seed=seed)
+        load_policy_of(config, cluster)
+        return cls(config, None, runtimes, decision_time)
+
+    @property
+    def text(self) -> str:
+        """The name in summaries."""
+        return f"daemon:{self.config.policy}" if self.file else self.config.policy
+
+    def check_options(self, machine: MachineOptions) -> None:
+        """See Decider."""
+        if not machine.has_cores:
+            raise bad("--policy", f"{self.text} chooses among nodes (needed: --cluster, resource core)")
+
+    def refuse_machine(self, machine: Machine | None, cluster: Cluster | None, *, contention: bool = True) -> None:
+        """See Decider; jobs always share nodes."""
+        assert cluster is not None, "the service plans on nodes"
+        refuse_any_threads(cluster)
+        if switches_nodes(self.config.policy):
+            _check_switching(self.config.policy, cluster)
+
+    def refuse_jobs(
+        self, jobs: Workload, machine: Machine | None, cluster: Cluster | None, *, contention: bool = True
+    ) -> None:
+        """Refuse jobs that it cannot plan, and an objective that these nodes do not allow. Raises ConfigError."""
+        assert cluster is not None, "the service plans on nodes"
+        begin = float(jobs.submit_time[0]) if len(jobs) else 0.0
+        check_objective(self.config, self.file or cluster.source, cluster, begin)
+        TraceJobs.refuse(jobs, self.runtimes)
+
+    def load_kernels(self, jobs: Workload, *, contention: bool) -> None:
+        """See Decider."""
+        load_simulator()
+
+    def replay(
+        self, request: ReplayRequest, replay_input: ReplayInput, predictor: RunTimePredictor | None,
+        progress: Callable[[float], None], *, log_power: bool,
+    ) -> tuple[Replayed, DaemonReplay]:  # fmt: skip
+        """See Decider."""
+        assert replay_input.cluster is not None
+        outcome = self.run(replay_input.jobs, replay_input.cluster, progress, predictor)
+        return outcome.replayed, outcome
+
+    def run(
+        self, jobs: Workload, cluster: Cluster, progress: Callable[[float], None] = lambda now: None,
+        predictor: RunTimePredictor | None = None,
+    ) -> DaemonReplay:  # fmt: skip
+        """Replay a workload under the control loop. Raises ConfigError.
+
+        Args:
+            jobs: the workload.
+            cluster: the nodes.
+            progress: called with the simulated time.
+            predictor: predicts the run times, if the planner knows predictions.
+        """
+        self.refuse_machine(None, cluster)
+        self.refuse_jobs(jobs, None, cluster)
+        trace_jobs = TraceJobs(jobs, cluster, self.runtimes, predictor)
+        measured = read_delays(self.config.delays) if self.file else Delays()
+        delays = DrawnDelays(measured, self.seed) if measured.complete else None
+        adapter = SimulatedAdapter(cluster, truth=trace_jobs.truth, delays=delays.of_run if delays else None)
+        run = TraceRun(
+            trace_jobs, adapter, options_of(self.config), guard_of(self.config),
+            recheck_s=max(1.0, self.config.cycle_seconds), decision_time=self.decision_time, delays=delays,
+            switched=adapter.power.switched,
+        )  # fmt: skip
+        with _errors_shown():
+            return run.run(progress=progress, clock=time.perf_counter)
+
+
+def _check_switching(policy: str, cluster: Cluster) -> None:
+    """Check that the nodes can be switched, and are equal, so that their energy is known. Raises ConfigError."""
+    problem = f"{policy} switches nodes, and "
+    if len(kinds := {powers_of(kind, kind.cores) for kind in cluster.types}) > 1:
+        raise ConfigError(cluster.source, "node_types", f"{problem}these differ in power", "nodes of equal power")
+    (powers,) = kinds
+    if powers is None or powers.off is None:
+        where, allowed = f"node_types.{cluster.types[0].name}.power", "off, switch_off and switch_on"
+        raise ConfigError(cluster.source, where, f"{problem}their power off or being switched is not known", allowed)
+
+
+class _FirstErrors(logging.Handler):
+    """Prints the first errors of the daemon, with their tracebacks."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self._error_budget = SHOWN_ERRORS
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if self._error_budget > 0:
+            self._error_budget -= 1
+            note(record.getMessage())
+            if record.exc_info:
+                print_diagnostic(*"".join(traceback.format_exception(record.exc_info[1])).splitlines())
+
+
+@contextmanager
+def _errors_shown() -> Iterator[None]:
+    """Print the first errors in the daemon's log, and nothing else of it."""
+    log, handler = logging.getLogger("pilotfish"), _FirstErrors()
+    log.addHandler(handler)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
