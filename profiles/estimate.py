@@ -16,7 +16,7 @@ from typing import Any
 
 from ..formats.text import count
 from ..simulate.model.job import Phase, Profile, ThreadGroup
-from .measurement import MAD_TO_SIGMA, Measurement, deviation, inflation, interval, relative_rates, with_bandwidth
+from .measurement import Measurement, deviation, inflation, interval, median_spread, relative_rates, with_bandwidth
 from .stall_facts import typical
 
 #: Number of the latest runs that count: programs change over the years.
@@ -88,14 +88,7 @@ def statistics(runs: Sequence[Measurement]) -> Statistics | None:
     used = usable(runs)
     if not used:
         return None
-    cpu = [run.cpu_s for run in used]
-    centre = median(cpu)
-    return Statistics(
-        runs=len(runs),
-        used=len(used),
-        median_cpu_s=centre,
-        spread_cpu_s=MAD_TO_SIGMA * median(abs(value - centre) for value in cpu),
-    )
+    return Statistics(len(runs), len(used), *median_spread([run.cpu_s for run in used]))
 
 
 def estimate(name: str, runs: Sequence[Measurement], known: Profile | None = None) -> Profile | None:

@@ -42,10 +42,16 @@ def inflation(share: float | None) -> float:
     return 1.0 if share < ALONE else 1.0 + (MOST_INFLATION - 1.0) * share
 
 
+def median_spread(values: Sequence[float]) -> tuple[float, float]:
+    """Return the median of values, at least one, and their robust standard deviation about it (1.4826 x MAD)."""
+    centre = median(values)
+    return centre, MAD_TO_SIGMA * median(abs(value - centre) for value in values)
+
+
 def deviation(values: Sequence[float]) -> float:
     """Return the robust standard deviation of values about their median, at least one, as a share of it."""
-    centre = median(values)
-    return MAD_TO_SIGMA * median(abs(value - centre) for value in values) / max(centre, 1e-6)
+    centre, spread = median_spread(values)
+    return spread / max(centre, 1e-6)
 
 
 def interval(demands: Sequence[float], shares: Sequence[float | None]) -> tuple[float, float]:

@@ -13,10 +13,10 @@ import math
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from statistics import median, median_high, median_low
+from statistics import median_high, median_low
 
 from ...formats.text import percent
-from ...profiles.measurement import MAD_TO_SIGMA
+from ...profiles.measurement import median_spread
 from ...simulate.model.cluster import Cluster, NodeType
 
 log = logging.getLogger("pilotfish.profiles")
@@ -39,8 +39,7 @@ class _Samples:
 
     def add(self, value: float) -> None:
         self.values.append(value)
-        self.middle = median(self.values)
-        spread = MAD_TO_SIGMA * median(abs(entry - self.middle) for entry in self.values)
+        self.middle, spread = median_spread(self.values)
         self.doubt = 2.0 * _OF_MEDIAN * spread / math.sqrt(len(self.values))
 
 

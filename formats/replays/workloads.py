@@ -60,29 +60,22 @@ def _read_json(
     path: Path, *, speeds: Collection[float], storages: Collection[str] | None = None, skip_invalid: bool,
     profiles: Profiles | None = None,
 ) -> Workload:  # fmt: skip
+    source = str(path)
     try:
         with without_collections():
-            return _read_document(path, speeds, storages, profiles, skip_invalid=skip_invalid)
+            data = parse_trace(decode(unpacked(read_bytes(path), source), source), source)
+            kind = _json_kind(data)
+            if kind in ("workflow", "WfFormat"):
+                return jobs_of(document_tasks(data, source, profiles), skip_invalid=skip_invalid)
+            if kind == "IRMaSim":
+                return parse_irmasim(data, path, speeds=speeds, skip_invalid=skip_invalid)
+            workload = parse_batsim(data, source, skip_invalid=skip_invalid)
+            return workload_of(workload, path, speeds=speeds, storages=storages, skip_invalid=skip_invalid)
     except ConfigError as error:
         if skip_invalid or not error.key.startswith("jobs["):
             raise
         allowed = "; or ".join(filter(None, (error.allowed, "--skip-invalid")))
         raise ConfigError(error.source, error.key, error.problem, allowed, error.more) from None
-
-
-def _read_document(
-    path: Path, speeds: Collection[float], storages: Collection[str] | None, profiles: Profiles | None, *,
-    skip_invalid: bool,
-) -> Workload:  # fmt: skip
-    source = str(path)
-    data = parse_trace(decode(unpacked(read_bytes(path), source), source), source)
-    kind = _json_kind(data)
-    if kind in ("workflow", "WfFormat"):
-        return jobs_of(document_tasks(data, source, profiles), skip_invalid=skip_invalid)
-    if kind == "IRMaSim":
-        return parse_irmasim(data, path, speeds=speeds, skip_invalid=skip_invalid)
-    workload = parse_batsim(data, source, skip_invalid=skip_invalid)
-    return workload_of(workload, path, speeds=speeds, storages=storages, skip_invalid=skip_invalid)
 
 
 def _read_workflow(path: Path, *, skip_invalid: bool, profiles: Profiles | None = None, **_: Any) -> Workload:

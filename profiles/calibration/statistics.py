@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from statistics import median
 
 import numpy as np
 import numpy.typing as npt
 
-from ..measurement import MAD_TO_SIGMA
+from ..measurement import median_spread
 
 Array = npt.NDArray[np.float64]
 Model = Callable[[Array], Array]
@@ -33,8 +32,7 @@ class MeasuredNumber:
 
 def figure(samples: Sequence[float]) -> MeasuredNumber:
     """Return the figure of samples, at least one."""
-    centre = median(samples)
-    return MeasuredNumber(centre, MAD_TO_SIGMA * median(abs(sample - centre) for sample in samples), len(samples))
+    return MeasuredNumber(*median_spread(samples), len(samples))
 
 
 @dataclass(frozen=True, slots=True)
