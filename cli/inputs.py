@@ -58,15 +58,6 @@ def read_machine(path: Path | None) -> Cluster | None:
     return machine
 
 
-def one_trace(trace: Path | None, workload: Path | None, purpose: str) -> Path:
-    """Return the trace that was given as TRACE or as --workload, for a purpose. Raises typer.BadParameter."""
-    if trace and workload:
-        raise bad("TRACE", "given twice, also by --workload")
-    if (path := trace or workload) is None:
-        raise bad("TRACE", f"missing: {purpose} (or --workload)")
-    return path
-
-
 def config_file(given: Path | None) -> Path:
     """Return the service's configuration: the file given, else the user's or the site's. Raises typer.BadParameter."""
     config_path = given or default_config_path()

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 _BATSIM = "pilotfish batsim TRACE"
+_TRACE = dict.fromkeys(("-w", "--workload"), "the argument TRACE")
 _SELECT = "--select {}=N; several are joined by commas"
-#: Command -> option -> what takes its place.
+#: Last word of a command -> option -> what takes its place.
 MOVED: Mapping[str, Mapping[str, str]] = {
     "simulate": {
         "--daemon": "pilotfish replay TRACE --config FILE",
@@ -15,8 +16,7 @@ MOVED: Mapping[str, Mapping[str, str]] = {
         "--edc-timeout": f"{_BATSIM} --timeout SECONDS",
         "--edc-config": f"{_BATSIM} --set KEY=VALUE",
         "--edc-protocol": f"{_BATSIM} --protocol VERSION",
-        "-w": "the argument TRACE, which may be repeated",
-        "--workload": "the argument TRACE, which may be repeated",
+        **_TRACE,
         "--from": _SELECT.format("from"),
         "--until": _SELECT.format("until"),
         "--user": _SELECT.format("users"),
@@ -25,7 +25,10 @@ MOVED: Mapping[str, Mapping[str, str]] = {
         "--load": _SELECT.format("load"),
         "--jobs-order": "--as-batsim, for the order of Batsim",
         "--origin": "--as-batsim, for second 0",
-    }
+    },
+    "evaluate": _TRACE,
+    "communication": _TRACE,
+    "import": {"--from": "--source TOOL"},
 }
 
 

@@ -160,7 +160,6 @@ Traces = Annotated[
     list[Path] | None,
     argument("TRACE", "Traces of jobs: SWF, Batsim, IRMaSim or a workflow; .gz is unpacked.", default=False),
 ]
-SameTrace = Annotated[Path | None, option("FILE", "The same as TRACE.", "--workload", "-w", hidden=True)]
 ClusterFile = Annotated[
     Path | None,
     option("FILE", "Cluster file (YAML); replays also read SimGrid and IRMaSim platforms.", "--cluster", "-c"),

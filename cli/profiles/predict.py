@@ -11,7 +11,7 @@ from typing import Annotated
 from ...formats.text import count
 from ...simulate.errors import ConfigError
 from .. import options
-from ..inputs import Profiles, check_files, input_sizes, one_trace
+from ..inputs import Profiles, check_files, input_sizes
 from ..kernel_loading import load_kernels
 from ..lazy import CommandGroup
 from ..options import argument, option
@@ -34,8 +34,7 @@ app = CommandGroup(
 
 @app.command()
 def evaluate(
-    trace: Annotated[Path | None, argument("TRACE", "Trace with users and estimates (.swf, .swf.gz).")] = None,
-    workload: options.SameTrace = None,
+    trace: Annotated[Path, argument("TRACE", "Trace with users and estimates (.swf, .swf.gz).")],
     need: Annotated[
         str, option("NEED", "What to predict: run-time or memory.", words=("run-time", "memory"))
     ] = "run-time",
@@ -64,7 +63,6 @@ def evaluate(
     from ...profiles.prediction.evaluate import NEEDS, PREDICTORS, evaluate, traced
     from ...profiles.prediction.predictors import QUANTILE
 
-    path = one_trace(trace, workload, "the trace to predict")
     if need not in NEEDS:
         raise not_among("--need", need, "a need", NEEDS)
     names = list(dict.fromkeys(predictor or PREDICTORS))
@@ -73,25 +71,25 @@ def evaluate(
             raise not_among("--predictor", name, "a predictor", PREDICTORS)
     if quantile is not None and not 0 < quantile < 1:
         raise bad("--quantile", f"{quantile:g} (allowed: above 0 and below 1)")
-    if path.suffixes[-2:] != [".swf", ".gz"] and path.suffix != ".swf":
-        raise bad("TRACE", f"{path.name!r} has no known ending (allowed: .swf, .swf.gz)")
-    check_files(path)
+    if trace.suffixes[-2:] != [".swf", ".gz"] and trace.suffix != ".swf":
+        raise bad("TRACE", f"{trace.name!r} has no known ending (allowed: .swf, .swf.gz)")
+    check_files(trace)
     load_kernels("swf.parser")
-    jobs = traced(replace(read_swf(path, skip_invalid=skip_invalid), name=str(path)), need)
+    jobs = traced(replace(read_swf(trace, skip_invalid=skip_invalid), name=str(trace)), need)
     evaluation = evaluate(jobs, names, QUANTILE if quantile is None else quantile)
     if not evaluation.jobs:
-        raise ConfigError(str(path), "", f"no job's {need} can be predicted by {', '.join(names)}")
+        raise ConfigError(str(trace), "", f"no job's {need} can be predicted by {', '.join(names)}")
     if evaluation.silent:
         note(f"this trace has no data for: {', '.join(evaluation.silent)}")
     if evaluation.unknown_waits:
         note(f"{count(evaluation.unknown_waits, 'job')} of unknown waiting time, taken as 0 s")
     if as_json:
-        print_json("prediction-scores", {"workload": str(path), "need": need, **asdict(evaluation)})
+        print_json("prediction-scores", {"workload": str(trace), "need": need, **asdict(evaluation)})
         return
     from ..output.replay import show_evaluation
     from ..output.text import Screen
 
-    show_evaluation(Screen(), path.name, need, evaluation)
+    show_evaluation(Screen(), trace.name, need, evaluation)
 
 
 @app.command()

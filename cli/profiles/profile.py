@@ -200,7 +200,6 @@ def import_(
             words=("sacct", "likwid", "perf", "jobstats"), default="pilotfish",
         ),
     ] = None,
-    tool: Annotated[str | None, option("TOOL", "The same as --source.", "--from", hidden=True)] = None,
     name: options.ProfileOption = None,
     node_type: options.NodeType = None,
     date: Annotated[str | None, option("YYYY-MM-DD", "Date of the measurement.", default="as in the file")] = None,
@@ -225,7 +224,7 @@ def import_(
       pilotfish profile import jobs.txt --source sacct --node-type xeon56
       pilotfish profile import mem.csv --source likwid --name align
     """
-    keep, source = Profiles(store).store, source or tool
+    keep = Profiles(store).store
     left_out: Mapping[str, int] = {}
     if source is None:
         for option_name, value in (("--name", name), ("--node-type", node_type), ("--date", date)):

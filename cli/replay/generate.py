@@ -20,7 +20,7 @@ from ...formats.documents.quantities import format_duration
 from ...formats.text import count
 from ...simulate.errors import ConfigError
 from .. import options
-from ..inputs import check_files, check_output, file_hash, one_trace, read_machine
+from ..inputs import check_files, check_output, file_hash, read_machine
 from ..kernel_loading import load_kernels
 from ..lazy import CommandGroup
 from ..options import argument, flag, option
@@ -179,8 +179,7 @@ def stream(
 @app.command()
 def communication(
     out: Annotated[Path, option("FILE", "File to write (.json); - is stdout.", "--out", "-o")],
-    trace: Annotated[Path | None, argument("TRACE", "Trace of jobs, as for `simulate`: SWF, Batsim.")] = None,
-    workload: options.SameTrace = None,
+    trace: Annotated[Path, argument("TRACE", "Trace of jobs, as for `simulate`: SWF, Batsim.")],
     cluster: options.ClusterFile = None,
     jobs: options.Jobs = 300,
     bounds: Annotated[str, option("A:B", "Pick jobs whose run time is A to B seconds.")] = "3600:86400",
@@ -213,7 +212,6 @@ def communication(
     from ...simulate.generate.communication import Factors, JobSelection, communicating
     from ...simulate.model.machine import speeds_of
 
-    path = one_trace(trace, workload, "the trace of the jobs")
     _check_out(out, as_json, (".json",))
     for name, factor in {"--f-comp": f_comp, "--f-comm": f_comm, "--f-w": f_w}.items():
         if not 0.0 <= factor <= MOST_FACTOR:
@@ -223,21 +221,21 @@ def communication(
         raise bad("--bounds", f"{bounds!r} (allowed: A:B with 0 <= A <= B, seconds)")
     if largest > procs:
         raise bad("--largest", f"{largest} (allowed: up to --procs, {procs})")
-    check_files(path, cluster)
-    form, speeds = format_of(path), speeds_of(read_machine(cluster))
+    check_files(trace, cluster)
+    form, speeds = format_of(trace), speeds_of(read_machine(cluster))
     load_kernels(*form.kernels)
-    recorded = form.read(path, speeds=speeds, skip_invalid=skip_invalid)
-    picked = from_source(str(path), JobSelection(jobs, least, most, largest).of, recorded, seed)
+    recorded = form.read(trace, speeds=speeds, skip_invalid=skip_invalid)
+    picked = from_source(str(trace), JobSelection(jobs, least, most, largest).of, recorded, seed)
     communicating_jobs = communicating(replace(picked, machine=procs), Factors(f_comp, f_comm, f_w), arrivals=arrivals)
     arguments = {
-        "workload": shlex.quote(str(path)), "cluster": cluster and shlex.quote(str(cluster)),
+        "cluster": cluster and shlex.quote(str(cluster)),
         "jobs": jobs, "bounds": bounds, "largest": largest, "procs": procs, "f_comp": f_comp, "f_comm": f_comm,
         "f_w": f_w, "arrivals": arrivals, "matrices": matrices, "skip_invalid": skip_invalid, "seed": seed,
     }  # fmt: skip
-    about = {"description": _origin("communication", arguments), "input": file_hash(path)}
+    about = {"description": _origin(f"communication {shlex.quote(str(trace))}", arguments), "input": file_hash(trace)}
     if cluster is not None:
         about["cluster"] = file_hash(cluster)
-    text = batsim_text(from_source(str(path), batsim_communicating, communicating_jobs, about, matrices))
+    text = batsim_text(from_source(str(trace), batsim_communicating, communicating_jobs, about, matrices))
     _write(
         out,
         as_json,

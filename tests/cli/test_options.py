@@ -135,10 +135,13 @@ def test_a_command_that_replays_can_be_surveyed() -> None:
 def test_an_old_spelling_is_a_usage_error_that_names_the_new_one(
     command: str, option: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main([command, "trace.swf", option, "1"]) == 64
+    tree = {name.split()[-1]: name.split() for name, _ in commands()}
+    assert main([*tree[command], "trace.swf", option, "1"]) == 64
     *_, error = " ".join(capsys.readouterr().err.split()).partition("Error: ")
     assert error == f"Invalid value for '{option}': it is now {MOVED[command][option]}"
-    spellings = {name: {spelling for one in command.params for spelling in one.opts} for name, command in commands()}
+    spellings = {
+        name.split()[-1]: {spelling for one in command.params for spelling in one.opts} for name, command in commands()
+    }
     words = MOVED[command][option].replace(";", "").replace(",", "").split()
     place = words[1] if words[0] == "pilotfish" else command
     assert option not in spellings[command] and {word for word in words if word.startswith("--")} <= spellings[place]

@@ -19,7 +19,7 @@ def trace(tmp_path, monkeypatch):
 
 
 def test_a_table_of_predictors(trace, capfd):
-    assert main(["predict", "evaluate", "--workload", str(trace)]) == 0
+    assert main(["predict", "evaluate", str(trace)]) == 0
     out = capfd.readouterr().out
     shown = ("MEAN ERROR", "TOO LOW", "user, size, walltime", "inside their 80 % interval", "no better than")
     for word in ("estimate", "last-two", "history", *shown):
@@ -42,7 +42,7 @@ def test_the_help_names_the_quantile_that_is_used(capfd):
 
 
 def test_json(trace, capfd):
-    argv = ["predict", "evaluate", "-w", str(trace), "--json", "--predictor", "history", "--quantile", "0.9"]
+    argv = ["predict", "evaluate", str(trace), "--json", "--predictor", "history", "--quantile", "0.9"]
     assert main([*argv, "--need", "memory"]) == 0
     document = json.loads(capfd.readouterr().out)
     assert (document["schema"], document["need"]) == ("pilotfish/prediction-scores/v1", "memory")
@@ -59,7 +59,7 @@ def test_json(trace, capfd):
     ],
 )
 def test_a_wrong_option_is_a_usage_error(trace, wrong, said, capfd):
-    assert main(["predict", "evaluate", "-w", str(trace), *wrong]) == 64
+    assert main(["predict", "evaluate", str(trace), *wrong]) == 64
     assert said in " ".join(capfd.readouterr().err.split())
 
 
@@ -82,16 +82,16 @@ def test_a_command_that_never_ran(tmp_path, monkeypatch, capfd):
 def test_a_wrong_file_is_one_line(trace, tmp_path, capfd):
     (tmp_path / "no.swf").write_bytes(b"\x00\xff not a trace\n")
     for path in (tmp_path / "no.swf", tmp_path / "none.swf"):
-        assert main(["predict", "evaluate", "-w", str(path)]) == 1
+        assert main(["predict", "evaluate", str(path)]) == 1
         lines = [line for line in capfd.readouterr().err.splitlines() if "compiling" not in line]
         assert len(lines) == 1
-    assert main(["predict", "evaluate", "-w", str(tmp_path / "dag.yaml")]) == 64
+    assert main(["predict", "evaluate", str(tmp_path / "dag.yaml")]) == 64
 
 
 def test_a_trace_that_does_not_tell_is_named_by_its_path(trace, capfd):
     lines = [line.split() for line in trace.read_text().splitlines() if not line.startswith(";")]
     trace.write_text("".join(" ".join([*line[:6], "-1", *line[7:]]) + "\n" for line in lines))
-    assert main(["predict", "evaluate", "-w", str(trace), "--need", "memory"]) == 1
+    assert main(["predict", "evaluate", str(trace), "--need", "memory"]) == 1
     assert f"error: {trace}: used_memory: no job's memory is recorded" in capfd.readouterr().err
 
 

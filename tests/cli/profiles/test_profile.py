@@ -150,7 +150,7 @@ def test_demo_prints_what_to_type_next(store, tmp_path, capfd):
 
 def test_import_of_what_other_programs_measured(store, tmp_path, capfd):
     (tmp_path / "align.csv").write_text("2000,msec,task-clock,1,100\n1,,x\n2000000000,ns,duration_time,1,100\n")
-    assert main(["profile", "import", str(tmp_path / "align.csv"), "--from", "perf", "--date", "2026-02-03"]) == 0
+    assert main(["profile", "import", str(tmp_path / "align.csv"), "--source", "perf", "--date", "2026-02-03"]) == 0
     assert capfd.readouterr().out == "1 profile: align\n"
     about = store.get("align").provenance
     assert (about.source, about.date, about.runs) == ("measured", "2026-02-03", 1) and "perf stat" in about.note
@@ -174,13 +174,13 @@ def test_what_an_import_leaves_out_is_counted(store, tmp_path, capfd):
 @pytest.mark.parametrize(
     ("options", "code", "said"),
     [
-        (["--from", "prf"], 64, "did you mean 'perf'"),
+        (["--source", "prf"], 64, "did you mean 'perf'"),
         (["--name", "x"], 64, "only with --source"),
-        (["--from", "perf", "--date", "yesterday"], 64, "YYYY-MM-DD"),
-        (["--from", "perf"], 1, "line 1"),
-        (["--from", "jobstats"], 1, "not JSON"),
-        (["--from", "sacct"], 1, "no column JobID"),
-        (["--from", "likwid"], 1, "no table of metrics"),
+        (["--source", "perf", "--date", "yesterday"], 64, "YYYY-MM-DD"),
+        (["--source", "perf"], 1, "line 1"),
+        (["--source", "jobstats"], 1, "not JSON"),
+        (["--source", "sacct"], 1, "no column JobID"),
+        (["--source", "likwid"], 1, "no table of metrics"),
     ],
 )
 def test_a_bad_import_stores_nothing(store, tmp_path, capfd, options, code, said):

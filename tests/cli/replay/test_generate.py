@@ -53,7 +53,7 @@ def test_a_workflow_can_be_planned(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_a_trace_becomes_a_workload_for_batsim(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["generate", "lublin", "--jobs", "500", "--kind", "batch", "-o", "a.swf"]) == 0
-    argv = ["generate", "communication", "-w", "a.swf", "--jobs", "20", "--f-comm", "2e7", "--matrices", "-o", "c.json"]
+    argv = ["generate", "communication", "a.swf", "--jobs", "20", "--f-comm", "2e7", "--matrices", "-o", "c.json"]
     assert main(argv) == 0
     assert "c.json: 20 of 500 jobs for 128 processors" in capsys.readouterr().err
     text = Path("c.json").read_text()
@@ -79,7 +79,7 @@ def test_so_do_jobs_of_any_other_format(capsys: pytest.CaptureFixture[str]) -> N
     """The jobs of IRMaSim have names, and no walltimes."""
     Path("i.json").write_text(json.dumps(IRMASIM))
     Path("lab.yaml").write_text(LAB)
-    argv = ["generate", "communication", "-w", "i.json", "--jobs", "3", "-o", "c.json"]
+    argv = ["generate", "communication", "i.json", "--jobs", "3", "-o", "c.json"]
     assert main(argv) == 1
     assert "the speed of the cores is unknown" in capsys.readouterr().err
     assert main([*argv, "-c", "lab.yaml"]) == 0
@@ -112,12 +112,12 @@ def test_so_do_jobs_of_any_other_format(capsys: pytest.CaptureFixture[str]) -> N
         (["stream", "-o", "a.swf"], 64, "allowed: .yaml, .yml, or - for stdout"),
         (["stream", "-o", "a.yaml", "--shape", "montag"], 64, "did you mean 'montage'?"),
         (["stream", "-o", "a.yaml", "--jobs", "0"], 64, "'--jobs'"),
-        (["communication", "-o", "a.json"], 64, "'TRACE': missing"),
-        (["communication", "-w", "b.swf", "-o", "a.swf"], 64, "allowed: .json"),
-        (["communication", "-w", "b.swf", "-o", "a.json", "--f-w", "inf"], 64, "0 to 1e+15"),
-        (["communication", "-w", "b.swf", "-o", "a.json", "--bounds", "2:1"], 64, "0 <= A <= B"),
-        (["communication", "-w", "b.swf", "-o", "a.json", "--largest", "129"], 64, "up to --procs, 128"),
-        (["communication", "-w", "b.swf", "-o", "a.json"], 1, "b.swf: No such file"),
+        (["communication", "-o", "a.json"], 64, "Missing argument 'TRACE'"),
+        (["communication", "b.swf", "-o", "a.swf"], 64, "allowed: .json"),
+        (["communication", "b.swf", "-o", "a.json", "--f-w", "inf"], 64, "0 to 1e+15"),
+        (["communication", "b.swf", "-o", "a.json", "--bounds", "2:1"], 64, "0 <= A <= B"),
+        (["communication", "b.swf", "-o", "a.json", "--largest", "129"], 64, "up to --procs, 128"),
+        (["communication", "b.swf", "-o", "a.json"], 1, "b.swf: No such file"),
         (["lubin", "-o", "a.swf"], 64, "lubin"),
     ],
 )
