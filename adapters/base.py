@@ -11,11 +11,11 @@ point (see `registry`) and run the contract tests on it.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from ..simulate.errors import PilotfishError
 from ..simulate.model.accounting_record import AccountingRecord
@@ -363,20 +363,11 @@ class Adapter(Observe, Count, Launch, HandOver, Accounting, PowerControl, Protoc
         Raises:
             AdapterError: The action was refused, or its outcome is unknown (transient).
         """
-        if isinstance(action, Submit):
-            self.submit(action)
-        elif isinstance(action, SubmitAhead):
-            self.submit_ahead(action)
-        elif isinstance(action, Place):
-            self.place(action)
-        elif isinstance(action, Release):
-            self.release(action)
-        elif isinstance(action, Cancel):
-            self.cancel(action)
-        elif isinstance(action, PowerOff):
-            self.power_off(action)
-        else:
-            self.power_on(action)
+        methods: dict[type, Callable[[Any], None]] = {
+            Submit: self.submit, SubmitAhead: self.submit_ahead, Place: self.place, Release: self.release,
+            Cancel: self.cancel, PowerOff: self.power_off, PowerOn: self.power_on,
+        }  # fmt: skip
+        methods[type(action)](action)
 
     def preview(self, action: Action) -> Sequence[str]:
         """Return the commands that `apply` would run now, as a person would type them. Changes nothing. Default: ()."""

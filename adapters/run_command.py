@@ -45,6 +45,25 @@ class EndedCommand:
     stdout: bytes
     stderr: str
 
+    @property
+    def text(self) -> str:
+        """The standard output; bytes that are no UTF-8 are surrogates, as `os.fsdecode` makes them."""
+        return self.stdout.decode(errors="surrogateescape")
+
+    def failure(self, argv: Sequence[str], message: str, output: str, *, away: bool) -> AdapterError:
+        """Return the error of a command that failed.
+
+        Args:
+            argv: The command.
+            message: One sentence for a person.
+            output: What it has printed about its failure.
+            away: The resource manager cannot be reached; otherwise it refuses.
+        """
+        kind = "unreachable" if away else "refused"
+        return AdapterError(
+            message, transient=away, kind=kind, argv=argv, exit_code=self.exit_code, stderr_tail=output[-500:]
+        )
+
 
 def run_command(
     argv: Sequence[str],

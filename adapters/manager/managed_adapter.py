@@ -45,6 +45,8 @@ class ManagedAdapter(Adapter, Generic[Record, Times]):
         submit_options: Options of the site for our own jobs.
         output_dir: Directory for stdout and stderr of our own jobs; None: the resource manager's default.
         clock: Monotonic clock, seconds.
+        id_in: Returns the id in the key of a user's job; None: it is the key of a job of our own.
+        files_of: Returns the files of stdout and stderr of a job of our own, by folder and key.
     """
 
     notes: Sequence[str] = ()
@@ -58,16 +60,14 @@ class ManagedAdapter(Adapter, Generic[Record, Times]):
         submit_options: Sequence[str],
         output_dir: str | os.PathLike[str] | None,
         clock: Callable[[], float],
+        id_in: Callable[[str], int | None],
+        files_of: Callable[[Path, str], tuple[Path, Path]],
     ) -> None:
         self.cluster, self._reads, self._time, self._version = cluster, reads, clock, 0
-        self._submit_options = tuple(submit_options)
+        self._submit_options, self._id_in, self._files_of = tuple(submit_options), id_in, files_of
         self._output = None if output_dir is None else Path(output_dir).absolute()
         self._submitted: dict[str, Job] = {}  # by key, as we submitted them
         self._recorded: list[str] | None = None  # the lines of a preview
-
-    @abstractmethod
-    def _id_in(self, key: str) -> int | None:
-        """Return the id in the key of a user's job; None: it is the key of a job of our own."""
 
     @abstractmethod
     def _find(self, key: str) -> Record | None:
@@ -80,10 +80,6 @@ class ManagedAdapter(Adapter, Generic[Record, Times]):
     @abstractmethod
     def _end(self, job: int) -> None:
         """End a job; in a preview, record the command. Raises AdapterError."""
-
-    @abstractmethod
-    def _files_of(self, folder: Path, key: str) -> tuple[Path, Path]:
-        """Return the files of stdout and stderr of a job of our own."""
 
     def preview(self, action: Action) -> list[str]:
         """Return the commands of `apply`, and other changes as comments. Changes nothing."""

@@ -63,6 +63,7 @@ def create(
         submit_options: Options added to the `oarsub` of our own jobs; default: the first of `queues`.
         output_dir: Folder for stdout and stderr of our own jobs; None: that in which a job runs.
     """
+    options = {name: value for name, value in locals().items() if name != "cluster"}
     from .adapter import OarAdapter
     from .commands import OarCommands
     from .job_views import OarSelection
@@ -70,12 +71,7 @@ def create(
     from .records.oarstat import LOSES, Oarstat
     from .records.world import Database
 
-    _check(
-        database=database, password_file=password_file, placement_file=placement_file, queues=queues,
-        projects=projects, max_defer_s=max_defer_s, server=server,
-        timeout_s=timeout_s, requests_per_minute=requests_per_minute, submit_options=submit_options,
-        output_dir=output_dir,
-    )  # fmt: skip
+    _check(**options)
     for option, names in (("queues", queues), ("projects", projects)):
         if bad := [name for name in names if not NAME.fullmatch(name)]:
             raise ConfigError("adapter oar", option, f"found {bad[0]!r}", "letters, digits, and _ . : -, at most 80")

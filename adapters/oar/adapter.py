@@ -80,7 +80,8 @@ class OarAdapter(ManagedAdapter[OarJob, ReadTimes]):
         user: str = "",
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        super().__init__(cluster, ReadTimes(clock), submit_options, output_dir, clock)
+        keys_and_files = job_views.id_in, submission.files_of
+        super().__init__(cluster, ReadTimes(clock), submit_options, output_dir, clock, *keys_and_files)
         self.reader, self.commands, self.placements = reader, commands, placements
         self._selection = selection
         self._user = user or pwd.getpwuid(os.getuid()).pw_name
@@ -145,8 +146,8 @@ class OarAdapter(ManagedAdapter[OarJob, ReadTimes]):
 
     def recall(self, since: Mapping[str, float]) -> dict[str, JobView]:
         """Look up jobs by id, or by name; one statement."""
-        ids = {number for key in since if (number := job_views.id_in(key)) is not None}
-        names = {submission.name_of(key): self._user for key in since if job_views.id_in(key) is None}
+        ids = {number for key in since if (number := self._id_in(key)) is not None}
+        names = {submission.name_of(key): self._user for key in since if self._id_in(key) is None}
         last_jobs = job_views.last_of(self.reader.find(ids, names), self._user)
         views = {key: self._view(key, job) for key, job in last_jobs.items() if key in since}
         over = {key for key, view in views.items() if view.state.ended or view.restartable}
@@ -232,7 +233,7 @@ class OarAdapter(ManagedAdapter[OarJob, ReadTimes]):
 
     def release(self, action: Release) -> None:
         """Undo a placement that has not become a start, or give a kept job to OAR for good."""
-        number = job_views.id_in(action.key)
+        number = self._id_in(action.key)
         job = self._fresh(number) if number is not None and self.placements is not None else None
         if job is None or self.placements is None:
             return
@@ -390,11 +391,5 @@ class OarAdapter(ManagedAdapter[OarJob, ReadTimes]):
         self._passes.wait_for(job, self._now())
         self._passes.ask(self._world, self._now(), at_once=True)
 
-    def _id_in(self, key: str) -> int | None:
-        return job_views.id_in(key)
-
     def _is_ours(self, job: OarJob) -> bool:
         return job.user == self._user
-
-    def _files_of(self, folder: Path, key: str) -> tuple[Path, Path]:
-        return submission.files_of(folder, key)

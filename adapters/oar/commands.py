@@ -83,11 +83,8 @@ class OarCommands:
             message = " ".join(result.stderr.split())[-300:]
             wrong = any(word in message for word in _WRONG)
             away = not wrong and any(word in message for word in _AWAY)
-            kind = "unreachable" if away else "refused"
-            raise AdapterError(
-                f"OAR's database: {message}", transient=away, kind=kind, argv=argv[:1], exit_code=result.exit_code
-            )
-        return result.stdout.decode(errors="surrogateescape")
+            raise result.failure(argv[:1], f"OAR's database: {message}", "", away=away)
+        return result.text
 
     def oar(self, call: str, argv: Sequence[str], *, accepted: Sequence[int] = (0,)) -> str:
         """Return what a command of OAR's printed. Raises AdapterError.
@@ -121,15 +118,9 @@ class OarCommands:
         if result.exit_code not in accepted:
             output = f"{result.stdout.decode(errors='replace')}\n{result.stderr}"
             away = result.exit_code == SERVER_AWAY or any(word in output for word in _AWAY)
-            raise AdapterError(
-                f"{argv[0]}: {readable(output) or f'exit code {result.exit_code}'}",
-                transient=away,
-                kind="unreachable" if away else "refused",
-                argv=argv,
-                exit_code=result.exit_code,
-                stderr_tail=output[-500:],
-            )
-        return result.stdout.decode(errors="surrogateescape")
+            why = readable(output) or f"exit code {result.exit_code}"
+            raise result.failure(argv, f"{argv[0]}: {why}", output, away=away)
+        return result.text
 
 
 class NodesQuestion:
@@ -158,7 +149,7 @@ class NodesQuestion:
             return None
         late = ended is None
         stderr = self._command.abandon() if ended is None else ended.stderr
-        outcome, answer = "ok", "" if ended is None else ended.stdout.decode(errors="surrogateescape")
+        outcome, answer = "ok", "" if ended is None else ended.text
         try:
             if _LATE in stderr:
                 raise AdapterError("not in time", kind="timeout")

@@ -78,6 +78,7 @@ def create(
         rest_token_command: Command that prints a token; "": `scontrol token`.
         rest_token_lifespan_s: Lifetime of the tokens of `scontrol token`, seconds.
     """
+    options = {name: value for name, value in locals().items() if name != "cluster"}
     from .adapter import SlurmAdapter
     from .handed_over.ownership import SlurmSelection
     from .placement.eligibility import Deferral
@@ -86,14 +87,7 @@ def create(
     from .transport.rows import Unreadable
     from .transport.runner import CommandRunner
 
-    _check(
-        partitions=partitions, qos=qos, accounts=accounts, features=features, comment=comment, timeout_s=timeout_s,
-        requests_per_minute=requests_per_minute, submit_options=submit_options, output_dir=output_dir,
-        max_defer_s=max_defer_s, wide_nodes=wide_nodes, unheld_prefix=unheld_prefix, asked_file=asked_file,
-        rest_url=rest_url, rest_user=rest_user,
-        rest_token_file=rest_token_file, rest_token_command=rest_token_command,
-        rest_token_lifespan_s=rest_token_lifespan_s,
-    )  # fmt: skip
+    _check(**options)
     selection = SlurmSelection.of(partitions=partitions, qos=qos, accounts=accounts, features=features, comment=comment)
     unreadable = Unreadable()
     usage = CommandRunner(min(USAGE_TIMEOUT_S, timeout_s))

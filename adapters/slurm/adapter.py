@@ -71,7 +71,8 @@ class SlurmAdapter(ManagedAdapter[SlurmJob, QueueReads]):
         unheld_prefix: Path | None = None,
         asked_file: Path | None = None,
     ) -> None:
-        super().__init__(cluster, QueueReads(clock), submit_options, output_dir, clock)
+        keys_and_files = job_views.id_in, submission.files_of
+        super().__init__(cluster, QueueReads(clock), submit_options, output_dir, clock, *keys_and_files)
         self.transport, self.notes = transport, transport.notes
         self._clock = ControllerClock(transport.time, clock)
         self._uid = os.getuid()
@@ -311,13 +312,13 @@ class SlurmAdapter(ManagedAdapter[SlurmJob, QueueReads]):
 
     def note_gain(self, key: str, gain_s: float) -> None:
         """Note it for the kinds that job_submit.lua need not hold."""
-        number = job_views.id_in(key)
+        number = self._id_in(key)
         if number is not None and (job := self._jobs.get(number)) is not None:
             self._unheld.note(job, gain_s)
 
     def release(self, action: Release) -> None:
         """Undo a pin that has not become a start, or give a held job to Slurm; otherwise do nothing."""
-        number = job_views.id_in(action.key)
+        number = self._id_in(action.key)
         job = self._read_fresh(number) if number is not None else None
         if job is None or job.state is not JobState.PENDING or (job := self._writer.read_again(job)) is None:
             return
@@ -377,11 +378,5 @@ class SlurmAdapter(ManagedAdapter[SlurmJob, QueueReads]):
         matches = [job for job in self._jobs.values() if job_views.key_of(job, self._uid) == key]
         return max(matches, key=lambda job: job.id, default=None)
 
-    def _id_in(self, key: str) -> int | None:
-        return job_views.id_in(key)
-
     def _is_ours(self, job: SlurmJob) -> bool:
         return job.uid == self._uid
-
-    def _files_of(self, folder: Path, key: str) -> tuple[Path, Path]:
-        return submission.files_of(folder, key)

@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Sequence
 
 from ....formats.text import count
-from ...base import AdapterError, inherited
+from ...base import inherited
 from ...run_command import run_command
 
 Runner = Callable[[Sequence[str]], str]
@@ -74,23 +74,11 @@ class CommandRunner:
         """Return what the command printed. Raises AdapterError."""
         needs, reads = "the Slurm adapter needs Slurm's commands", argv[0] in _READS or "show" in argv[1:3]
         result = run_command(argv, self.timeout_s, self._environment, needs, reads=reads)
-        if problem := _problem(argv, result.exit_code, result.stderr):
-            raise problem
-        return result.stdout.decode(errors="surrogateescape")
-
-
-def _problem(argv: Sequence[str], exit_code: int, stderr: str) -> AdapterError | None:
-    away = next((words for words in _AWAY if words in stderr), "")
-    if exit_code == 0 and not away:
-        return None
-    return AdapterError(
-        f"{argv[0]}: {readable(argv[0], stderr, last=bool(away)) or f'exit code {exit_code}'}",
-        transient=bool(away),
-        kind="unreachable" if away else "refused",
-        argv=argv,
-        exit_code=exit_code,
-        stderr_tail=stderr[-500:],
-    )
+        away = any(words in result.stderr for words in _AWAY)
+        if result.exit_code == 0 and not away:
+            return result.text
+        why = readable(argv[0], result.stderr, last=away) or f"exit code {result.exit_code}"
+        raise result.failure(argv, f"{argv[0]}: {why}", result.stderr, away=away)
 
 
 def readable(command: str, stderr: str, *, last: bool = False) -> str:
