@@ -304,20 +304,15 @@ def load_config(path: str | Path) -> DaemonConfig:
         raise config_error(error, str(path), DaemonConfig) from None
 
 
-def load_service_config(path: str | Path, *, cluster: bool = True) -> DaemonConfig:
+def load_service_config(path: str | Path) -> DaemonConfig:
     """Return the configuration of a service, which does what the file says, as the account that it runs as.
-
-    Args:
-        path: the file.
-        cluster: the cluster's file is used, too.
 
     Raises:
         ConfigError: as `load_config`; or a file that is used is not trusted (see `trust`).
     """
     _refuse_untrusted(path)
     config = load_config(path)
-    if cluster:
-        _refuse_untrusted(config.cluster)
+    _refuse_untrusted(config.cluster)
     return config
 
 

@@ -148,7 +148,7 @@ class Measurement:
         """Mean utilisation of the threads."""
         return sum(group.count * group.mean_utilisation for group in self.groups) / self.threads
 
-    def to_profile(self, name: str = "", runs: int = 1) -> Profile:
+    def to_profile(self, name: str = "") -> Profile:
         """Return the profile of this run alone; an unknown bandwidth stays 0."""
         note = f"measured by {self.method}"
         if self.waiting and self.waiting >= 0.01:
@@ -176,7 +176,7 @@ class Measurement:
             provenance=Provenance(
                 "measured",
                 self.date,
-                runs,
+                1,
                 self.cpu_model or None,
                 note,
                 within,

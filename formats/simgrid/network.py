@@ -3,7 +3,7 @@
 Rule: links and routes are those of the file. A host's port in a cluster is its own; all other links are shared, except
 for FATPIPE links: each flow has all of such a link. A route between zones goes from the source to its zone's gateway,
 over the links between the zones, and on from the other gateway, unless a bypass route replaces that. A flow gets at
-most `window` / (2 x latency) bytes/s. From a host to itself, a flow takes the loopback of the cluster, or up and down
+most TCP_WINDOW / (2 x latency) bytes/s. From a host to itself, a flow takes the loopback of the cluster, or up and down
 its links; outside clusters, the route from the host to itself, or SimGrid's loopback in zones without inner zones.
 Source: SimGrid's documentation, "Routing model", "Platform file reference" (cluster: a link for each host, full
 duplex by default, a limiter that both directions share, and a backbone), "TCP-gamma", and "Configuring loopback link".
@@ -43,7 +43,6 @@ class SimGridWiring:
     platform: SimGridPlatform
     nodes: tuple[Node, ...]
     storages: tuple[str, ...]
-    window: float = TCP_WINDOW  # bytes; inf = no limit
     numbers: dict[_Step, int] = field(default_factory=dict, init=False, repr=False)
     found: list[Link] = field(default_factory=list, init=False, repr=False)
 
@@ -106,7 +105,7 @@ class SimGridWiring:
         latency = sum(facts[1] for facts in links)
         flow = min([bandwidth for bandwidth, _, sharing in links if sharing == _EACH_FLOW], default=math.inf)
         if latency > 0:
-            flow = min(flow, self.window / (2 * latency))
+            flow = min(flow, TCP_WINDOW / (2 * latency))
         private_links = {link(host) for host in (begin, end) if host not in self.storages for link in (_port, _limiter)}
         shared = [step for step, (*_, sharing) in zip(steps, links, strict=True) if sharing != _EACH_FLOW]
         return NetworkRoute(tuple(self._number(step) for step in shared if step[0] not in private_links), latency, flow)

@@ -87,13 +87,13 @@ def _fields(line: str) -> tuple[float | None, str, float | None, list[str]]:
         cells = [cell.replace(",", ".") if _DECIMAL.fullmatch(cell) else cell for cell in cells]
     if cells[0] == "summary":  # repeats the intervals (--summary)
         return None, "", None, []
-    at = float(cells[0]) if _TIME.fullmatch(cells[0]) and len(cells) > 3 and not _is_count(cells, 0) else None
+    at = float(cells[0]) if _TIME.fullmatch(cells[0]) and len(cells) > 3 and not _is_count(cells) else None
     front = ""
-    while len(cells) > 3 and not _is_count(cells, 0):  # the CPU or socket in front
+    while len(cells) > 3 and not _is_count(cells):  # the CPU or socket in front
         front += f"{cells.pop(0)},"
     if len(cells) < 3:
         raise bad(f"{count(len(cells), 'field')}", "value, unit, event, ...")
-    if not _is_count(cells, 0):
+    if not _is_count(cells):
         return None, "", None, []
     if not FRONT.fullmatch(front):
         raise bad("a decimal comma", "decimal points: run perf with LC_ALL=C, or with -x ';'")
@@ -103,11 +103,11 @@ def _fields(line: str) -> tuple[float | None, str, float | None, list[str]]:
     return at, event, value, cells[3:]
 
 
-def _is_count(cells: Sequence[str], i: int) -> bool:
-    """Return whether value, unit and event begin at a cell."""
-    if cells[i + 1] not in _UNITS or not re.match(r"[A-Za-z_]", cells[i + 2]):
+def _is_count(cells: Sequence[str]) -> bool:
+    """Return whether cells begin with value, unit and event."""
+    if cells[1] not in _UNITS or not re.match(r"[A-Za-z_]", cells[2]):
         return False
-    return cells[i] in NOT_COUNTED or bool(re.fullmatch(r"-?\d+(?:\.\d+)?", cells[i]))
+    return cells[0] in NOT_COUNTED or bool(re.fullmatch(r"-?\d+(?:\.\d+)?", cells[0]))
 
 
 def _number(text: str) -> float:

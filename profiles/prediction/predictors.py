@@ -128,39 +128,31 @@ class LastTwo(Estimate):
             self._last[user] = (*self._last.get(user, ())[-1:], value)
 
 
-class Weights:
-    """Weights of the latest values of a series, the newest first: ageing, ageing^2, ...
+#: Number of the latest runs of a program that say what its next command needs, and the weight of each relative to the
+#: next newer one.
+LATEST_RUNS, RUN_AGEING = 50, 0.98
+_WEIGHTS = tuple(RUN_AGEING**age for age in range(1, LATEST_RUNS + 1))
+
+
+def weighted_quantiles(newest_first: Iterable[float], wanted: Sequence[float]) -> list[float]:
+    """Return upper bounds that the next value of a series keeps with these probabilities. O(1).
+
+    The next value has weight 1; a bound is the least value whose cumulative share of the whole weight reaches the
+    probability, or the largest value if none does.
 
     Args:
-        latest: number of values that count, >= 1.
-        ageing: weight of a value relative to the next newer one, (0, 1].
+        newest_first: the values, 1 to LATEST_RUNS.
+        wanted: probabilities in (0, 1).
+
+    Source: Barber, Candes, Ramdas and Tibshirani, "Conformal prediction beyond exchangeability" (Annals of Statistics
+    51(2), 2023), section 3.
     """
-
-    def __init__(self, latest: int, ageing: float) -> None:
-        self.latest, self.ageing = latest, ageing
-        self._weights = tuple(ageing**age for age in range(1, latest + 1))
-
-    def quantiles(self, newest_first: Iterable[float], wanted: Sequence[float]) -> list[float]:
-        """Return upper bounds that the next value of the series keeps with these probabilities. O(1).
-
-        The next value has weight 1; a bound is the least value whose cumulative share of the whole weight reaches the
-        probability, or the largest value if none does.
-
-        Args:
-            newest_first: the values, 1 to `latest`.
-            wanted: probabilities in (0, 1).
-
-        Source: Barber, Candes, Ramdas and Tibshirani, "Conformal prediction beyond exchangeability" (Annals of
-        Statistics 51(2), 2023), section 3.
-        """
-        pairs = sorted(zip(newest_first, self._weights, strict=False))
-        reached = list(accumulate(weight for _, weight in pairs))
-        last = len(pairs) - 1
-        return [pairs[min(bisect_left(reached, quantile * (1 + reached[-1])), last)][0] for quantile in wanted]
+    pairs = sorted(zip(newest_first, _WEIGHTS, strict=False))
+    reached = list(accumulate(weight for _, weight in pairs))
+    last = len(pairs) - 1
+    return [pairs[min(bisect_left(reached, quantile * (1 + reached[-1])), last)][0] for quantile in wanted]
 
 
-#: Number and ageing of the latest runs of a program that say what its next command needs.
-WEIGHTS = Weights(latest=50, ageing=0.98)
 #: Weight of a batch of n similar jobs as a power of n, and relative to the next newer one (docs/guides/prediction.md).
 POWER, AGEING = 0.5, 0.8
 

@@ -19,7 +19,7 @@ from ...simulate.model.job import Job, Profile, Provenance, ThreadGroup
 from ..estimate import estimate, on_one_machine, undisturbed
 from ..identity import signature, words_checksum
 from ..measurement import Measurement
-from .predictors import QUANTILE, WEIGHTS
+from .predictors import LATEST_RUNS, QUANTILE, weighted_quantiles
 
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 #: The end of a command's name with its variables for threads, and its nodes.
@@ -176,14 +176,14 @@ def _explained(runs: int, commands: int, exponents: Mapping[str, tuple[float, fl
 
 
 def relatives(name: str, others: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return the commands of the same shape; without such, others of the program; at most `WEIGHTS.latest`.
+    """Return the commands of the same shape; without such, others of the program; at most `LATEST_RUNS`.
 
     Args:
         name: of the command.
         others: names of commands of the same program, the one that ran last first.
     """
-    alike = [other for other in others if shape(other) == shape(name)][: WEIGHTS.latest]
-    return alike, [] if alike else [other for other in others if _extent(other) == _extent(name)][: WEIGHTS.latest]
+    alike = [other for other in others if shape(other) == shape(name)][:LATEST_RUNS]
+    return alike, [] if alike else [other for other in others if _extent(other) == _extent(name)][:LATEST_RUNS]
 
 
 def predicted(
@@ -197,13 +197,13 @@ def predicted(
         walltime: the user's limit, s; None = none.
         memory: the user's limit, bytes; 0 = none.
     """
-    used = [one for one in profiles if one.measured_on == profiles[0].measured_on][: WEIGHTS.latest]
+    used = [one for one in profiles if one.measured_on == profiles[0].measured_on][:LATEST_RUNS]
     if not used:
         return None
     times = [one.isolated_time for one in used]
-    middle, low, high = WEIGHTS.quantiles(times, (QUANTILE, _LOW, _HIGH))
+    middle, low, high = weighted_quantiles(times, (QUANTILE, _LOW, _HIGH))
     model = used[times.index(middle)]
-    most = WEIGHTS.quantiles([one.memory for one in used if one.memory] or [0.0], (_HIGH,))[0]
+    most = weighted_quantiles([one.memory for one in used if one.memory] or [0.0], (_HIGH,))[0]
     value = min(middle, math.inf if walltime is None else walltime)
     least, longest = _bounds(times)
     least, longest = min(low, least, value), min(max(high, longest, value), math.inf if walltime is None else walltime)

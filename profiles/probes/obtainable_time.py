@@ -21,10 +21,10 @@ LOOK_S, TRY_S = 0.1, 0.3
 BUSY = 0.15
 
 
-def busy_shares(cpus: Collection[int], seconds: float = LOOK_S) -> dict[int, float]:
+def busy_shares(cpus: Collection[int]) -> dict[int, float]:
     """Return the share of its time that each CPU is busy now, [0, 1]; CPUs that cannot be read are left out."""
     before, began = cpu_times(), time.monotonic()
-    time.sleep(seconds)
+    time.sleep(LOOK_S)
     after, ticks = cpu_times(), (time.monotonic() - began) * os.sysconf("SC_CLK_TCK")
     both = before.keys() & after.keys() & set(cpus)
     return {cpu: min(1.0, (sum(after[cpu]) - sum(before[cpu])) / ticks) for cpu in sorted(both)}

@@ -8,7 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotfish.profiles.prediction.evaluate import TracedJobs, predict_all
-from pilotfish.profiles.prediction.predictors import LIMIT, TRAITS, WEIGHTS, Estimate, History, LastTwo, SubmittedJob
+from pilotfish.profiles.prediction.predictors import (
+    LATEST_RUNS,
+    LIMIT,
+    RUN_AGEING,
+    TRAITS,
+    Estimate,
+    History,
+    LastTwo,
+    SubmittedJob,
+    weighted_quantiles,
+)
 
 PREDICTORS = [Estimate, LastTwo, History]
 times = st.integers(0, 30).map(float)
@@ -70,10 +80,10 @@ def test_a_higher_quantile_predicts_no_less(observed):
         assert one is None or one.value <= other.value
 
 
-@given(st.lists(times, min_size=1, max_size=WEIGHTS.latest), st.floats(0.01, 0.99))
+@given(st.lists(times, min_size=1, max_size=LATEST_RUNS), st.floats(0.01, 0.99))
 def test_a_bound_is_the_least_value_with_its_share_of_weight(values, wanted):
-    (found,) = WEIGHTS.quantiles(values, [wanted])
-    weights = WEIGHTS.ageing ** np.arange(1, len(values) + 1)
+    (found,) = weighted_quantiles(values, [wanted])
+    weights = RUN_AGEING ** np.arange(1, len(values) + 1)
     whole = weights.sum() + 1
     assert weights[np.array(values) < found].sum() / whole < wanted + 1e-9
     assert weights[np.array(values) <= found].sum() / whole >= wanted - 1e-9 or found == max(values)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pilotfish.profiles.identity import program, words_checksum
 from pilotfish.profiles.measurement import Measurement
-from pilotfish.profiles.prediction.predictors import WEIGHTS
+from pilotfish.profiles.prediction.predictors import LATEST_RUNS
 from pilotfish.profiles.prediction.similar_commands import amounts, predicted, relatives, shape
 from pilotfish.profiles.store import ProfileStore
 from pilotfish.simulate.model.job import DEFAULT_PROFILE, Job, Profile, Provenance, ThreadGroup
@@ -50,7 +50,7 @@ def test_commands_of_the_same_shape_come_first():
     assert relatives("cmd: a -n 9", [*others, *alike]) == (alike, [])
     assert relatives("cmd: a --fast", [*others, *alike[:1]]) == ([], [others[0], alike[0]])
     assert relatives("cmd: a --fast", [others[1]]) == ([], [])
-    assert len(relatives("cmd: a 0", [f"cmd: a {n}" for n in range(100)])[0]) == WEIGHTS.latest
+    assert len(relatives("cmd: a 0", [f"cmd: a {n}" for n in range(100)])[0]) == LATEST_RUNS
 
 
 def test_a_command_is_given_its_numbers_and_its_inputs():
