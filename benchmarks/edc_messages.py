@@ -49,7 +49,7 @@ def measure(quick: bool) -> None:
                 return exchanges[-1][1]
 
             machine, began, own_cpu_s = Machine(PROCESSORS, powers=None), time.perf_counter(), time.process_time()
-            replayed, messages = replay_under_component(recorded_ask, "edc", jobs, machine, None, [trace])
+            replayed, messages = replay_under_component(recorded_ask, "edc", jobs, machine, [trace])
             spent, own_cpu_s = time.perf_counter() - began, time.process_time() - own_cpu_s
             total_cpu_s = own_cpu_s + cpu_of_component()
         assert not replayed.rejected.any()

@@ -13,14 +13,17 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from pilotfish.benchmarks.show import heading, number, table
 from pilotfish.simulate.model.cluster import Cluster, Contention, Node, NodeType, PiecewiseLinear, Power
+from pilotfish.simulate.model.machine import machine_of
 from pilotfish.simulate.model.workload import Workload
 from pilotfish.simulate.queue_policies.policy_specs import Nodes, Pairs
-from pilotfish.simulate.replay.worlds.contended import replay_contended
+from pilotfish.simulate.replay.replay import replay
+from pilotfish.simulate.replay.worlds.contended import ContendedReplay
 
 #: Table IV: instructions, IPC, bytes moved.
 NPB = {
@@ -78,12 +81,19 @@ def batch(jobs: int, slowest: float, seed: int) -> Workload:
     )  # fmt: skip
 
 
+def _contended(jobs: Workload, cluster: Cluster, policy: Any, **settings: Any) -> ContendedReplay:
+    """Return the replay of a policy whose tasks contend."""
+    replayed = replay(jobs, machine_of(cluster), policy, **settings)
+    assert isinstance(replayed, ContendedReplay)
+    return replayed
+
+
 def compare(counts: tuple[int, ...], policy: Pairs, jobs: int, seed: int) -> list[float]:
     """Return makespan (s) with and without contention and the error of the latter (%), the same for energy (kJ), and
     watts."""
     slowest = min(hertz for hertz, count in zip(WATTS, counts, strict=True) if count)
     machines = cluster(counts), cluster(counts, contended=False)
-    runs = [replay_contended(batch(jobs, slowest, seed), machine, policy, seed=seed) for machine in machines]
+    runs = [_contended(batch(jobs, slowest, seed), machine, policy, seed=seed) for machine in machines]
     real, ideal = (float(run.finish_time.max() - run.workload.submit_time[0]) for run in runs)
     joules, least = (run.joules or 0.0 for run in runs)
     energies = joules / 1e3, least / 1e3, 100 * (joules - least) / joules
@@ -123,7 +133,7 @@ def _speed(jobs: int) -> None:
                          more={"volume": run * rng.uniform(0.0, 20e9, jobs)})  # fmt: skip
         machine = Cluster("c", tuple(Node(f"n{i}", kind) for i in range(nodes)))
         for policy in FAST:
-            runs = (replay_contended(trace, machine, policy, clock=time.perf_counter) for _ in range(5))
+            runs = (_contended(trace, machine, policy, clock=time.perf_counter) for _ in range(5))
             text = f"{policy.job}, {policy.resource if isinstance(policy, Pairs) else policy.rule}"
             rows.append([text, nodes, number(jobs / min(run.simulation_time for run in runs))])
     table((f"{jobs:,} jobs", "nodes", "jobs/s"), rows)

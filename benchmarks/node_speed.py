@@ -19,11 +19,13 @@ from pilotfish.benchmarks.shared_nodes import CORES, drawn
 from pilotfish.benchmarks.show import heading, number, table
 from pilotfish.formats.replays.swf import read_swf
 from pilotfish.simulate.model.cluster import Cluster, Contention, Node, NodeType
+from pilotfish.simulate.model.machine import machine_of
 from pilotfish.simulate.model.workload import Workload
 from pilotfish.simulate.queue_policies.interface import Decision, QueueView
 from pilotfish.simulate.queue_policies.policy_specs import parse
 from pilotfish.simulate.queue_policies.uncompiled import uncompiled
-from pilotfish.simulate.replay.worlds.shared_node_queue import replay_queue_on_nodes
+from pilotfish.simulate.replay.replay import replay
+from pilotfish.simulate.world.world_parts import Part
 
 #: Spread of the run times, and every how many nodes one is an outlier (0: no node is).
 SPREADS = ((0.08, 0), (0.22, 0), (0.22, 25))
@@ -68,7 +70,7 @@ def cluster(nodes: int, spread: float, outliers: int) -> Cluster:
 
 def measured(jobs: Workload, machine: Cluster, policy: Any) -> tuple[float, float, float]:
     """Return the mean turnaround and the mean run time of the jobs, and the makespan, seconds."""
-    replayed = replay_queue_on_nodes(jobs, machine, policy)
+    replayed = replay(jobs, machine_of(machine), policy, parts=(Part(),), contention=True)
     turnaround, run = replayed.finish_time - jobs.submit_time, replayed.finish_time - replayed.start_time
     return float(np.nanmean(turnaround)), float(np.nanmean(run)), float(np.nanmax(replayed.finish_time))
 

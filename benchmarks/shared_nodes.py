@@ -17,9 +17,10 @@ import numpy as np
 from pilotfish.benchmarks.show import heading, number, on_nodes_policy, table
 from pilotfish.formats.replays.swf import read_swf
 from pilotfish.simulate.model.cluster import Cluster, Contention, Node, NodeType
+from pilotfish.simulate.model.machine import machine_of
 from pilotfish.simulate.model.workload import Workload
 from pilotfish.simulate.replay.metrics import summarise
-from pilotfish.simulate.replay.worlds.shared_nodes import replay_on_nodes
+from pilotfish.simulate.replay.replay import replay
 from pilotfish.simulate.world.node_allocation import NodeShapes
 
 CORES, BANDWIDTH = 16, 40e9
@@ -70,7 +71,10 @@ def measure(quick: bool, traces: Path | None = None) -> None:
     for count, nodes, load, spec in SIZES[::4] if quick else SIZES:
         machine = cluster(nodes)
         jobs = with_bandwidths(drawn(count, nodes, load), machine)
-        runs = [replay_on_nodes(jobs, machine, on_nodes_policy(spec), clock=time.process_time) for _ in range(3)]
+        runs = [
+            replay(jobs, machine_of(machine), on_nodes_policy(spec), clock=time.process_time, contention=True)
+            for _ in range(3)
+        ]
         best = min(run.simulation_time for run in runs)
         waited = float((runs[0].start_time - jobs.submit_time).sum())
         queue = waited / float(runs[0].start_time.max() - jobs.submit_time[0])
@@ -85,7 +89,9 @@ def measure(quick: bool, traces: Path | None = None) -> None:
         jobs = with_bandwidths(read_swf(traces / name), machine)
         alone = 0.0
         for share in SHARES:
-            summary = summarise(replay_on_nodes(jobs, machine, on_nodes_policy(f"easy:share={share}")))
+            summary = summarise(
+                replay(jobs, machine_of(machine), on_nodes_policy(f"easy:share={share}"), contention=True)
+            )
             turnaround = summary.mean_turnaround_time or 0.0
             alone = alone or turnaround
             shares.append((

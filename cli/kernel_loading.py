@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 
 from .streams import note
@@ -38,36 +38,3 @@ def compile_with_notes(kernels: Sequence[str], workers: int | None = None) -> No
         for progress in steps:
             if due(progress):
                 note(f"{progress}")
-
-
-def load_replay(
-    policies: Iterable[object],
-    reading: Iterable[str] = (),
-    *,
-    networked: bool = False,
-    rich: bool = False,
-    contention: bool = False,
-) -> None:
-    """Load the kernels that read and replay traces.
-
-    Args:
-        policies: the queue policies of the replays.
-        reading: kernels that read the traces.
-        networked: jobs communicate; see `kernel_of`.
-        rich: jobs depend on each other, or decisions take time; see `kernel_of`.
-        contention: jobs share nodes.
-    """
-    from ..simulate.queue_policies.policy_specs import Contending, base_of, needs_nodes
-    from ..simulate.replay.replay import kernel_of
-    from ..simulate.replay.worlds import contended
-    from ..simulate.world import shared_tables
-
-    def kernel(policy: object) -> str | None:
-        if isinstance(base_of(policy), Contending) and not networked:
-            return contended.KERNEL
-        if contention or needs_nodes(policy):
-            return shared_tables.NETWORKED if networked else shared_tables.KERNEL
-        return kernel_of(policy, networked=networked, rich=rich)
-
-    kernels = {kernel(policy) for policy in policies}
-    load_kernels(*reading, *sorted(filter(None, kernels)))

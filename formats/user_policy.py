@@ -23,14 +23,11 @@ from ..simulate.errors import ConfigError, PolicyError
 from ..simulate.queue_policies import policy_calls
 from ..simulate.queue_policies.energy.power_policies import PowerCap
 from ..simulate.queue_policies.interface import QueuePolicy
+from ..simulate.queue_policies.policy_facts import PolicySpec
 from ..simulate.queue_policies.policy_specs import (
     FORMS,
-    OnNodes,
     Own,
-    Placing,
-    Policy,
     Saving,
-    compares_nodes,
     parse_planned,
     text_of,
 )
@@ -47,14 +44,14 @@ OWN_FRAMES = (__file__, policy_calls.__file__, importlib.__file__, "<frozen impo
 class NamedPolicy:
     """A queue policy, its SPEC, and the file that it was read from, if any."""
 
-    policy: Policy | Placing | QueuePolicy
+    policy: PolicySpec | QueuePolicy
     text: str
     file: Path | None = None
 
     @property
     def compiled(self) -> bool:
         """True if it is a policy of pilotfish, not of a user."""
-        return isinstance(self.policy, Policy | Placing)
+        return isinstance(self.policy, PolicySpec)
 
 
 def load_policy(own: Own, seed: int, source: bytes | None = None) -> NamedPolicy:
@@ -93,17 +90,17 @@ def queue_mapping(text: str, *, service: bool = False) -> MappingPolicy:
     from ..simulate.queue_policies.uncompiled import uncompiled
 
     policy = parse_planned(text, service=service)
-    if isinstance(policy, Saving) and (policy.shutdown or policy.keeper):
+    if isinstance(policy, Saving) and policy.switches:
         from ..simulate.planning.switching_mapping import SwitchingMapping
 
         return SwitchingMapping(text, policy)
-    if isinstance(policy, Saving) and isinstance(policy.base, OnNodes):
+    if policy.plain.family == "mapping":
         assert isinstance(policy.limit, PowerCap), "no other part goes with it"
-        return UnderCap(text_of(policy.base), policy.limit)
+        return UnderCap(text_of(policy.plain), policy.limit)
     if not isinstance(policy, Own):
-        keep = partial(KeptLimit, policy) if isinstance(policy, Saving) and policy.limit is not None else None
+        keep = partial(KeptLimit, policy) if isinstance(policy, Saving) and policy.limit else None
         built_in = partial(uncompiled, policy, arranged=True)
-        return QueueMapping(text, built_in, every_node=compares_nodes(policy), keep=keep)
+        return QueueMapping(text, built_in, every_node=policy.compares_nodes, keep=keep)
     make, _ = _load(policy, None, service=service)
     make(0)  # so that a wrong option is found now
     return QueueMapping(text, make)

@@ -21,11 +21,11 @@ from ...formats.batsim.messages_5_write import profile_messages, simulation_begi
 from ...formats.batsim.protocol_versions import VERSION_4, VERSION_5
 from ...formats.documents.document_errors import from_source
 from ...simulate.errors import ConfigError, PolicyError
-from ...simulate.model.cluster import Cluster
 from ...simulate.model.machine import Machine, speeds_of, storages_of
 from ...simulate.model.network import unlimited
 from ...simulate.model.workload import Workload
-from ...simulate.replay.worlds.any_policy import replay_under
+from ...simulate.replay.replay import replay
+from ...simulate.replay.replay_case import ReplayOptions
 from ...simulate.world.replay_result import Replayed
 from .component_world import ComponentWorld
 from .decision_component import DecisionComponent
@@ -39,9 +39,9 @@ FULL_ID = "full_id"
 
 
 def replay_under_component(
-    ask: Callable[[bytes], bytes], name: str, jobs: Workload, machine: Machine, cluster: Cluster | None,
+    ask: Callable[[bytes], bytes], name: str, jobs: Workload, machine: Machine,
     files: Sequence[Path], *, config: Mapping[str, Any] | None = None, latency_s: float = 0.0,
-    natural: bool = False, protocol: int = 4, **how: Any,
+    natural: bool = False, protocol: int = 4, options: ReplayOptions = ReplayOptions(),
 ) -> tuple[Replayed, int]:  # fmt: skip
     """Replay a workload; return the result, and how many messages were sent.
 
@@ -50,20 +50,19 @@ def replay_under_component(
         name: of the component, for messages.
         jobs: the workload.
         machine: its resources.
-        cluster: what the machine was made from; None = a number of processors.
         files: where the workload comes from.
         config: what differs from `CONFIG` in the configuration that the component gets; in protocol 5 its
             initialisation string, as `sched-config`.
         latency_s: seconds by which each end reaches the component later.
         natural: submissions of one instant come in the order of the files, not in that of their ids as text.
         protocol: the version that the component speaks, 4 or 5.
-        how: see `replay_under`.
+        options: those of the replay.
 
     Raises:
         ConfigError: the workload cannot be described or replayed.
         PolicyError: the component does not answer, or answers what cannot be done.
     """
-    settings = {**CONFIG, **(config or {})}
+    cluster, settings = machine.cluster, {**CONFIG, **(config or {})}
     described = describe(jobs, files)
     names, speeds = storages_of(cluster), resource_speeds(machine, cluster)
     storages = None if names is None else {label: machine.processors + i for i, label in enumerate(names)}
@@ -80,7 +79,7 @@ def replay_under_component(
     component = DecisionComponent(name, ask, world, described, _returns(jobs), version)
     jobs = replace(jobs, more={**jobs.more, FULL_ID: _objects(described.ids)})
     try:
-        replayed = replay_under(component, jobs, machine, cluster, **how)
+        replayed = replay(jobs, machine, component, options)
         component.end()
     except PolicyError as error:
         quote = (

@@ -14,6 +14,7 @@ from ...adapters.batsim.pybatsim_scheduler import PYBATSIM, scheduler_in_process
 from ...formats.batsim.runs import MappedLater
 from ...formats.text import count
 from ...simulate.replay.replay import Replayed
+from ...simulate.replay.replay_case import ReplayOptions
 from ..option_groups import grouped
 from ..options import option
 from ..streams import warn
@@ -149,11 +150,12 @@ class ComponentDecider(Decider):
                 ask = scheduler_in_process(endpoint.removeprefix(PYBATSIM))
             else:
                 ask = stack.enter_context(asking(endpoint, component.timeout, process))
+            options = ReplayOptions(
+                contention=request.machine.contention, log_power=log_power, progress=progress, clock=time.perf_counter
+            )
             replayed, _ = replay_under_component(
-                ask, self.text, jobs, replay_input.machine, replay_input.cluster, request.jobs.files,
-                config=component.config, protocol=component.protocol, natural=request.jobs.natural,
-                contention=request.machine.contention, log_power=log_power, progress=progress,
-                clock=time.perf_counter,
+                ask, self.text, jobs, replay_input.machine, request.jobs.files, config=component.config,
+                protocol=component.protocol, natural=request.jobs.natural, options=options,
             )  # fmt: skip
         return replayed, None
 

@@ -35,7 +35,6 @@ def edc(
     from ...adapters.batsim.policy_component import PolicyComponent
     from ...adapters.batsim.sockets import answer_requests
     from ...simulate.queue_policies.uncompiled import uncompiled
-    from ...simulate.replay.requirements import kind_needing_walltimes
 
     check_endpoint("ENDPOINT", endpoint)
     if timeout is not None and not 0.0 < timeout <= 1e6:
@@ -46,7 +45,7 @@ def edc(
         if named.compiled:
             if not isinstance(named.policy, Queueing):
                 raise bad("--policy", f"{policy} (allowed: easy, strict, conservative, ./mine.py:Class)")
-            chosen, needs = uncompiled(named.policy, seed), bool(kind_needing_walltimes(named.policy))
+            chosen, needs = uncompiled(named.policy, seed), bool(named.policy.needing_walltimes)
         if getattr(chosen, "powered", False):
             raise bad("--policy", f"{policy} switches machines (allowed: policies that do not)")
         component = PolicyComponent(cast(QueuePolicy, chosen), named.text, needs_walltimes=needs)

@@ -12,19 +12,13 @@ from ...simulate.errors import ConfigError
 from ...simulate.model.cluster import Cluster
 from ...simulate.model.machine import Machine
 from ...simulate.model.workload import Workload
-from ...simulate.queue_policies.policy_specs import (
-    OnNodes,
-    base_of,
-    is_python_policy,
-    needs_nodes,
-    parse,
-    parse_python_policy,
-    text_of,
-)
-from ...simulate.replay.replay import Replayed, is_asked, refuse_jobs, refuse_machine, takes_time
-from ...simulate.replay.worlds.any_policy import refuse_times, replay_under
-from ...simulate.world.known_run_times import ACTUAL, PREDICTED, with_actual_walltimes
-from ..kernel_loading import load_replay
+from ...simulate.queue_policies.policy_facts import spec_of
+from ...simulate.queue_policies.policy_specs import is_python_policy, parse, parse_python_policy, text_of
+from ...simulate.replay.engines import engine_for, features_of
+from ...simulate.replay.replay import Replayed, check_machine, replay
+from ...simulate.replay.replay_case import ReplayCase, ReplayOptions
+from ...simulate.replay.requirements import check_jobs, check_times
+from ..kernel_loading import load_kernels
 from ..streams import print_policy_traceback
 from ..usage_errors import bad
 from .replay_options import MachineOptions, check_run_times, decision_seconds
@@ -79,7 +73,7 @@ class QueueDecider(Decider):
         self.runtimes, self.seed, self.decision_time = runtimes, seed, decision_seconds(deciding)
         self._named = named_policy(spec, seed)
         self.policy, self.file, self.is_timed = self._named.policy, self._named.file, not self._named.compiled
-        self.oversubscribes = isinstance(base_of(self.policy), OnNodes)
+        self.oversubscribes = spec_of(self.policy).plain.family == "mapping"
 
     @property
     def text(self) -> str:
@@ -88,38 +82,40 @@ class QueueDecider(Decider):
 
     def check_options(self, machine: MachineOptions) -> None:
         """See Decider."""
-        on_nodes = machine.contention or needs_nodes(self.policy)  # then any decision time will do
-        if self._named.compiled and not on_nodes and not takes_time(self.policy, self.decision_time):
+        needs_nodes = spec_of(self.policy).needs_nodes
+        on_nodes = machine.contention or needs_nodes  # then any decision time will do
+        if self._named.compiled and not on_nodes and self.decision_time is None:
             allowed = "ignore or seconds; measured with ./mine.py:Class and --contention"
             problem = f"{self._deciding}, with {self.text}: it decides at once"
             raise bad("--decision-time", f"{problem} (allowed: {allowed})")
-        if needs_nodes(self.policy) and not machine.has_cores:
+        if needs_nodes and not machine.has_cores:
             raise bad("--policy", f"{self._spec} chooses among nodes (needed: --cluster, resource core)")
 
     def refuse_machine(self, machine: Machine, cluster: Cluster | None, *, contention: bool) -> None:
         """See Decider."""
-        refuse_machine(self.policy, machine, cluster, contention=contention)
+        check_machine(self.policy, machine, contention=contention)
 
     def refuse_jobs(self, jobs: Workload, machine: Machine, cluster: Cluster | None, *, contention: bool) -> None:
         """See Decider."""
-        refuse_times(self.policy, jobs, self.runtimes, self.decision_time, contention=contention)
-        known_jobs = with_actual_walltimes(jobs) if self.runtimes == ACTUAL else jobs
-        refuse_jobs(self.policy, known_jobs, machine, cluster if contention or needs_nodes(self.policy) else None)
+        case = self._case(jobs, machine, contention=contention)
+        check_times(case)
+        check_jobs(case)
 
-    def load_kernels(self, jobs: Workload, *, contention: bool) -> None:
+    def load_kernels(self, jobs: Workload, machine: Machine, *, contention: bool) -> None:
         """See Decider."""
-        predicted, networked = self.runtimes == PREDICTED, jobs.programs is not None
-        rich = predicted or self.decision_time != 0.0 or jobs.dependencies is not None
-        calls_python = is_asked(self.policy, self.decision_time, predicted=predicted, networked=networked)
-        load_replay([None if calls_python else self.policy], networked=networked, rich=rich, contention=contention)
+        load_kernels(*engine_for(self.policy, features_of(self._case(jobs, machine, contention=contention))).kernels)
+
+    def _case(self, jobs: Workload, machine: Machine, *, contention: bool) -> ReplayCase:
+        options = ReplayOptions(self.seed, self.decision_time, contention, self.runtimes)
+        return ReplayCase(jobs, machine, self.policy, options)
 
     def replay(
         self, request: ReplayRequest, replay_input: ReplayInput, predictor: OnlineRunTimes | None,
         progress: Callable[[float], None], *, log_power: bool,
     ) -> tuple[Replayed, None]:  # fmt: skip
         """See Decider."""
-        return replay_under(
-            self.policy, replay_input.jobs, replay_input.machine, replay_input.cluster, seed=self.seed,
-            decision_time=self.decision_time, contention=request.machine.contention,
-            run_times=predictor or self.runtimes, log_power=log_power, progress=progress, clock=time.perf_counter,
-        ), None  # fmt: skip
+        options = ReplayOptions(
+            self.seed, self.decision_time, request.machine.contention, predictor or self.runtimes, log_power,
+            progress=progress, clock=time.perf_counter,
+        )  # fmt: skip
+        return replay(replay_input.jobs, replay_input.machine, self.policy, options), None

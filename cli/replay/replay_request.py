@@ -70,7 +70,7 @@ class Decider(ABC):
         """Return the storages to which the jobs of a Batsim workload may refer."""
         return names
 
-    def load_kernels(self, jobs: Workload, *, contention: bool) -> None:  # noqa: B027
+    def load_kernels(self, jobs: Workload, machine: Machine, *, contention: bool) -> None:  # noqa: B027
         """Load the kernels that its replay needs."""
 
     @abstractmethod
@@ -141,7 +141,7 @@ def read_replay(request: ReplayRequest) -> ReplayInput:
         losses = f"; left out: {counted(jobs.left_out)}" if jobs.left_out else ""
         raise ConfigError(_names(files), "", f"no jobs to replay{losses}")
     decider.refuse_jobs(jobs, machine, cluster, contention=contention)
-    decider.load_kernels(jobs, contention=contention)
+    decider.load_kernels(jobs, machine, contention=contention)
     return ReplayInput(jobs, machine, cluster, size_from)
 
 
@@ -152,7 +152,8 @@ def _given_machine(request: ReplayRequest, cluster: Cluster | None) -> tuple[Mac
         return Machine(choice.procs, powers=assumed_powers(request.decider.policy)), "--procs"
     if cluster is not None:
         if request.decider.oversubscribes and cluster.oversubscription != 1.0:
-            named_machine = Machine(int(min(sum(cluster.thread_limits), LARGEST)), powers=None)
+            threads = int(min(sum(cluster.thread_limits), LARGEST))
+            named_machine = Machine(threads, powers=None, cluster=cluster)
             return named_machine, f"the threads that the nodes of {Path(cluster.source).name} take"
         solver = choice.network_solver or SOLVERS[0]
         named_machine = machine_of(cluster, whole_nodes=choice.resource == "node", solver=solver)

@@ -120,7 +120,7 @@ class ServiceDecider(Decider):
         check_objective(self.config, self.file or cluster.source, cluster, begin)
         TraceJobs.refuse(jobs, self.runtimes)
 
-    def load_kernels(self, jobs: Workload, *, contention: bool) -> None:
+    def load_kernels(self, jobs: Workload, machine: Machine, *, contention: bool) -> None:
         """See Decider."""
         load_simulator()
 

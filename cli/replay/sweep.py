@@ -13,7 +13,7 @@ from ...formats.documents.atomic_write import check_folder, write_whole
 from ...formats.text import count
 from ...machine_share import usable_cpus
 from .. import options
-from ..kernel_loading import load_kernels, load_replay
+from ..kernel_loading import load_kernels
 from ..options import argument, flag, option
 from ..output.documents import print_json
 from ..streams import note, print_policy_traceback, warn
@@ -77,9 +77,8 @@ def sweep(
         if dry_run:
             _show_runs(prepared, todo, as_json)
             return 0
-        for kind in kinds if is_local else ():
-            for shared in prepared.sweep.contention:
-                load_replay(prepared.sweep.policies, networked=kind.networked, rich=kind.rich, contention=shared)
+        if is_local:
+            load_kernels(*sorted(prepared.kernels(kinds)))
         rows = _carry_out(prepared, crew, folder, parquet)
     _report(prepared, rows, folder, as_json)
     return int(any(row["status"] != "done" for row in rows))

@@ -21,14 +21,15 @@ from ...formats.replays.workloads import Format, format_of
 from ...formats.user_policy import load_policy
 from ...simulate import sweep as grid
 from ...simulate.errors import ConfigError
-from ...simulate.model.cluster import Cluster
 from ...simulate.model.machine import Machine, machine_of, speeds_of, storages_of
-from ...simulate.queue_policies.policy_specs import Own, needs_nodes, text_of
+from ...simulate.queue_policies.policy_specs import Own, text_of
+from ...simulate.replay.engines import Feature, engine_for
 from ...simulate.replay.metrics import Summary
-from ...simulate.replay.replay import demanded, refuse_machine
+from ...simulate.replay.replay import check_machine
+from ...simulate.replay.requirements import demands_on_jobs
 from ...simulate.sweep import ClusterMachine, Sweep, SweepRun, Trace, identity
 from ..streams import warn
-from .tasks import Abilities, Failure, Kind, SweepTask, TraceFile, digest_of, hashes, in_a_sweep, kind_of
+from .tasks import Abilities, Failure, SweepTask, TraceFile, digest_of, features_of_task, hashes, in_a_sweep
 from .workers import WorkerPool
 
 
@@ -38,12 +39,10 @@ class PreparedMachine:
 
     Args:
         machine: None = of the size that the trace states.
-        cluster: its nodes; None = it is only a number of processors.
         abilities: see `Abilities`.
     """
 
     machine: Machine | None = None
-    cluster: Cluster | None = None
     abilities: Abilities = field(default_factory=Abilities)
 
     @property
@@ -58,7 +57,7 @@ def machines_of(sweep: Sweep, folder: Path) -> dict[int | ClusterMachine | None,
     for (choice, place), policy, contention in product(places.items(), sweep.policies, sweep.contention):
         try:
             if place.machine is not None:
-                refuse_machine(policy, place.machine, place.cluster, contention=contention)
+                check_machine(policy, place.machine, contention=contention)
         except ConfigError as error:
             where = "" if error.source == "policy" else f"{error.source}: "
             problem = f"{text_of(policy)} on {choice}: {where}{error.key}: {error.problem}".replace(": : ", ": ")
@@ -73,7 +72,7 @@ def _place(one: int | ClusterMachine | None, folder: Path) -> PreparedMachine:
         storages = storages_of(cluster)
         abilities = Abilities(speeds_of(cluster), None if storages is None else tuple(storages))
         machine = machine_of(cluster, whole_nodes=one.whole_nodes, solver=one.solver)
-        return PreparedMachine(machine, replace(cluster, wiring=None), abilities)
+        return PreparedMachine(replace(machine, cluster=replace(cluster, wiring=None)), abilities)
     return PreparedMachine() if one is None else PreparedMachine(Machine(one))
 
 
@@ -114,6 +113,13 @@ class Prepared:
     def same(self) -> tuple[str, ...]:
         """Return the columns in which comparable runs are equal: selection of jobs, and load."""
         return self.varied[1 : self.varied.index("machine")]
+
+    def kernels(self, features: Iterable[frozenset[Feature]]) -> set[str]:
+        """Return the kernels that replay jobs with these features, under each policy of the sweep."""
+        shared = [{Feature.SHARED} if contention else set() for contention in self.sweep.contention]
+        combined = product(self.sweep.policies, features, shared)
+        engines = (engine_for(policy, of_jobs | of_nodes) for policy, of_jobs, of_nodes in combined)
+        return {kernel for engine in engines for kernel in engine.kernels}
 
     @property
     def pairs(self) -> Iterator[tuple[SweepRun, SweepTask]]:
@@ -171,14 +177,16 @@ def prepare(path: Path, *, execute: bool = True) -> Prepared:
 
     def task(run: SweepRun) -> SweepTask:
         trace, place, depends = traces[run.trace], places[run.machine], forms[run.trace.file].depends
+        machine = place.machine if depends else place.alike
+        if machine is not None and not (run.contention or run.policy.needs_nodes):
+            machine = replace(machine, cluster=None)
         content = held | {run.trace.file: "+".join(trace.hashes.values())}
         return SweepTask(
             identity(run, identities[run.policy], content, __version__, NUMBERS),
-            trace, run.select, place.machine if depends else place.alike, specs[run.policy], run.seed, __version__,
+            trace, run.select, machine, specs[run.policy], run.seed, __version__,
             source=own_sources[run.policy] if isinstance(run.policy, Own) else None,
             abilities=place.abilities if depends else Abilities(),
-            cluster=place.cluster if run.contention or needs_nodes(run.policy) else None, runtimes=run.runtimes,
-            contention=run.contention, bare=not isinstance(run.machine, ClusterMachine),
+            runtimes=run.runtimes, contention=run.contention, bare=not isinstance(run.machine, ClusterMachine),
         )  # fmt: skip
 
     reading = frozenset(kernel for form in forms.values() for kernel in form.kernels)
@@ -208,8 +216,8 @@ def _source(policy: Own, folder: Path, sweep: Sweep, *, execute: bool) -> bytes:
     return path.read_bytes()
 
 
-def check(prepared: Prepared, todo: Iterable[SweepTask], pool: WorkerPool) -> set[Kind]:
-    """Read the traces of some tasks on the workers; return the kinds of their replays.
+def check(prepared: Prepared, todo: Iterable[SweepTask], pool: WorkerPool) -> set[frozenset[Feature]]:
+    """Read the traces of some tasks on the workers; return what engines must support for the jobs of each.
 
     Args:
         prepared: the sweep.
@@ -225,10 +233,10 @@ def check(prepared: Prepared, todo: Iterable[SweepTask], pool: WorkerPool) -> se
         """Return what decides whether the jobs of a task can be replayed."""
         run, depends = runs[task.identity], task.abilities != Abilities()
         machine = run.machine if depends else task.machine is None
-        return task.trace, replace(task.select, load=1.0), machine, demanded(run.policy), run.runtimes
+        return task.trace, replace(task.select, load=1.0), machine, demands_on_jobs(run.policy), run.runtimes
 
     checked = list({content(task): task for task in todo}.values())
-    answers = {task.identity: answer for batch in pool.each(kind_of, checked) for task, answer in batch}
+    answers = {task.identity: answer for batch in pool.each(features_of_task, checked) for task, answer in batch}
     for task in checked:
         if isinstance(failure := answers[task.identity], Failure):
             raise ConfigError(prepared.sweep.source, runs[task.identity].trace.key, failure.why)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from ... import __version__
 from ...formats.batsim.workload import as_submitted
@@ -23,16 +23,17 @@ from ...formats.text import counted
 from ...formats.user_policy import load_policy
 from ...profiles.prediction.online_run_times import OnlineRunTimes
 from ...simulate.errors import ConfigError, PilotfishError
-from ...simulate.model.cluster import Cluster
 from ...simulate.model.machine import Machine
 from ...simulate.model.workload import Workload
 from ...simulate.queue_policies.interface import QueuePolicy
 from ...simulate.queue_policies.policy_specs import PLANNING, Placing, Planned, Policy, parse, parse_python_policy
+from ...simulate.replay.engines import Feature, job_features
 from ...simulate.replay.metrics import summarise
-from ...simulate.replay.replay import assumed_powers, refuse_jobs
+from ...simulate.replay.replay import assumed_powers, replay
+from ...simulate.replay.replay_case import ReplayCase, ReplayOptions
+from ...simulate.replay.requirements import check_jobs
 from ...simulate.replay.select import Select
-from ...simulate.replay.worlds.any_policy import replay_under
-from ...simulate.world.known_run_times import ACTUAL, PREDICTED, WALLTIME, with_actual_walltimes
+from ...simulate.world.known_run_times import PREDICTED, WALLTIME
 
 _WORDS = {
     "--skip-invalid": "skip_invalid: true in the sweep's file",
@@ -162,7 +163,6 @@ class SweepTask:
         version: of the pilotfish that asks.
         source: what is in the file of a policy of a user's own.
         abilities: of the machine, where the trace's run times depend on them.
-        cluster: whose cores the machine has, where its tasks contend.
         runtimes: what the policy knows of run times.
         contention: jobs on one node slow each other down.
         bare: the machine is only a number of processors.
@@ -177,7 +177,6 @@ class SweepTask:
     version: str
     source: bytes | None = None
     abilities: Abilities = field(default_factory=Abilities)
-    cluster: Cluster | None = None
     runtimes: str = WALLTIME
     contention: bool = False
     bare: bool = False
@@ -204,15 +203,8 @@ def attempt(function: Callable[..., Any], *arguments: Any) -> Any:
         return Failure(f"unexpected {type(error).__name__}: {error}")
 
 
-class Kind(NamedTuple):
-    """The kind of a replay, see `kernel_of`."""
-
-    networked: bool
-    rich: bool
-
-
-def kind_of(task: SweepTask, contents: Contents | None = None) -> Kind:
-    """Read the trace of a task and return the kind of its replay.
+def features_of_task(task: SweepTask, contents: Contents | None = None) -> frozenset[Feature]:
+    """Read the trace of a task and return what an engine must support for its jobs.
 
     Args:
         task: the run.
@@ -226,9 +218,8 @@ def kind_of(task: SweepTask, contents: Contents | None = None) -> Kind:
         losses = f"; left out: {counted(jobs.left_out)}" if jobs.left_out else ""
         raise ConfigError(task.trace.path, "", f"no jobs to replay{losses}")
     policy = _built_in(task) if task.source is None else parse_python_policy(task.policy)  # which is not loaded
-    known_jobs = with_actual_walltimes(jobs) if task.runtimes == ACTUAL else jobs
-    refuse_jobs(policy, known_jobs, _machine(task, jobs, policy), task.cluster)
-    return Kind(jobs.programs is not None, jobs.dependencies is not None or task.runtimes == PREDICTED)
+    check_jobs(ReplayCase(jobs, _machine(task, jobs, policy), policy, _options(task)))
+    return job_features(jobs, task.runtimes)
 
 
 def carry_out(task: SweepTask, contents: Contents | None = None) -> dict[str, Any]:
@@ -236,7 +227,7 @@ def carry_out(task: SweepTask, contents: Contents | None = None) -> dict[str, An
 
     Args:
         task: the run.
-        contents: see `kind_of`.
+        contents: see `features_of_task`.
     """
     if task.version != __version__:
         raise ConfigError("worker", "", f"it has pilotfish {__version__}", f"{task.version}, as the sweep that asks")
@@ -247,15 +238,17 @@ def carry_out(task: SweepTask, contents: Contents | None = None) -> dict[str, An
     if isinstance(policy, Planned):
         from ..replay.service_decider import ServiceDecider
 
-        assert task.cluster is not None
-        service = ServiceDecider.mapping(policy.name, Path(task.cluster.source), task.seed, task.runtimes)
-        replayed = service.run(jobs, task.cluster, predictor=predictor).replayed
+        assert machine.cluster is not None
+        service = ServiceDecider.mapping(policy.name, Path(machine.cluster.source), task.seed, task.runtimes)
+        replayed = service.run(jobs, machine.cluster, predictor=predictor).replayed
     else:
-        replayed = replay_under(
-            policy, jobs, machine, task.cluster, seed=task.seed, clock=time.perf_counter, contention=task.contention,
-            run_times=predictor or task.runtimes,
-        )  # fmt: skip
+        options = replace(_options(task), run_times=predictor or task.runtimes, clock=time.perf_counter)
+        replayed = replay(jobs, machine, policy, options)
     return asdict(summarise(replayed, machine.powers))
+
+
+def _options(task: SweepTask) -> ReplayOptions:
+    return ReplayOptions(seed=task.seed, contention=task.contention, run_times=task.runtimes)
 
 
 def _built_in(task: SweepTask) -> Policy | Placing | Planned:

@@ -29,7 +29,6 @@ from ...simulate.queue_policies.policy_specs import (
     is_python_policy,
     is_queue_policy,
     limit_of,
-    needs_nodes,
     parse,
     switches_nodes,
 )
@@ -112,7 +111,7 @@ def _decides_in_python(policy: str, problem: Problem) -> bool:
         return False
     text = spelled_out(policy)
     spec = parse(text) if is_queue_policy(text) and not is_python_policy(text) else None
-    if not isinstance(spec, Easy | Strict) or needs_nodes(spec):
+    if not isinstance(spec, Easy | Strict) or spec.needs_nodes:
         return True
     groups = [job.profile.groups for job in problem.workflow.jobs]
     return any(len(row) > 1 or row[0].phases for row in groups) or any(job.after for job in problem.workflow.jobs)

@@ -19,7 +19,6 @@ from ...simulate.queue_policies.policy_specs import (
     PLANNING,
     Planned,
     is_python_policy,
-    needs_nodes,
     parse,
     parse_python_policy,
     text_of,
@@ -136,10 +135,10 @@ def _machine(value: Any, folder: Path) -> int | ClusterMachine:
 
 def _refuse_alike(sweep: Sweep) -> None:
     """Raise ConfigError if what needs the cores of nodes has none."""
-    choosing = [policy for policy in sweep.policies if any(sweep.contention) or needs_nodes(policy)]
+    choosing = [policy for policy in sweep.policies if any(sweep.contention) or policy.needs_nodes]
     alike = [machine for machine in sweep.machines if not isinstance(machine, ClusterMachine) or machine.whole_nodes]
     if choosing and alike:
-        does = "chooses among" if needs_nodes(choosing[0]) else "contends on the"
+        does = "chooses among" if choosing[0].needs_nodes else "contends on the"
         problem = f"{text_of(choosing[0])} {does} cores of nodes; machine {shown(alike[0] or AS_TRACED)} has none"
         raise bad(problem, "cluster files, with their cores as resources", key="machines")
 

@@ -8,7 +8,7 @@ A machine given as a number of processors has the power of Grid'5000 Taurus node
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import accumulate, groupby
 from operator import itemgetter
@@ -146,6 +146,7 @@ class Machine:
         network: makes the network between the resources; None if not known.
         nodes: first and last resource of each node, in a plan; empty in a replay, whose machine is one node.
         names: name of each of these nodes.
+        cluster: the nodes that it was made from; None: it is only a number of processors.
     """
 
     processors: int
@@ -154,6 +155,7 @@ class Machine:
     network: Callable[[], Network] | None = None
     nodes: tuple[Interval, ...] = ()
     names: tuple[str, ...] = ()
+    cluster: Cluster | None = field(default=None, compare=False, repr=False)
 
 
 def machine_of(cluster: Cluster, *, whole_nodes: bool = False, solver: str = SOLVERS[0]) -> Machine:
@@ -176,7 +178,7 @@ def machine_of(cluster: Cluster, *, whole_nodes: bool = False, solver: str = SOL
             for _ in range(size)
         ]
         network = partial(unlimited, speeds)
-    return Machine(sum(sizes), groups_of(cluster, sizes), _merged(powers), network)
+    return Machine(sum(sizes), groups_of(cluster, sizes), _merged(powers), network, cluster=cluster)
 
 
 def groups_of(cluster: Cluster, each: Sequence[int]) -> Sequence[Interval]:

@@ -16,7 +16,7 @@ from ..model.node_power import NodePower
 from ..model.objective import QUEUE_KINDS, Objective, Submitted
 from ..model.plan import Plan, PlannedJob, PredictionInterval, Reservation, RunnerUp, RunningJob
 from ..queue_policies.kept import Kept
-from ..queue_policies.policy_specs import COMPONENT, is_python_policy, is_queue_policy, needs_power, parse
+from ..queue_policies.policy_specs import COMPONENT, is_python_policy, is_queue_policy, parse
 from .bounds import lower_bound
 from .mapping_policies import POLICIES, Request
 from .open_queue import PLAIN, OpenQueue
@@ -161,7 +161,7 @@ def check_plan(workflow: Workflow, cluster: Cluster, policy: str, objective: Obj
     _check_request(cluster, policy, objective)
     custom = is_python_policy(policy) or policy.startswith(COMPONENT)
     parsed = parse(policy) if is_queue_policy(policy) and not custom else None  # the name of a plug-in is no SPEC
-    if needs_power(parsed) and any(kind.power is None for kind in cluster.types):
+    if parsed is not None and parsed.plain.needs_power and any(kind.power is None for kind in cluster.types):
         raise ConfigError("policy", policy, "the power of this machine is not known", "nodes with power")
     Simulation(workflow, cluster)
 

@@ -80,6 +80,11 @@ class Resources(Protocol):
         ...
 
 
+def policy_name(policy: object) -> str:
+    """Return the name of a policy in Python, `module:Class`, for messages."""
+    return f"{type(policy).__module__}:{type(policy).__qualname__}"
+
+
 class PolicyCalls(ABC):
     """The queue and the running jobs as a policy sees them.
 

@@ -23,6 +23,7 @@ from ..errors import ConfigError, did_you_mean
 from ..kernels.mapping import layout
 from .energy.power_policies import EnergyBudget, Inertial, Opportunistic, PowerCap, Proportional, ReducePC
 from .order_ranks import CHANGING, ORDERS
+from .policy_facts import PolicySpec
 from .policy_options import Sharing, choice, format_options, parse_options, sharing
 
 #: Queue policies that decide for plans, in words.
@@ -36,7 +37,7 @@ _FORM = re.compile(r"(?P<where>.+\.py|\w+(?:\.\w+)*):(?P<name>[^\W\d]\w*)(?::(?P
 
 
 @dataclass(frozen=True, slots=True)
-class Own:
+class Own(PolicySpec):
     """A Python policy: a class in a file or module, and the options of its constructor as text."""
 
     where: str
@@ -97,19 +98,30 @@ RULES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Pairs:
+class Pairs(PolicySpec):
     """Pick one job at a time, then one core at a time for each of its tasks; tasks contend for memory."""
 
     source: ClassVar = "Herrera et al. 2021, table II"
+    family: ClassVar[str] = "contending"
+    compares_nodes: ClassVar[bool] = True
+    needs_nodes: ClassVar[bool] = True
     job: str = choice("first", JOBS, "the job to start next")
     resource: str = choice("high_gflops", RESOURCES, "the core for its next task")
 
+    @property
+    def needs_power(self) -> bool:
+        """Return whether it compares nodes by their power."""
+        return self.resource == "low_power"
+
 
 @dataclass(frozen=True, slots=True)
-class Nodes:
+class Nodes(PolicySpec):
     """Pick one job at a time, and place it on the cores of one node; tasks contend for memory."""
 
     source: ClassVar = "Fomperosa 2021, table 5.1"
+    family: ClassVar[str] = "contending"
+    compares_nodes: ClassVar[bool] = True
+    needs_nodes: ClassVar[bool] = True
     job: str = choice("first", JOBS, "the job to start next")
     rule: str = choice("fastest", RULES, "the node of the job")
 
@@ -118,22 +130,29 @@ Contending = Pairs | Nodes
 
 
 @dataclass(frozen=True, slots=True)
-class Strict:
+class Strict(PolicySpec):
     """Start jobs in the order of the queue; the first job that does not fit blocks all jobs behind it."""
 
     source: ClassVar = "Poquet 2017, 2.2"
+    family: ClassVar[str] = "easy"
     backfills: ClassVar = False
     order: str = choice("fcfs", ORDERS, "order of the queue")
 
 
 @dataclass(frozen=True, slots=True)
-class Easy:
+class Easy(PolicySpec):
     """EASY backfilling: the first job that does not fit has a reservation; jobs that do not delay it run before it."""
 
     source: ClassVar = "Lifka 1995; Poquet 2017, 2.2"
+    family: ClassVar[str] = "easy"
     backfills: ClassVar = True
     order: str = choice("fcfs", ORDERS, "order of the queue")
     share: Sharing = sharing("by how much jobs on one node may slow each other down")  # noqa: RUF009
+
+    @property
+    def needs_nodes(self) -> bool:
+        """Return whether it bounds how jobs on one node slow each other down."""
+        return self.share != Sharing()
 
 
 ALLOCATIONS = {
@@ -146,38 +165,69 @@ ALLOCATIONS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Conservative:
+class Conservative(PolicySpec):
     """Conservative backfilling: every waiting job has a reservation, which only ever moves to an earlier time."""
 
     source: ClassVar = "Mu'alem and Feitelson 2001; Poquet 2017, 2.2 and 5"
+    family: ClassVar[str] = "conservative"
+    needing_walltimes: ClassVar[str] = "conservative backfilling"
     order: str = choice("fcfs", {name: ORDERS[name] for name in ORDERS if name not in CHANGING}, "order of the queue")
     allocation: str = choice("basic", ALLOCATIONS, "resources that a job gets")
     share: Sharing = sharing("by how much jobs on one node may slow each other down")  # noqa: RUF009
+
+    @property
+    def needs_nodes(self) -> bool:
+        """Return whether it bounds how jobs on one node slow each other down."""
+        return self.share != Sharing()
 
     @property
     def local(self) -> bool:
         """Return whether the allocation depends on the clusters of the machine."""
         return self.allocation.endswith("local")
 
+    @property
+    def compares_nodes(self) -> bool:
+        """Return whether it depends on all nodes where it places jobs."""
+        return self.allocation != "basic"
+
 
 @dataclass(frozen=True, slots=True)
-class Saving:
+class Saving(PolicySpec):
     """A policy with energy-saving parts."""
 
     base: Easy | Strict | Conservative | Contending | OnNodes  # decides which jobs start
     shutdown: Opportunistic | None = None  # switches idle machines off
     limit: PowerCap | EnergyBudget | None = None  # limits power or energy
     keeper: Proportional | Inertial | None = None  # keeps a number of machines off
+    compares_nodes: ClassVar[bool] = True  # a limit is that of all nodes
+
+    @property
+    def plain(self) -> Any:
+        """Return the policy without its energy-saving parts."""
+        return self.base
+
+    @property
+    def needs_nodes(self) -> bool:
+        """Return whether the policy without the parts needs nodes."""
+        return self.base.needs_nodes
+
+    @property
+    def needing_walltimes(self) -> str:
+        """Return a description of the policy if it needs finite walltimes, else ""."""
+        at_a_time = isinstance(self.base, Placing)  # such a policy promises nothing
+        needs = (self.limit or self.keeper) and not at_a_time
+        return self.base.needing_walltimes or ("a policy that limits power or keeps machines off" if needs else "")
 
 
 @dataclass(frozen=True, slots=True)
-class OnNodes:
+class OnNodes(PolicySpec):
     """A mapping policy: start every waiting job that fits, on the nodes with the best score; jobs on a node contend."""
 
     source: ClassVar = "DESiDE, Chahal et al. 2019, 4.2"
-    #: The kernels' code; whether scores need run times.
+    family: ClassVar[str] = "mapping"
+    needs_nodes: ClassVar[bool] = True
+    #: The kernels' code.
     code: ClassVar[int]
-    looks_ahead: ClassVar[bool] = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,9 +261,10 @@ class EarliestLastEnd(OnNodes):
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
+class Planned(PolicySpec):
     """The service with its defaults and a mapping policy, which plans the whole queue at a time; for sweeps."""
 
+    needs_nodes: ClassVar[bool] = True
     name: str
 
 
@@ -324,12 +375,6 @@ def is_queue_policy(text: str) -> bool:
     return text.startswith(COMPONENT) or is_python_policy(text) or name.partition(":")[0] in names
 
 
-def needs_power(policy: object) -> bool:
-    """Return whether a policy without a limit compares nodes by their power."""
-    base = base_of(policy)
-    return isinstance(base, Pairs) and base.resource == "low_power"
-
-
 def parse_planned(text: str, *, service: bool = False) -> Policy | Contending | Own:
     """Parse the SPEC of a queue policy that decides for plans. Raises ConfigError, also where it cannot.
 
@@ -344,14 +389,14 @@ def parse_planned(text: str, *, service: bool = False) -> Policy | Contending | 
         return parse_python_policy(text)
     policy = parse(text)
     assert not isinstance(policy, OnNodes), "the planner has it"
-    if isinstance(policy, Saving) and (policy.shutdown or policy.keeper) and not service:
+    if policy.switches and not service:
         problem = f"{text!r} switches nodes off and on: only the daemon can do that, not a plan of one workflow"
         raise ConfigError("policy", "", problem, PLANNED)
-    limit = policy.limit if isinstance(policy, Saving) else None
+    limit = policy.limit
     if isinstance(limit, EnergyBudget) and math.isinf(limit.end):
         problem = f"{text!r} needs an end, because the last submission is not known in advance"
         raise ConfigError("policy", "", problem, "end=2026-12-31T00:00Z, or end=SECONDS")
-    if limit is not None and limit.is_set() and isinstance(base_of(policy), Placing):
+    if limit is not None and limit.is_set() and isinstance(policy.plain, Placing):
         problem = f"{text!r} begins or ends at some time, and the policy decides only when jobs are submitted or end"
         raise ConfigError("policy", "", problem, "a cap without begin and end; easy, strict or conservative")
     return policy
@@ -366,7 +411,7 @@ def parts_of(text: str) -> Saving | None:
 
 def switches_nodes(text: str) -> bool:
     """Return whether the policy of a SPEC switches nodes off and on. Raises ConfigError."""
-    return (policy := parts_of(text)) is not None and bool(policy.shutdown or policy.keeper)
+    return (policy := parts_of(text)) is not None and policy.switches
 
 
 def limit_of(text: str) -> PowerCap | EnergyBudget | None:
@@ -374,26 +419,7 @@ def limit_of(text: str) -> PowerCap | EnergyBudget | None:
     return policy.limit if (policy := parts_of(text)) is not None else None
 
 
-def base_of(policy: Any) -> Any:
-    """Return a policy without its energy-saving parts."""
-    return policy.base if isinstance(policy, Saving) else policy
-
-
-def compares_nodes(policy: Policy | Contending) -> bool:
-    """Return whether it depends on all nodes where a policy places jobs, not only on those with the most room."""
-    if isinstance(policy, Saving):  # a limit is that of all nodes
-        return True
-    return isinstance(policy, Contending) or (isinstance(policy, Conservative) and policy.allocation != "basic")
-
-
-def needs_nodes(policy: object) -> bool:
-    """Return whether a policy places jobs on the nodes of a cluster, so that it needs one."""
-    policy = base_of(policy)
-    shares = isinstance(policy, Easy | Conservative) and policy.share != Sharing()
-    return isinstance(policy, Placing | Planned) or shares
-
-
-def text_of(policy: Policy | Placing | Planned | Own) -> str:
+def text_of(policy: PolicySpec) -> str:
     """Return the SPEC of a policy, without options at their defaults."""
     if isinstance(policy, Own | Planned):
         return str(policy) if isinstance(policy, Own) else policy.name

@@ -11,13 +11,13 @@ from .energy.saving_policy import SavingBackfilling
 from .interface import QueuePolicy
 from .one_at_a_time import OneAtATime
 from .order import Order
-from .policy_options import Sharing
-from .policy_specs import Conservative, Contending, Easy, OnNodes, Policy, Saving, Strict, base_of
+from .policy_facts import PolicySpec
+from .policy_specs import Saving
 from .sharing_policy import SharedBackfilling, SharedReserving
 
 
 def uncompiled(
-    policy: Policy | Contending, seed: int, *, arranged: bool = False, window: Window | None = None,
+    policy: PolicySpec, seed: int, *, arranged: bool = False, window: Window | None = None,
     given: NoLimit | None = None,
 ) -> QueuePolicy:  # fmt: skip
     """Return a new object that decides as a compiled policy does.
@@ -29,19 +29,17 @@ def uncompiled(
         window: begin and end of the limit of power or energy, seconds; None: it has no limit.
         given: the limit as it is when the policy is first called; None: it begins in its window.
     """
-    part = policy.limit if isinstance(policy, Saving) else None
-    limit = partial(limit_on, limit=part, window=window) if given is None else lambda machine: given
-    base = base_of(policy)
-    if isinstance(base, Contending):
+    limit = partial(limit_on, limit=policy.limit, window=window) if given is None else lambda machine: given
+    base = policy.plain
+    if base.family == "contending":
         return OneAtATime(base, seed, limit)
-    assert not isinstance(base, OnNodes), "it decides in compiled code"
-    queue = Order(base.order, seed)
-    if isinstance(base, Easy) and base.share != Sharing():
-        return SharedBackfilling(policy if isinstance(policy, Saving) else Saving(base), queue, window, given)
-    if isinstance(policy, Saving) and isinstance(base, Easy | Strict):
-        return SavingBackfilling(policy, queue, window, given)
-    if isinstance(base, Conservative) and base.share != Sharing():
+    queue, saving = Order(base.order, seed), policy if isinstance(policy, Saving) else None
+    if base.family == "easy" and base.needs_nodes:
+        return SharedBackfilling(saving or Saving(base), queue, window, given)
+    if base.family == "easy" and saving is not None:
+        return SavingBackfilling(saving, queue, window, given)
+    if base.family == "conservative" and base.needs_nodes:
         return SharedReserving(queue, base.share.bound, arranged=arranged, limit=limit)
-    if isinstance(base, Conservative):
+    if base.family == "conservative":
         return ConservativeBackfilling(queue, arranged=arranged, allocation=base.allocation, limit=limit)
     return Backfilling(queue, fills=base.backfills)

@@ -19,7 +19,7 @@ from ..kernels.queue.network.tables import POWER
 from ..kernels.queue.power.tables import TO_IDLE
 from ..model.machine import MixedPowers, Powers, runs_of
 from ..queue_policies.energy.power_policies import EnergyBudget
-from ..queue_policies.policy_specs import Saving
+from ..queue_policies.policy_facts import spec_of
 from ..world.power_log import joules_at
 from ..world.replay_result import Replayed, pieces_by_job
 
@@ -263,14 +263,15 @@ def limited(replayed: Replayed, policy: object, powers: Powers | MixedPowers, fo
         powers: power of the resources.
         found: the machine over time.
     """
-    limit = policy.limit if isinstance(policy, Saving) else None
+    spec = spec_of(policy)
+    limit = spec.limit
     window = limit.window(replayed.workload) if limit else None
-    if not isinstance(policy, Saving) or not isinstance(powers, Powers) or limit is None or window is None:
+    if not isinstance(powers, Powers) or limit is None or window is None:
         return None
     begin, end = window[0], window[1] if math.isfinite(window[1]) else span(replayed)[1]
     resources, full = replayed.machine, replayed.machine * powers.budget_computing
     if isinstance(limit, EnergyBudget):
-        allowed, switched = limit.budget.absolute(full * (end - begin)), bool(policy.shutdown or policy.keeper)
+        allowed, switched = limit.budget.absolute(full * (end - begin)), spec.switches
         hopeless = limit.is_hopeless(_idle_at_least(powers), resources, end - begin) and not switched
     else:
         allowed, hopeless = limit.cap.absolute(full) * (end - begin), limit.allowed(powers, resources) == 0
@@ -286,7 +287,7 @@ def refusal_of(policy: object, powers: Powers | MixedPowers | None, machine: int
         machine: number of resources.
         limit: the outcome.
     """
-    part = policy.limit if isinstance(policy, Saving) else None
+    part = spec_of(policy).limit
     if not limit.hopeless or not isinstance(part, EnergyBudget) or not isinstance(powers, Powers):
         return ""
     error = part.refusal(_idle_at_least(powers), machine, limit.end - limit.begin, "machines")

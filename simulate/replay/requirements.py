@@ -6,7 +6,7 @@ Rule: a combination that cannot be replayed is an error that names what is missi
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 
 import numpy as np
 
@@ -17,8 +17,13 @@ from ..model.network import Link, Network, unlimited
 from ..model.workload import Workload
 from ..queue_policies.energy.power_limits import NoLimit, limit_on
 from ..queue_policies.energy.power_policies import EnergyBudget
-from ..queue_policies.policy_specs import Conservative, Placing, Saving, base_of
+from ..queue_policies.interface import QueuePolicy
+from ..queue_policies.policy_facts import PolicySpec, spec_of
 from ..wording import count
+from ..world.known_run_times import ACTUAL, with_actual_walltimes
+from ..world.node_allocation import refuse_unknown_times
+from .engines import engine_for, features_of
+from .replay_case import ReplayCase
 
 #: Largest number of periods or stages in a replay; it takes minutes.
 MOST_OFTEN = 1e10
@@ -26,25 +31,16 @@ MOST_OFTEN = 1e10
 SLOWEST = 1e-6
 
 
-def kind_needing_walltimes(policy: object) -> str:
-    """Return a description of the policy if it needs finite walltimes, else ""."""
-    if isinstance(base_of(policy), Conservative):
-        return "conservative backfilling"
-    if isinstance(policy, Saving) and (policy.limit or policy.keeper) and not isinstance(policy.base, Placing):
-        return "a policy that limits power or keeps machines off"
-    return ""
-
-
 def check_walltimes(workload: Workload, policy: object) -> None:
     """Check that all jobs have finite walltimes if the policy needs them, for reservations. Raises ConfigError."""
-    kind, endless = kind_needing_walltimes(policy), np.flatnonzero(np.isinf(workload.walltime))
+    kind, endless = spec_of(policy).needing_walltimes, np.flatnonzero(np.isinf(workload.walltime))
     if kind and len(endless):
         job_name = workload.more.get("name", workload.id)[endless[0]]
         problem = f"it has no walltime ({len(endless):,} of {count(len(workload), 'job')}), and {kind} needs walltimes"
         raise ConfigError(workload.name, f"job {job_name}", problem, "walltimes, or another policy")
 
 
-def check_decision_count(workload: Workload, policy: Saving) -> None:
+def check_decision_count(workload: Workload, policy: PolicySpec) -> None:
     """Check that there are at most MOST_OFTEN periods and stages of a policy. Raises ConfigError. O(jobs)."""
     if policy.keeper and len(workload):
         longest = np.fmax.reduce(np.minimum(workload.run_time, workload.walltime), initial=0.0)
@@ -60,7 +56,7 @@ def _check_interval(workload: Workload, key: str, every: float, lasts: float) ->
         raise ConfigError("policy", key, problem, f"{lasts / MOST_OFTEN:.3g} or more")
 
 
-def require_powers(policy: Saving, powers: Powers | MixedPowers | None, *, of_nodes: bool = False) -> Powers:
+def require_powers(policy: PolicySpec, powers: Powers | MixedPowers | None, *, of_nodes: bool = False) -> Powers:
     """Return the power of each resource.
 
     Args:
@@ -72,23 +68,17 @@ def require_powers(policy: Saving, powers: Powers | MixedPowers | None, *, of_no
         ConfigError: they lack what the policy needs.
     """
     resource_powers = equal_powers(powers)
-    if (policy.shutdown or policy.keeper) and resource_powers.together > 1 and not of_nodes:
+    if policy.switches and resource_powers.together > 1 and not of_nodes:
         problem = "it switches nodes, and the resources of this machine are cores"
         raise ConfigError("policy", "", problem, "nodes as resources, or cores of nodes that jobs share")
-    if (policy.shutdown or policy.keeper) and resource_powers.off is None:
+    if policy.switches and resource_powers.off is None:
         problem = "the power of this machine when it is off or being switched is not known"
         raise ConfigError("policy", "", problem, "nodes with power off, switch_on and switch_off, or --procs")
     return resource_powers
 
 
-def has_endless_limit(policy: Saving, workload: Workload) -> bool:
-    """Return whether the limit of a policy has no end. Raises ConfigError if it needs one."""
-    window = policy.limit.window(workload) if policy.limit else None
-    return window is not None and math.isinf(window[1])
-
-
 def refuse_saving(
-    policy: Saving, workload: Workload, powers: Powers | MixedPowers | None, *, of_nodes: bool = False
+    policy: PolicySpec, workload: Workload, powers: Powers | MixedPowers | None, *, of_nodes: bool = False
 ) -> tuple[float, float] | None:
     """Check a policy with energy-saving parts. Return begin and end of its limit, seconds; None if it has none.
 
@@ -107,29 +97,82 @@ def refuse_saving(
     return policy.limit.window(workload) if policy.limit else None
 
 
-def limit_for(policy: object, workload: Workload, machine: Machine) -> NoLimit:
+def limit_for(case: ReplayCase) -> NoLimit:
     """Return the limit of a policy that places jobs on nodes. Raises ConfigError, see `refuse_saving`."""
-    if not isinstance(policy, Saving):
+    limit = spec_of(case.policy).limit
+    if limit is None:
         return NoLimit()
-    return limit_on(machine, policy.limit, refuse_saving(policy, workload, machine.powers, of_nodes=True))
+    window = refuse_saving(case.policy, case.jobs, case.machine.powers, of_nodes=True)
+    return limit_on(case.machine, limit, window)
 
 
-def network_for(workload: Workload, machine: int, network: Callable[[], Network] | None) -> Network | None:
+def in_python(case: ReplayCase) -> QueuePolicy:
+    """Return what is called at each instant: the policy, or the form in Python of a built-in one.
+
+    Raises:
+        ConfigError: the policy cannot schedule these jobs, or not on this machine.
+    """
+    policy = case.policy
+    if not isinstance(policy, PolicySpec):
+        called: QueuePolicy = policy
+        return called
+    from ..queue_policies.uncompiled import uncompiled
+
+    saves = policy.plain is not policy
+    if not case.shared:
+        check_walltimes(case.jobs, policy)
+    window = refuse_saving(policy, case.jobs, case.machine.powers, of_nodes=case.shared) if saves else None
+    return uncompiled(policy, case.options.seed, window=window)
+
+
+def check_times(case: ReplayCase) -> None:
+    """Check that the times of the jobs are known that an engine on shared nodes needs. Raises ConfigError."""
+    engine, jobs, knows = engine_for(case.policy, features_of(case)), case.jobs, case.options.knows
+    plain = spec_of(case.policy).plain
+    if knows == ACTUAL:
+        with_actual_walltimes(jobs)  # raises
+    if case.shared and not (engine.compiled and plain.family == "contending"):
+        blind = engine.compiled and not plain.looks_ahead
+        refuse_unknown_times(jobs, walltimes=knows != ACTUAL and not blind, networked=jobs.programs is not None)
+
+
+def check_jobs(case: ReplayCase) -> None:
+    """Check that a policy can schedule these jobs on this machine. Raises ConfigError."""
+    policy, jobs = spec_of(case.policy), case.jobs
+    if case.options.knows == ACTUAL:
+        jobs = with_actual_walltimes(jobs)
+    check_walltimes(jobs, policy)
+    if case.shared:
+        network_of_nodes(jobs, case.cluster, case.machine.network)
+    else:
+        network_for(jobs, case.machine)
+    if policy.plain is not policy:
+        check_decision_count(jobs, policy)
+        if policy.limit:
+            policy.limit.window(jobs)
+
+
+def demands_on_jobs(policy: object) -> Hashable:
+    """Return a key of the policy's requirements on jobs. Policies with equal keys accept the same jobs."""
+    spec = spec_of(policy)
+    return spec.needing_walltimes, spec.family == "python" and spec.plain is spec, spec.limit, spec.keeper
+
+
+def network_for(workload: Workload, machine: Machine) -> Network | None:
     """Return the network for these jobs; None if their run times do not depend on it.
 
     Args:
         workload: the jobs.
-        machine: number of resources.
-        network: makes the network; None if not known.
+        machine: the machine.
 
     Raises:
         ConfigError: the jobs need a network that is not known or cannot be simulated.
     """
     if workload.programs is None:
         return None
-    if network is None:
+    if machine.network is None:
         raise ConfigError(workload.name, "", "the network of the machine is not known", "--cluster")
-    return checked_network(workload, machine, network)
+    return checked_network(workload, machine.processors, machine.network)
 
 
 def checked_network(workload: Workload, machine: int, network: Callable[[], Network]) -> Network:

@@ -27,7 +27,7 @@ from ..model.network import Network
 from ..model.workload import Workload
 from ..queue_policies.energy import power_policies as parts
 from ..queue_policies.order_ranks import dynamic_order, ranks
-from ..queue_policies.policy_specs import Conservative, Easy, Policy, Saving, Strict, base_of
+from ..queue_policies.policy_specs import Conservative, Easy, Policy, Saving, Strict
 from ..world.job_dependencies import dependency_tables
 from ..world.network_tables import network_tables
 from .requirements import check_decision_count, check_walltimes, require_powers
@@ -62,7 +62,7 @@ class Setting:
 def tables_for(setting: Setting, policy: Policy) -> Tables:
     """Return the initial tables of a policy's kernel. Raises ConfigError, see `requirements`."""
     check_walltimes(setting.workload, policy)
-    if isinstance(base_of(policy), Conservative):
+    if policy.plain.family == "conservative":
         return _conservative(setting, policy)
     if isinstance(policy, Saving):
         return _saving(setting, policy)
@@ -173,7 +173,7 @@ def _with_queue(
 
 def _conservative(setting: Setting, whole: Policy) -> Tables:
     """Raises ConfigError, see `SplitGroups`."""
-    policy: Conservative = base_of(whole)
+    policy: Conservative = whole.plain
     workload, machine = setting.workload, setting.machine
     size, words = len(workload), -(-machine // 64)
     most, variant = min(size, machine) + 1, policy.allocation.removeprefix("best-effort-")

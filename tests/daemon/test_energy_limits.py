@@ -34,7 +34,7 @@ from pilotfish.simulate.queue_policies.energy.kept_limit import KeptLimit
 from pilotfish.simulate.queue_policies.energy.power_limits import Budget
 from pilotfish.simulate.queue_policies.energy.saving_policy import NO_ENERGY, NO_POWER
 from pilotfish.simulate.queue_policies.policy_specs import Saving, parse
-from pilotfish.simulate.replay.worlds.any_policy import replay_under
+from pilotfish.simulate.replay.replay import replay
 from pilotfish.simulate.world.replay_result import Replayed
 
 NODES, CORES, IDLE_W, CORE_W = 3, 4, 10.0, 5.0
@@ -91,9 +91,7 @@ def served(jobs: Workload, policy: str, kind: type[TraceRun] = TraceRun) -> tupl
 
 def replayed(jobs: Workload, policy: str) -> Replayed:
     """Replay the trace without the service."""
-    return replay_under(
-        parse(policy), jobs, machine_of(CLUSTER), CLUSTER, contention=True, run_times="walltime"
-    )  # fmt: skip
+    return replay(jobs, machine_of(CLUSTER), parse(policy), contention=True, run_times="walltime")  # fmt: skip
 
 
 def consumed(done: Replayed, time: float) -> float:

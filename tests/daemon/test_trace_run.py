@@ -21,12 +21,13 @@ from pilotfish.profiles.prediction.online_run_times import OnlineRunTimes
 from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.generate.models import lublin
 from pilotfish.simulate.model.cluster import Cluster, Contention, Node, NodeType
+from pilotfish.simulate.model.machine import machine_of
 from pilotfish.simulate.model.workload import Dependencies, Workload
 from pilotfish.simulate.planning.mapping_policies import POLICIES
 from pilotfish.simulate.planning.queue_mapping import QueueMapping
 from pilotfish.simulate.queue_policies.policy_specs import parse
 from pilotfish.simulate.replay.metrics import summarise
-from pilotfish.simulate.replay.worlds.shared_nodes import replay_on_nodes
+from pilotfish.simulate.replay.replay import replay
 from pilotfish.simulate.world.node_allocation import spread
 from pilotfish.simulate.world.replay_result import pieces_by_job
 from tests.reference.plain_first_fit import first_fit
@@ -89,7 +90,7 @@ def test_the_compiled_replay_of_a_mapping_policy_is_that_of_the_daemon(
 ) -> None:
     jobs, cluster, told = workload_of(rows), cluster_of(nodes), "actual" if actual else "walltime"
     live = played(jobs, cluster, policy, told).replayed
-    compiled = replay_on_nodes(jobs, cluster, parse(policy), run_times=told)
+    compiled = replay(jobs, machine_of(cluster), parse(policy), run_times=told, contention=True)
     for column in ("start_time", "finish_time", "overran", "rejected"):
         assert np.allclose(getattr(live, column), getattr(compiled, column), rtol=0, atol=1e-6, equal_nan=True)
     assert np.array_equal(live.pieces, compiled.pieces)

@@ -18,7 +18,7 @@ from pilotfish.simulate.model.machine import machine_of
 from pilotfish.simulate.model.workload import Workload
 from pilotfish.simulate.queue_policies.policy_specs import parse
 from pilotfish.simulate.replay import energy
-from pilotfish.simulate.replay.worlds.any_policy import replay_under
+from pilotfish.simulate.replay.replay import replay
 from pilotfish.simulate.world.replay_result import Replayed
 from tests.simulate.replay.test_replay import places
 
@@ -101,7 +101,7 @@ def test_the_daemon_switches_nodes_as_the_replay_does(
     done = live.replayed
     no_job_runs_on_a_node_that_is_off(done)
     machine = machine_of(cluster)
-    expected = replay_under(parse(policy), jobs, machine, cluster, contention=True)
+    expected = replay(jobs, machine, parse(policy), contention=True)
     np.testing.assert_allclose(done.start_time, expected.start_time, rtol=0, atol=1e-4)
     np.testing.assert_allclose(done.finish_time, expected.finish_time, rtol=0, atol=1e-4)
     assert machine.powers is not None

@@ -31,7 +31,7 @@ FUNCTIONS = {
     # job and node profiles
     "profiles": 0,
     # the engine
-    "simulate": 21,
+    "simulate": 18,
     # all tests
     "tests": 1189,
 }

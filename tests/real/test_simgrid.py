@@ -19,7 +19,7 @@ from pilotfish.formats.simgrid.network import SimGridWiring
 from pilotfish.simulate.model.machine import machine_of, speeds_of, storages_of
 from pilotfish.simulate.model.network import solved_as
 from pilotfish.simulate.queue_policies.policy_specs import parse
-from pilotfish.simulate.replay.worlds.any_policy import replay_under
+from pilotfish.simulate.replay.replay import replay
 from pilotfish.simulate.world.replay_result import Replayed
 from tests.reference.plain_ptask import seconds_alone
 from tests.support.simgrid_platforms import KINDS, Platforms, workload
@@ -44,7 +44,7 @@ def replayed(folder: Path) -> tuple[Replayed, list[str]]:
     machine = machine_of(cluster, whole_nodes=True)
     if machine.network is not None:
         machine = replace(machine, network=partial(solved_as, "simgrid", machine.network))
-    return replay_under(parse("strict"), jobs, machine, cluster), [node.name for node in cluster.nodes]
+    return replay(jobs, machine, parse("strict")), [node.name for node in cluster.nodes]
 
 
 def write_jobs(path: Path, platform: Path, done: Replayed, names: list[str], given: dict[str, Any]) -> None:

@@ -73,5 +73,5 @@ def executed(
     storages = MappedLater(found) if (found := storages_of(cluster)) else found
     workload = read_workload(folder / "w.json", speeds=speeds_of(cluster), storages=storages)
     machine = machine_of(cluster, whole_nodes=True)
-    done, _ = replay_under_component(component, "x", workload, machine, cluster, [folder / "w.json"], **how)
+    done, _ = replay_under_component(component, "x", workload, machine, [folder / "w.json"], **how)
     return done, cluster.wiring

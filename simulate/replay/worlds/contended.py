@@ -17,7 +17,7 @@ Source: IRMaSim (Herrera et al., CCGrid 2021), III and V.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,16 +34,17 @@ from ...model.workload import Workload
 from ...planning.workflow_tables import fill_contention
 from ...queue_policies.energy.power_limits import NoLimit
 from ...queue_policies.order_ranks import ranked_by
-from ...queue_policies.policy_specs import RESOURCES, Contending, Nodes, needs_power
+from ...queue_policies.policy_facts import spec_of
+from ...queue_policies.policy_specs import RESOURCES, Contending, Nodes
 from ...world import slices
 from ...world.drive import drive
 from ...world.job_dependencies import dependency_tables, stranded
 from ...world.known_run_times import ACTUAL, WALLTIME, Predictions, RunTimePredictor
 from ...world.replay_result import Replayed, merge_pieces, without_switches
 from ..energy import STATES, Track, span
-
-#: The compiled kernel.
-KERNEL = "queue.contention.pairs_loop"
+from ..engines import Engine
+from ..replay_case import ReplayCase
+from ..requirements import limit_for
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +161,7 @@ def _contention_tables(
 
 def check_power_known(policy: Contending, machine: ProcessorTables) -> None:
     """Check that the power of the machine is known if the policy needs it. Raises ConfigError if not."""
-    if needs_power(policy) and not machine.powered:
+    if policy.needs_power and not machine.powered:
         raise ConfigError("policy", "pairs:resource", "the power of this machine is not known", "nodes with power")
 
 
@@ -229,39 +230,19 @@ class ContendedReplay(Replayed):
     processors: ProcessorTables  # the machine
 
 
-def replay_contended(
-    workload: Workload,
-    cluster: Cluster,
-    policy: Contending,
-    *,
-    seed: int = 0,
-    run_times: str | RunTimePredictor = WALLTIME,
-    decision_time: float | None = 0.0,
-    limit: NoLimit = NoLimit(),
-    progress: Callable[[float], None] = lambda now: None,
-    clock: Callable[[], float] = lambda: 0.0,
-) -> ContendedReplay:
-    """Replay a workload on the cores of a cluster.
+def run(case: ReplayCase, engine: Engine) -> ContendedReplay:
+    """Replay jobs whose `more` may have `volume` and `memory`, bytes that a task moves and needs, and `asked`, seconds.
 
     O(tasks x (cores of a processor + log processors) + jobs log queue). The resource rule `random`, node rules and
     memory shortage cost O(processors) instead of the logarithm. Decisions that take time cost O(cores) each.
 
-    Args:
-        workload: the jobs; `more` may have `volume` and `memory`, bytes that a task moves and needs, and `asked`, the
-            requested seconds.
-        cluster: the cluster; its cores are the resources.
-        policy: the policy.
-        seed: seed of random choices.
-        run_times: what the policy may know: WALLTIME (the requested seconds), ACTUAL, or a predictor.
-        decision_time: see `drive.drive`.
-        limit: a power cap.
-        progress: called now and then with the simulated time.
-        clock: returns seconds, for `simulation_time`.
-
     Raises:
         ConfigError: the policy needs the power of the machine and it is not known, or nodes share a memory domain.
     """
-    machine = processors_of(cluster)
+    workload, options, clock, limit = case.jobs, case.options, case.options.clock, limit_for(case)
+    policy, progress = spec_of(case.policy).plain, options.progress
+    seed, run_times, decision_time = options.seed, options.run_times, options.decision_time
+    machine = processors_of(case.cluster)
     world = _contention_tables(workload, machine, policy, seed, run_times, limit)
     if decision_time != 0.0 or not isinstance(run_times, str) or limit.next_time() < math.inf:
         predictions = None if isinstance(run_times, str) else Predictions(run_times, workload)
@@ -269,7 +250,7 @@ def replay_contended(
         done = drive(loop, clock(), decision_time=decision_time, clock=clock, progress=progress)
         assert isinstance(done, ContendedReplay)
         return done
-    kernel = load(KERNEL)
+    kernel = load(engine.kernels[0])
     began = slice_began = clock()
     size = slices.FIRST
     while kernel(world.address, tables.REPLAY, size, 0.0) != DONE:
@@ -296,7 +277,7 @@ class _Steps:
     ) -> None:
         self.workload, self.machine, self.world, self.predictions = workload, machine, world, predictions
         self.limit = limit
-        self.kernel, self.now, self.news = load(KERNEL), -math.inf, False
+        self.kernel, self.now, self.news = load("queue.contention.pairs_loop"), -math.inf, False
         self.running, self.unlearned = np.zeros(0, np.int64), list[int]()
 
     def next_time(self, before: float) -> float:

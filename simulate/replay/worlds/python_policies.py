@@ -1,20 +1,25 @@
-"""Put a world together for a policy in Python, and run it.
+"""Put a world together for a policy in Python, and run it: the general path, which replays what no fast path does.
 
-Rule: which parts a world has follows from the policy and from what is known of the jobs, here and nowhere else.
+Rule: which parts a world has follows from the policy and from what is known of the jobs, here and nowhere else. On
+nodes that jobs share, the policy sees and decides what it would in a plan (`node_resources`); the fluid simulation of a
+plan carries it out. So a job has cores of its own on each of its nodes, and shares the memory of these nodes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 
-from ...model.cluster import Cluster
-from ...model.machine import Machine, MixedPowers, Powers, equal_powers
+from ...model.machine import equal_powers
 from ...model.network import Network
-from ...model.workload import Workload
 from ...queue_policies.interface import QueuePolicy
 from ...queue_policies.numbered_resources import NumberedResources
+from ...queue_policies.policy_calls import policy_name
+from ...queue_policies.policy_facts import PolicySpec
+from ...queue_policies.policy_specs import text_of
 from ...world.drive import drive
-from ...world.known_run_times import ACTUAL, WALLTIME, Predictions
+from ...world.known_run_times import ACTUAL, PREDICTED, WALLTIME
 from ...world.machine_power import MachinePower
 from ...world.network_rates import NetworkRates
 from ...world.predicted_run_times import PredictedRunTimes
@@ -23,107 +28,75 @@ from ...world.rigid_rates import RigidRates
 from ...world.shared_rates import SharedRates
 from ...world.simulated_world import SimulatedWorld
 from ...world.world_parts import Part
-from .stepwise_jobs import StepwiseJobs, is_stepwise
+from ..engines import Engine
+from ..replay_case import ReplayCase
+from ..requirements import checked_network, in_python, network_for, network_of_nodes
 
 
-def is_powered(policy: object) -> bool:
-    """Return whether a Python policy sees the states of machines."""
-    return bool(getattr(policy, "powered", False))
+def run(case: ReplayCase, engine: Engine) -> Replayed:
+    """Replay a case under a policy in Python, called at each instant.
 
-
-def parts_for(
-    policy: QueuePolicy, workload: Workload, powers: Powers | MixedPowers | None, predictions: Predictions | None
-) -> list[Part]:
-    """Return the parts that a policy and its jobs ask for.
-
-    Args:
-        policy: the policy.
-        workload: the jobs.
-        powers: power of the resources.
-        predictions: of the run times; None: the policy sees walltimes.
+    O(jobs x log running) on numbered resources, O(nodes + running jobs) per event on shared nodes, plus the time of the
+    policy.
 
     Raises:
-        ConfigError: the policy needs powers that are not known or differ.
+        ConfigError: a power, a run time or a walltime is not known, see `requirements`.
+        PolicyError: see `drive`.
     """
-    parts = list[Part]()
-    if is_powered(policy):
-        began = float(workload.submit_time[0]) if len(workload) else 0.0
-        parts.append(MachinePower(equal_powers(powers), began))
-    if predictions is not None:
-        parts.append(PredictedRunTimes(predictions))
-    return parts
-
-
-def replay_with_python_policy(
-    workload: Workload, machine: Machine, policy: QueuePolicy, *, decision_time: float | None,
-    predictions: Predictions | None, network: Callable[[], Network] | None, log_power: bool = False,
-    parts: Sequence[Part] = (), clock: Callable[[], float], progress: Callable[[float], None],
-) -> Replayed:  # fmt: skip
-    """Replay a workload on numbered resources. O(jobs x log running), plus the time of the policy.
-
-    Args:
-        workload: the jobs.
-        machine: the machine.
-        policy: the policy to call.
-        decision_time: see `drive`.
-        predictions: of the run times; None: the policy sees walltimes.
-        network: makes the network between the resources; None if run times do not depend on it.
-        log_power: see `replay`.
-        parts: further parts of the world.
-        clock: returns seconds.
-        progress: called now and then with the simulated time.
-
-    Raises:
-        ConfigError, PolicyError: see `drive` and `parts_for`.
-    """
-    began = clock()
-    if predictions is None and network is None and not parts and is_stepwise(policy):
-        loop = StepwiseJobs(workload, machine, policy)
-        if decision_time == 0.0 and getattr(policy, "only_starts", False):
-            loop.call_rarely()
-        return drive(loop, began, decision_time=decision_time, clock=clock, progress=progress)
-    rates: RigidRates = RigidRates(workload)
-    if network is not None:
-        rates = NetworkRates(workload, machine, network, log_power=log_power)
-    name = f"{type(policy).__module__}:{type(policy).__qualname__}"
-    asked_for = parts_for(policy, workload, machine.powers, predictions)
-    world = SimulatedWorld(workload, policy, name, NumberedResources(machine), rates, [*asked_for, *parts])
-    replayed = drive(world, began, decision_time=decision_time, clock=clock, progress=progress)
+    began, options = case.options.clock(), case.options
+    policy = in_python(case)
+    world = _on_nodes(case, policy) if case.shared else _on_numbered(case, policy)
+    replayed = drive(world, began, decision_time=options.decision_time, clock=options.clock, progress=options.progress)
     return in_order_of_submission(replayed) if world.added else replayed
 
 
-def replay_on_shared_nodes(
-    workload: Workload, cluster: Cluster, policy: QueuePolicy, name: str, powers: Powers | MixedPowers | None, *,
-    decision_time: float | None, run_times: str = WALLTIME, predictions: Predictions | None = None,
-    network: Network | None = None, log_power: bool = False, parts: Sequence[Part] = (),
-    clock: Callable[[], float], progress: Callable[[float], None],
-) -> Replayed:  # fmt: skip
-    """Replay a workload on nodes whose jobs slow each other down. O(nodes + running jobs) per event.
+def _on_numbered(case: ReplayCase, policy: QueuePolicy) -> SimulatedWorld:
+    workload, machine, network = case.jobs, replace(case.machine, network=None), case.machine.network
+    net, at_need = network_for(workload, case.machine), None
+    if net is not None:
+        at_need = _the(net)
+    elif network is not None and getattr(policy, "places_work", False):
+        at_need = partial(checked_network, workload, machine.processors, network)
+    rates: RigidRates = RigidRates(workload)
+    if at_need is not None:
+        rates = NetworkRates(workload, machine, at_need, log_power=case.options.log_power)
+    return SimulatedWorld(
+        workload, policy, policy_name(policy), NumberedResources(machine), rates, _parts(case, policy)
+    )
 
-    Args:
-        workload: the jobs; `more` may have `volume` and `memory`, bytes that each of its processors moves and needs.
-        cluster: the nodes. A run time is that on the slowest node type.
-        policy: the policy to call.
-        name: its name, for messages.
-        powers: power of the cores.
-        decision_time: see `drive`.
-        run_times: what the policy may know, WALLTIME or ACTUAL.
-        predictions: of the run times; None: the policy sees `run_times`.
-        network: between the nodes, for jobs whose run times depend on it.
-        log_power: see `replay`.
-        parts: further parts of the world.
-        clock: returns seconds.
-        progress: called now and then with the simulated time.
 
-    Raises:
-        ConfigError, PolicyError: see `drive` and `parts_for`.
+def _the(network: Network) -> Callable[[], Network]:
+    return lambda: network
+
+
+def _on_nodes(case: ReplayCase, policy: QueuePolicy) -> SimulatedWorld:
+    """Return the world of a workload whose `more` may have `volume` and `memory`.
+
+    Both are bytes, that each processor of a job moves and needs. A run time is that on the slowest node type.
     """
-    began = clock()
-    rates = SharedRates(workload, cluster, run_times, network, log_power=log_power, predicted=predictions is not None)
+    workload, cluster, knows = case.jobs, case.cluster, case.options.knows
+    network, predicted = network_of_nodes(workload, cluster, case.machine.network), knows == PREDICTED
+    rates = SharedRates(
+        workload,
+        cluster,
+        WALLTIME if predicted else knows,
+        network,
+        log_power=case.options.log_power,
+        predicted=predicted,
+    )
     nodes = rates.tables.classes["nodes"]
-    asked_for = parts_for(policy, workload, powers, predictions)
-    world = SimulatedWorld(
-        workload, policy, name, rates.resources(powers), rates, [*asked_for, *parts], sizes=nodes * rates.threads,
-        nodes=nodes, walltimes=workload.run_time if run_times == ACTUAL else workload.walltime, fits=rates.fits,
+    return SimulatedWorld(
+        workload, policy, text_of(case.policy) if isinstance(case.policy, PolicySpec) else policy_name(policy),
+        rates.resources(case.machine.powers), rates, _parts(case, policy), sizes=nodes * rates.threads, nodes=nodes,
+        walltimes=workload.run_time if knows == ACTUAL else workload.walltime, fits=rates.fits,
     )  # fmt: skip
-    return drive(world, began, decision_time=decision_time, clock=clock, progress=progress)
+
+
+def _parts(case: ReplayCase, policy: QueuePolicy) -> list[Part]:
+    """Return the parts that a policy and its jobs need, and the further ones. Raises ConfigError."""
+    parts, jobs, predictions = list[Part](), case.jobs, case.predictions()
+    if getattr(policy, "powered", False):
+        parts.append(MachinePower(equal_powers(case.machine.powers), float(jobs.submit_time[0]) if len(jobs) else 0.0))
+    if predictions is not None:
+        parts.append(PredictedRunTimes(predictions))
+    return [*parts, *case.options.parts]

@@ -19,6 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -28,83 +29,63 @@ from ...kernels.mapping.layout import Scratch, World
 from ...kernels.object_cache import load
 from ...kernels.queue.network import tables
 from ...model.cluster import Cluster
-from ...model.network import Network
 from ...model.workload import Workload
 from ...planning.workflow_tables import scratch_for, template_of, with_backfilling
 from ...queue_policies.energy.power_limits import NoLimit
-from ...queue_policies.order_ranks import dynamic_order, ranks
-from ...queue_policies.policy_specs import Easy, OnNodes, Strict
+from ...queue_policies.order_ranks import ranks
+from ...queue_policies.policy_facts import spec_of
+from ...queue_policies.policy_options import Sharing
+from ...queue_policies.policy_specs import Easy, Strict
 from ...world import slices
 from ...world.drive import drive
-from ...world.known_run_times import ACTUAL, PREDICTED, WALLTIME, Predictions, RunTimePredictor
+from ...world.known_run_times import ACTUAL, WALLTIME, Predictions
 from ...world.node_allocation import Places
 from ...world.power_log import PowerLog
 from ...world.replay_result import Replayed, merge_pieces, without_switches
-from ...world.shared_tables import believe, kernel_for, tables_of
+from ...world.shared_tables import believe, tables_of
+from ..engines import Engine
+from ..replay_case import ReplayCase
+from ..requirements import limit_for, network_of_nodes
 
-_CODES = {Easy: int(layout.EASY), Strict: int(layout.STRICT)}
 
+def run(case: ReplayCase, engine: Engine) -> Replayed:
+    """Replay jobs whose `more` may have `volume` and `memory`, bytes that each of its processors moves and needs.
 
-def replay_on_nodes(
-    workload: Workload,
-    cluster: Cluster,
-    policy: OnNodes | Easy | Strict,
-    *,
-    run_times: str | RunTimePredictor = WALLTIME,
-    seed: int = 0,
-    decision_time: float | None = 0.0,
-    network: Network | None = None,
-    limit: NoLimit = NoLimit(),
-    log_power: bool = False,
-    progress: Callable[[float], None] = lambda now: None,
-    clock: Callable[[], float] = lambda: 0.0,
-) -> Replayed:
-    """Replay a workload on nodes that jobs share.
-
-    O(nodes) per start under `slf` and `loadavg`; under `let` and `mom` O(nodes) forecasts per start at most; for EASY
-    see `kernels.mapping.backfilling`. An end or a start changes only the rates on its nodes and on those that are tied
-    to them.
-
-    Args:
-        workload: the jobs; `more` may have `volume` and `memory`, bytes that each of its processors moves and needs.
-        cluster: the nodes. A run time is that on the slowest node type.
-        policy: one that `is_compiled`.
-        run_times: what the policy may know, WALLTIME, ACTUAL, or for a mapping policy a predictor.
-        seed: of a random order.
-        decision_time: of a mapping policy, see `drive.drive`.
-        network: between the nodes, for jobs whose run times depend on it.
-        limit: a power cap, of a mapping policy.
-        log_power: see `replay.replay`.
-        progress: called now and then with the simulated time.
-        clock: returns seconds, for `simulation_time`.
+    A run time is that on the slowest node type. O(nodes) per start under `slf` and `loadavg`; under `let` and `mom`
+    O(nodes) forecasts per start at most; for EASY see `kernels.mapping.backfilling`. An end or a start changes only the
+    rates on its nodes and on those that are tied to them.
 
     Raises:
         ConfigError: a run time is not known, or a walltime that the policy needs; or the nodes take any number of
             threads.
     """
-    runtimes = run_times if isinstance(run_times, str) else PREDICTED
-    known = runtimes if isinstance(policy, OnNodes) and policy.looks_ahead else ACTUAL
-    world, fits, threads = tables_of(workload, cluster, known, network, limit=limit, log_power=log_power)
-    log = PowerLog(kept=log_power and network is not None)
-    if not isinstance(policy, OnNodes):
-        world = _backfilling(world, workload, cluster, policy, runtimes, seed)
-    code, by_key = (policy.code, 0) if isinstance(policy, OnNodes) else (_CODES[type(policy)], 1)
-    kernel, scratch = load(kernel_for(world)), scratch_for(world, int(template_of(cluster).nodes["limit"].sum()))
+    workload, cluster, options, policy = case.jobs, case.cluster, case.options, spec_of(case.policy).plain
+    limit, network = limit_for(case), network_of_nodes(workload, cluster, case.machine.network)
+    maps, clock = policy.family == "mapping", options.clock
+    world, fits, threads = tables_of(
+        workload, cluster, options.knows if policy.looks_ahead else ACTUAL, network, limit=limit,
+        log_power=options.log_power,
+    )  # fmt: skip
+    log = PowerLog(kept=options.log_power and network is not None)
+    if not maps:
+        world = _backfilling(world, workload, cluster, policy, options.knows, options.seed)
+    code, by_key = (policy.code, 0) if maps else (int(layout.EASY if policy.backfills else layout.STRICT), 1)
+    kernel, scratch = load(engine.kernels[0]), scratch_for(world, int(template_of(cluster).nodes["limit"].sum()))
     if world.clock["share"] < math.inf:
         kernel(layout.ISOLATED, world.address, scratch.address, 0, -1, 1, math.inf)
 
     def result(spent: float) -> Replayed:
         limits = np.asarray(cluster.thread_limits)
-        if not isinstance(policy, OnNodes):
+        if not maps:
             limits = np.minimum(limits, [node.type.cores for node in cluster.nodes])
         places, pieces = _pieces(workload, limits.astype(int).tolist(), world, threads)
         return schedule_of(workload, world, places, pieces, ~fits, spent, int(world.count["instants"]), log)
 
     began = slice_began = clock()
-    if decision_time != 0.0 or not isinstance(run_times, str) or limit.next_time() < math.inf:
-        predictions = None if isinstance(run_times, str) else Predictions(run_times, workload)
-        loop = _MappedJobs(workload, world, scratch, code, predictions, result, log, limit)
-        return drive(loop, began, decision_time=decision_time, clock=clock, progress=progress)
+    predictions = case.predictions()
+    if options.decision_time != 0.0 or predictions is not None or limit.next_time() < math.inf:
+        loop = _MappedJobs(workload, world, scratch, code, predictions, result, log, limit, kernel)
+        return drive(loop, began, decision_time=options.decision_time, clock=clock, progress=options.progress)
     size = slices.FIRST
     while True:
         kernel(layout.REPLAY, world.address, scratch.address, code, by_key, size, math.inf)
@@ -112,7 +93,7 @@ def replay_on_nodes(
             break
         log.empty(world)
         size, slice_began = slices.next_slice(size, clock() - slice_began), clock()
-        progress(float(world.clock["now"]))
+        options.progress(float(world.clock["now"]))
     return result(clock() - began)
 
 
@@ -123,10 +104,10 @@ class _MappedJobs:
 
     def __init__(
         self, workload: Workload, world: World, scratch: Scratch, code: int, predictions: Predictions | None,
-        result: Callable[[float], Replayed], log: PowerLog, limit: NoLimit,
+        result: Callable[[float], Replayed], log: PowerLog, limit: NoLimit, kernel: Any,
     ) -> None:  # fmt: skip
         self.workload, self.world, self.scratch, self.code, self.limit = workload, world, scratch, code, limit
-        self.predictions, self._result, self.kernel = predictions, result, load(kernel_for(world))
+        self.predictions, self._result, self.kernel = predictions, result, kernel
         self.unlearned, self.news, self._log = list[int](), False, log
         if predictions:
             world.count["beliefs"] = 1
@@ -202,18 +183,11 @@ def newly_submitted(world: World, before: int) -> Array:
     return rows
 
 
-def is_compiled(policy: object, workload: Workload) -> bool:
-    """Return whether a policy decides in compiled code on shared nodes: what its order needs is known before."""
-    if isinstance(policy, Easy | Strict):
-        return not dynamic_order(workload, policy.order) and workload.dependencies is None
-    return isinstance(policy, OnNodes)
-
-
 def _backfilling(
     world: World, workload: Workload, cluster: Cluster, policy: Easy | Strict, runtimes: str, seed: int
 ) -> World:
     """Return the tables with those of a queue policy."""
-    bound = policy.share.bound if isinstance(policy, Easy) else math.inf
+    bound = getattr(policy, "share", Sharing()).bound
     cores = np.minimum([node.type.cores for node in cluster.nodes], world.nodes["limit"])
     classes, allowed = world.classes, world.allowed
     if bound == 0.0:  # a node takes one job

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -45,19 +46,33 @@ from ...queue_policies.backfill import CountedBackfill
 from ...queue_policies.frozen import T, View, quick_maker
 from ...queue_policies.interface import Backfill, QueuePolicy, QueueView, Start
 from ...queue_policies.numbered_resources import NumberedResources
-from ...queue_policies.policy_calls import PolicyCalls
+from ...queue_policies.policy_calls import PolicyCalls, policy_name
 from ...queue_policies.queued_job import QueuedJob, Running
+from ...world.drive import drive
 from ...world.job_dependencies import stranded
 from ...world.replay_result import Replayed, without_switches
+from ..engines import Engine
+from ..replay_case import ReplayCase
+from ..requirements import in_python
 from ..tables import grow, stepwise_tables
 
+#: The compiled kernel.
 KERNEL = "queue.stepwise"
 _job, _running = quick_maker(QueuedJob), quick_maker(Running)
 
 
-def is_stepwise(policy: object) -> bool:
-    """Return whether a Python policy goes with these jobs; others see states of machines, or submit jobs."""
-    return not (getattr(policy, "powered", False) or getattr(policy, "open_ended", False))
+def run(case: ReplayCase, engine: Engine) -> Replayed:
+    """Replay a case by calling its policy at each instant at which it may start a job.
+
+    Raises:
+        ConfigError, PolicyError: see `requirements.in_python` and `drive`.
+    """
+    options, began = case.options, case.options.clock()
+    policy = in_python(case)
+    loop = StepwiseJobs(case.jobs, replace(case.machine, network=None), policy)
+    if options.decision_time == 0.0 and getattr(policy, "only_starts", False):
+        loop.call_rarely()
+    return drive(loop, began, decision_time=options.decision_time, clock=options.clock, progress=options.progress)
 
 
 class StepwiseJobs(PolicyCalls):
@@ -66,8 +81,7 @@ class StepwiseJobs(PolicyCalls):
     added = ()
 
     def __init__(self, workload: Workload, machine: Machine, policy: QueuePolicy) -> None:
-        name = f"{type(policy).__module__}:{type(policy).__qualname__}"
-        super().__init__(policy, name, NumberedResources(machine))
+        super().__init__(policy, policy_name(policy), NumberedResources(machine))
         count, self.workload, self.kernel = len(workload), workload, load(KERNEL)
         ids = workload.more.get("name", workload.id).tolist()
         users = workload.more["user"].tolist() if "user" in workload.more else [None] * count

@@ -14,6 +14,7 @@ from pilotfish.cli.inputs import read_machine
 from pilotfish.formats.replays.workloads import read_workload
 from pilotfish.simulate.model.machine import machine_of, speeds_of, storages_of
 from pilotfish.simulate.replay.energy import consumed, track
+from pilotfish.simulate.replay.replay_case import ReplayOptions
 
 PLATFORM = """<?xml version='1.0'?>
 <!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">
@@ -69,7 +70,7 @@ def test_the_answers_are_the_energy_of_the_result(tmp_path: Path, kinds: list[st
     cluster = read_machine(platform)
     machine, asks = machine_of(cluster), Asks()
     read = read_workload(workload, speeds=speeds_of(cluster), storages=storages_of(cluster))
-    replayed, _ = replay_under_component(asks, "asks", read, machine, cluster, [workload], log_power=True)
+    replayed, _ = replay_under_component(asks, "asks", read, machine, [workload], options=ReplayOptions(log_power=True))
     assert machine.powers is not None and len(asks.answers) > len(kinds)
     energy = track(replayed, machine.powers)
     rows = dict(zip(energy.time.tolist(), energy.joules.tolist(), strict=True))

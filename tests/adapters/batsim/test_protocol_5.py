@@ -78,7 +78,7 @@ def run(component: Component, tmp_path: Path, given: dict[str, Any] = DELAYS, **
     path.write_text(json.dumps(given))
     jobs = workload_of(load_batsim(path), path)
     machine = Machine(4, powers=TAURUS_POWERS)
-    return replay_under_component(component.ask, "it", jobs, machine, None, [path], protocol=5, **how)[0]
+    return replay_under_component(component.ask, "it", jobs, machine, [path], protocol=5, **how)[0]
 
 
 def test_what_a_component_learns(tmp_path: Path) -> None:

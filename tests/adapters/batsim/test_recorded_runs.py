@@ -44,7 +44,7 @@ def test_our_engine_says_what_batsim_said(name: str) -> None:
         return messages[at - 1][1]
 
     replayed, count = replay_under_component(
-        ask, name, jobs, machine_of(cluster), cluster, [workload], config=config, latency_s=latency_s
+        ask, name, jobs, machine_of(cluster), [workload], config=config, latency_s=latency_s
     )
     recording = [text for sender, text in messages if sender == "batsim"]
     begins, real = json.loads(sent[0]), json.loads(recording[0])

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pilotfish.simulate.model.machine import TAURUS_POWERS, Machine
 from pilotfish.simulate.model.network import unlimited
 from pilotfish.simulate.queue_policies.policy_specs import parse
-from pilotfish.simulate.replay.worlds.any_policy import replay_under
+from pilotfish.simulate.replay.replay import replay
 from pilotfish.simulate.world.replay_result import Replayed
 from tests.cli.replay.test_what_goes_together import MINE, PAGE, WORLDS, World, jobs_of, obeys, replayed
 from tests.simulate.replay.test_replay import places
@@ -105,8 +105,8 @@ def test_a_network_without_limits(cell: tuple[str, World], seed: int) -> None:
     rigid = replace(sent, run_time=work / 10.0, programs=None, more={**sent.more, "program": np.full(len(sent), -1)})
     fast = Machine(12, powers=TAURUS_POWERS, network=lambda: unlimited([10.0] * 12))
     replays = [
-        replay_under(parse(policy), sent, fast),
-        replay_under(parse(policy), rigid, Machine(12, powers=TAURUS_POWERS)),
+        replay(sent, fast, parse(policy)),
+        replay(rigid, Machine(12, powers=TAURUS_POWERS), parse(policy)),
     ]
     same(*replays)
 

@@ -193,10 +193,10 @@ def test_contents_will_do_where_no_file_can_be_seen(folder: Path) -> None:
         assert tasks.carry_out(task, content) | {"simulation_time": 0} == numbers | {"simulation_time": 0}
     first = prepared.tasks[0]
     wrong = (*contents[0][:-1], b"1 m_usage 2 1\n")
-    assert tasks.kind_of(first, contents[0]) == (False, False)
-    answer = tasks.attempt(tasks.kind_of, first, wrong)
+    assert tasks.features_of_task(first, contents[0]) == frozenset()
+    answer = tasks.attempt(tasks.features_of_task, first, wrong)
     assert isinstance(answer, tasks.Failure) and "in usage/sub/r1" in answer.why and "u.json: jobs[0]" in answer.why
-    answer = tasks.attempt(tasks.kind_of, first, (*contents[0][:-1], b"1 m_usage 1 1\n"))
+    answer = tasks.attempt(tasks.features_of_task, first, (*contents[0][:-1], b"1 m_usage 1 1\n"))
     assert isinstance(answer, tasks.Failure) and "changed while the sweep ran" in answer.why
 
 

@@ -35,7 +35,7 @@ from pilotfish.simulate.model.programs import Even, Part, ProgramBuilder
 from pilotfish.simulate.model.snapshot import JobState
 from pilotfish.simulate.model.workload import Dependencies, Workload
 from pilotfish.simulate.planning import lookahead
-from pilotfish.simulate.queue_policies.policy_specs import base_of, parse
+from pilotfish.simulate.queue_policies.policy_specs import parse
 from pilotfish.simulate.world.replay_result import Replayed
 from tests.reference.plain_contended import Plain as Contended
 from tests.reference.plain_network import plain_network
@@ -192,9 +192,7 @@ def obeys(done: Replayed, parts: list[Part], world: World, policy: str) -> None:
         within_cap(done, limit.allowed(powers, done.machine), limit.window(jobs))
     if alone:  # and contend by a model of their own
         cap = (*limit.window(jobs), LIVE_CAP) if "+powercap" in policy else (0.0, 0.0, 0)
-        model = Contended(
-            jobs, CLUSTER, base_of(parse(policy)), takes=float(world.options.get("deciding", "0")), cap=cap
-        )
+        model = Contended(jobs, CLUSTER, parse(policy).plain, takes=float(world.options.get("deciding", "0")), cap=cap)
         np.testing.assert_array_equal([done.start_time, done.finish_time], [model.start, model.finish])
     elif world.network and world.cluster:
         shapes = shapes_of(jobs, CLUSTER)

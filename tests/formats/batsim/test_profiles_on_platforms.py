@@ -13,7 +13,7 @@ from pilotfish.formats.replays.workloads import read_workload
 from pilotfish.formats.simgrid.network import SimGridWiring
 from pilotfish.simulate.model.machine import machine_of, speeds_of, storages_of
 from pilotfish.simulate.queue_policies.policy_specs import parse
-from pilotfish.simulate.replay.worlds.any_policy import replay_under
+from pilotfish.simulate.replay.replay import replay
 from tests.reference.plain_ptask import seconds_alone
 
 Data = dict[str, Any]
@@ -124,7 +124,7 @@ def test_alone_each_profile_lasts_as_by_the_reference(tmp_path: Path, kind: str,
     jobs = [{"id": i, "subtime": 1000 * i, "res": size, "profile": name} for i, name in enumerate(used)]
     (tmp_path / "w.json").write_text(json.dumps({"jobs": jobs, "profiles": {name: by_name[name] for name in used}}))
     workload = read_workload(tmp_path / "w.json", speeds=speeds_of(machine), storages=storages_of(machine))
-    replayed = replay_under(parse("strict"), workload, machine_of(machine, whole_nodes=True), machine)
+    replayed = replay(workload, machine_of(machine, whole_nodes=True), parse("strict"))
     names = [node.name for node in machine.nodes[:size]]
     for i, name in enumerate(used):
         expected = seconds(machine.wiring, names, means, means[name])

@@ -17,8 +17,9 @@ from pilotfish.formats.replays.machines import read_machine
 from pilotfish.formats.replays.workloads import read_workload
 from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.model.cluster import Cluster, Contention, Node, NodeType, PiecewiseLinear, Power
+from pilotfish.simulate.model.machine import machine_of
 from pilotfish.simulate.queue_policies.policy_specs import Pairs
-from pilotfish.simulate.replay.worlds.contended import replay_contended
+from pilotfish.simulate.replay.replay import replay
 
 I5 = {"b": -1.85e-05, "c": 32000, "da": 1.75, "db": 3500, "dc": 45000, "dd": 3000}
 PLATFORM: dict[str, Any] = {
@@ -182,7 +183,7 @@ def test_random_changes_are_read_or_one_clear_error(data: st.DataObject, machine
             parse_platform(document, "p.json")
         elif is_irmasim_workload(document):
             jobs = parse_irmasim(document, Path("w.json"), speeds=(1e9,))
-            replay_contended(jobs, Cluster("c", (Node("n", NodeType("n", 4, 8e9, 1e9)),)), Pairs())
+            replay(jobs, machine_of(Cluster("c", (Node("n", NodeType("n", 4, 8e9, 1e9)),))), Pairs())
     except ConfigError as error:
         assert error.source and error.problem and "\n" not in str(error)
 

@@ -9,8 +9,7 @@ import pytest
 
 from pilotfish.simulate.kernels.object_cache import load
 from pilotfish.simulate.queue_policies.policy_specs import parse
-from pilotfish.simulate.replay.replay import kernel_of
-from pilotfish.simulate.replay.worlds.contended import KERNEL
+from pilotfish.simulate.replay.engines import Feature, engine_for
 
 pytestmark = pytest.mark.real
 
@@ -44,13 +43,13 @@ print(int(np.isfinite(done.start_time).sum()))
     ],
 )
 def test_queue_kernels_run_without_numba(text: str) -> None:
-    load(kernel_of(parse(text)))
+    load(*engine_for(parse(text), ()).kernels)
     done = subprocess.run([sys.executable, "-c", RUN, text], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, "40\n"), done.stderr
 
 
 def test_the_kernel_with_dependencies_runs_without_numba() -> None:
-    load(str(kernel_of(parse("easy"), rich=True)))
+    load(*engine_for(parse("easy"), {Feature.TAKES_TIME}).kernels)
     code = RUN.replace("parse(sys.argv[1])", 'parse("easy"), decision_time=0.5')
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, "40\n"), done.stderr
@@ -78,7 +77,7 @@ print(int(np.isfinite(done.start_time).sum()))
 
 @pytest.mark.parametrize("text", ["easy", "conservative", "easy+opportunistic"])
 def test_network_kernels_run_without_numba(text: str) -> None:
-    load(str(kernel_of(parse(text), networked=True)))
+    load(*engine_for(parse(text), {Feature.NETWORKED}).kernels)
     done = subprocess.run([sys.executable, "-c", NETWORKED, text], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, "40\n"), done.stderr
 
@@ -86,9 +85,10 @@ def test_network_kernels_run_without_numba(text: str) -> None:
 CONTENDED = """
 import sys
 import numpy as np
-from pilotfish.simulate.replay.worlds.contended import replay_contended
 from pilotfish.simulate.queue_policies.policy_specs import parse
 from pilotfish.simulate.model.cluster import Cluster, Contention, Node, NodeType, PiecewiseLinear
+from pilotfish.simulate.model.machine import machine_of
+from pilotfish.simulate.replay.replay import replay
 from pilotfish.simulate.model.workload import Workload
 
 times = np.arange(40.0)
@@ -101,7 +101,7 @@ kinds = (
     NodeType("m", 4, 8e9, 4e9), NodeType("e", 4, 8e9, 4e9, contention=Contention.EQUAL_SHARE),
 )
 cluster = Cluster("c", tuple(Node(kind.name, kind) for kind in kinds))
-done = replay_contended(jobs, cluster, parse(sys.argv[1]))
+done = replay(jobs, machine_of(cluster), parse(sys.argv[1]))
 assert "numba" not in sys.modules
 print(int(np.isfinite(done.start_time).sum()))
 """
@@ -109,6 +109,6 @@ print(int(np.isfinite(done.start_time).sum()))
 
 @pytest.mark.parametrize("text", ["pairs", "pairs:job=random,resource=random", "nodes:rule=random"])
 def test_the_contention_kernel_runs_without_numba(text: str) -> None:
-    load(KERNEL)
+    load(*engine_for(parse("pairs"), ()).kernels)
     done = subprocess.run([sys.executable, "-c", CONTENDED, text], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, "40\n"), done.stderr

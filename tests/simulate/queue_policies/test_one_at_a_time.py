@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from pilotfish.simulate.errors import PolicyError
 from pilotfish.simulate.model.cluster import Cluster, ContendingThreads, Contention, Node, NodeType, Power
 from pilotfish.simulate.model.job import Job, Profile, ThreadGroup, Workflow
+from pilotfish.simulate.model.machine import machine_of
 from pilotfish.simulate.model.plan import Plan
 from pilotfish.simulate.model.workload import Workload
 from pilotfish.simulate.planning.mapping_policies import POLICIES
@@ -20,8 +21,8 @@ from pilotfish.simulate.planning.planner import plan
 from pilotfish.simulate.planning.queue_mapping import QueueMapping
 from pilotfish.simulate.queue_policies.policy_specs import JOBS, RESOURCES, RULES, Contending, Nodes, Pairs
 from pilotfish.simulate.queue_policies.uncompiled import uncompiled
-from pilotfish.simulate.replay.worlds.contended import replay_contended
-from pilotfish.simulate.replay.worlds.shared_node_queue import replay_queue_on_nodes
+from pilotfish.simulate.replay.replay import replay
+from pilotfish.simulate.world.world_parts import Part
 from tests.simulate.replay.worlds.test_shared_nodes import nodes_of
 
 DRAWN = "random"  # the one rule that is drawn in another way
@@ -62,7 +63,10 @@ def workload(rows: list[Any], policy: Contending) -> Workload:
 @settings(max_examples=150, deadline=None)
 def test_tasks_are_placed_as_the_kernel_places_them(rows: list[Any], policy: Contending, cluster: Cluster) -> None:
     jobs = workload(rows, policy)
-    own, kernel = replay_queue_on_nodes(jobs, cluster, uncompiled(policy, 0)), replay_contended(jobs, cluster, policy)
+    own, kernel = (
+        replay(jobs, machine_of(cluster), uncompiled(policy, 0), parts=(Part(),), contention=True),
+        replay(jobs, machine_of(cluster), policy),
+    )
     np.testing.assert_allclose(own.start_time, kernel.start_time, rtol=1e-9)
     np.testing.assert_allclose(own.finish_time, kernel.finish_time, rtol=1e-9)
     assert nodes_of(own, [4, 3, 4]) == nodes_of(kernel, [4, 3, 4])
@@ -72,7 +76,7 @@ def test_tasks_are_placed_as_the_kernel_places_them(rows: list[Any], policy: Con
 @settings(max_examples=100, deadline=None)
 def test_a_plan_places_tasks_as_the_kernel_does(rows: list[Any], policy: Contending, cluster: Cluster) -> None:
     jobs = workload([(0.0, *row[1:]) for row in rows], policy)
-    kernel = replay_contended(jobs, cluster, policy)
+    kernel = replay(jobs, machine_of(cluster), policy)
     columns = zip(*(column.tolist() for column in (jobs.run_time, jobs.size, *jobs.more.values())), strict=True)
     asked = [
         Job(

@@ -20,7 +20,6 @@ from pilotfish.simulate.model.workload import Workload
 from pilotfish.simulate.queue_policies.interface import Decision, Kill, QueueView, Start, Wake
 from pilotfish.simulate.replay.energy import consumed, track
 from pilotfish.simulate.replay.replay import Replayed, replay
-from pilotfish.simulate.replay.worlds.any_policy import replay_under
 from tests.reference.plain_network import unrolled
 from tests.simulate.replay.test_load_energy import POWERS, SENDS, SPEEDS, WATTS, seconds_of
 from tests.simulate.replay.test_networked import crowds, scenes, workload
@@ -116,6 +115,7 @@ def test_nodes_that_jobs_share(data: Any, networked: bool) -> None:
     net = without_latency(data.draw(node_networks(cluster)))
     if not networked:
         jobs = with_memory([(1.0, 4.0, 9.0, size, 5, 0) for size in jobs.size.tolist()])
-    machine, asks = replace(machine_of(cluster), network=lambda: net), Asks()
-    done = replay_under(asks, jobs, machine, replace(cluster, wiring=Wired(net)), contention=True, log_power=True)
+    machine = replace(machine_of(replace(cluster, wiring=Wired(net))), network=lambda: net)
+    asks = Asks()
+    done = replay(jobs, machine, asks, contention=True, log_power=True)
     checked(asks, done, machine.powers)

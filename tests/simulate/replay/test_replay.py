@@ -106,7 +106,7 @@ def test_table_of_pieces_grows(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [(0.0, 1.0 + (i % 2) * 1000.0, 2000.0, 1) for i in range(128)]
     rows += [(2.0 if not i else 0.0, 1.0, 1.0, 64) for i in range(40)]
     jobs, grown = workload(rows), list[int]()
-    where = "pilotfish.simulate.replay.replay.grow"
+    where = "pilotfish.simulate.replay.compiled_replay.grow"
     monkeypatch.setattr(where, lambda world: (grown.append(len(world.pieces)), grow(world))[1])
     done = replay(jobs, 128)
     assert grown and done.piece_count.max() == 64

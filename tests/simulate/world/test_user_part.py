@@ -8,15 +8,13 @@ import numpy as np
 import pytest
 
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType, Power, Transition
-from pilotfish.simulate.model.machine import TAURUS_POWERS
+from pilotfish.simulate.model.machine import TAURUS_POWERS, machine_of
 from pilotfish.simulate.model.workload import Dependencies, Workload
 from pilotfish.simulate.queue_policies.policy_specs import (
     Easy,
-    needs_nodes,
     parse,
 )
 from pilotfish.simulate.replay.replay import replay
-from pilotfish.simulate.replay.worlds.shared_node_queue import replay_queue_on_nodes
 from pilotfish.simulate.world.known_run_times import WALLTIME
 from pilotfish.simulate.world.replay_result import Replayed
 from tests.cli.replay.test_what_goes_together import POLICIES
@@ -76,7 +74,7 @@ def check(done: Replayed, nodes: FailingNodes) -> None:
 
 
 @pytest.mark.parametrize("predicted", [False, True])
-@pytest.mark.parametrize("spec", [spec for spec in QUEUE if not needs_nodes(parse(spec))])
+@pytest.mark.parametrize("spec", [spec for spec in QUEUE if not parse(spec).needs_nodes])
 def test_numbered_resources_fail_under_every_policy(spec: str, predicted: bool) -> None:
     workload, nodes = jobs(linked="energybud" not in spec), FailingNodes(OUTAGES)  # a budget needs a last submission
     run_times: Any = Halves(workload) if predicted else WALLTIME
@@ -88,7 +86,7 @@ def test_numbered_resources_fail_under_every_policy(spec: str, predicted: bool) 
 @pytest.mark.parametrize("spec", QUEUE)
 def test_shared_nodes_fail_under_every_policy(spec: str) -> None:
     workload, nodes = jobs(linked="energybud" not in spec), FailingNodes(OUTAGES)  # a budget needs a last submission
-    replayed = replay_queue_on_nodes(workload, CLUSTER, parse(spec), parts=[nodes])
+    replayed = replay(workload, machine_of(CLUSTER), parse(spec), parts=[nodes], contention=True)
     check(replayed, nodes)
 
 

@@ -31,8 +31,7 @@ from pilotfish.simulate.queue_policies.policy_specs import (
 from pilotfish.simulate.replay.energy import span
 from pilotfish.simulate.replay.metrics import summarise
 from pilotfish.simulate.replay.replay import replay
-from pilotfish.simulate.replay.worlds.any_policy import replay_under
-from pilotfish.simulate.replay.worlds.contended import ContendedReplay, contended_track, replay_contended
+from pilotfish.simulate.replay.worlds.contended import ContendedReplay, contended_track
 from pilotfish.simulate.world import slices
 from tests.reference.plain_contended import Plain, shares
 
@@ -48,6 +47,13 @@ POLICY = st.one_of(
     st.builds(Pairs, st.sampled_from(list(JOBS)), st.sampled_from(list(RESOURCES))),
     st.builds(Nodes, st.sampled_from(list(JOBS)), st.sampled_from(list(RULES))),
 )
+
+
+def replay_contended(jobs: Workload, cluster: Cluster, policy: Any, **settings: Any) -> ContendedReplay:
+    """Return the replay of a policy whose tasks contend."""
+    replayed = replay(jobs, machine_of(cluster), policy, **settings)
+    assert isinstance(replayed, ContendedReplay)
+    return replayed
 
 
 def kind(model: Contention, cores: int, sockets: int, ghz: float, idle_uncore: float = 1.0) -> NodeType:
@@ -338,7 +344,7 @@ def test_under_a_power_cap_it_equals_the_reference(
     jobs, whole = workload(rows), machine_of(machine)
     if follows and len(jobs) > 1:
         jobs = replace(jobs, dependencies=Dependencies(np.array([0]), np.array([len(jobs) - 1])))
-    done = replay_under(Saving(policy, limit=cap), jobs, whole, machine, seed=seed, decision_time=takes)
+    done = replay(jobs, whole, Saving(policy, limit=cap), seed=seed, decision_time=takes)
     assert isinstance(done, ContendedReplay)
     assert isinstance(whole.powers, Powers)
     window, allowed = cap.window(jobs) or (0.0, 0.0), cap.allowed(whole.powers, whole.processors)
@@ -357,6 +363,6 @@ def test_a_cap_that_caps_nothing_changes_nothing(
     rows: list[Any], machine: Cluster, policy: Contending, seed: int
 ) -> None:
     jobs, capped = workload(rows), Saving(policy, limit=PowerCap(cap=Amount(1.0, share=True)))
-    done, base = (replay_under(each, jobs, machine_of(machine), machine, seed=seed) for each in (capped, policy))
+    done, base = (replay(jobs, machine_of(machine), each, seed=seed) for each in (capped, policy))
     for column in ("start_time", "finish_time", "pieces", "rejected"):
         assert np.array_equal(getattr(done, column), getattr(base, column), equal_nan=column[-4:] == "time"), column

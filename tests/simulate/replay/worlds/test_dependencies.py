@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilotfish.simulate.errors import ConfigError, PolicyError
-from pilotfish.simulate.model.machine import TAURUS_POWERS, Powers
+from pilotfish.simulate.model.machine import TAURUS_POWERS, Powers, machine_of
 from pilotfish.simulate.model.workload import Dependencies, Workload, joined
 from pilotfish.simulate.queue_policies.energy.power_policies import EnergyBudget, PowerCap
 from pilotfish.simulate.queue_policies.interface import Start
@@ -31,7 +31,6 @@ from pilotfish.simulate.queue_policies.policy_specs import (
 from pilotfish.simulate.replay.metrics import summarise
 from pilotfish.simulate.replay.replay import Replayed, replay
 from pilotfish.simulate.replay.tables import FEW
-from pilotfish.simulate.replay.worlds.contended import replay_contended
 from tests.reference.plain_contended import Plain
 from tests.reference.plain_replay import conservative, plain
 from tests.simulate.replay import test_powered
@@ -143,7 +142,7 @@ CONTENDED = st.lists(test_contended.JOB, min_size=1, max_size=20).map(test_conte
 @settings(max_examples=100, deadline=None)
 def test_contending_tasks_equal_the_reference(jobs: Workload, kinds: list[Any], policy: Contending) -> None:
     machine = test_contended.cluster(*kinds)
-    done, by_hand = replay_contended(jobs, machine, policy), Plain(jobs, machine, policy)
+    done, by_hand = replay(jobs, machine_of(machine), policy), Plain(jobs, machine, policy)
     assert np.array_equal(done.start_time, by_hand.start, equal_nan=True)
     assert np.array_equal(done.finish_time, by_hand.finish, equal_nan=True)
     assert done.overran.tolist() == by_hand.overran

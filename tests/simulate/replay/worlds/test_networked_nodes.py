@@ -28,7 +28,6 @@ from pilotfish.simulate.model.workload import Dependencies, Workload
 from pilotfish.simulate.queue_policies.interface import Start
 from pilotfish.simulate.queue_policies.policy_specs import ON_NODES, parse
 from pilotfish.simulate.replay.replay import replay
-from pilotfish.simulate.replay.worlds.any_policy import replay_under
 from pilotfish.simulate.world.node_allocation import NodeShapes
 from pilotfish.simulate.world.replay_result import Replayed
 from tests.reference.plain_networked_nodes import PlainNodes
@@ -131,8 +130,8 @@ def networks(draw: Any, cluster: Cluster) -> Network:
 
 def shared(jobs: Workload, cluster: Cluster, network: Network | None, policy: Any, **more: Any) -> Replayed:
     wired = replace(cluster, wiring=network and Wired(network))
-    machine = replace(machine_of(cluster), network=(lambda: network) if network else None)
-    return replay_under(policy, jobs, machine, wired, contention=True, **more)
+    machine = replace(machine_of(wired), network=(lambda: network) if network else None)
+    return replay(jobs, machine, policy, contention=True, **more)
 
 
 class Wired:
@@ -231,7 +230,7 @@ def test_on_an_unlimited_network_there_is_contention_alone(
         more={"volume": np.array([part.moved for part in parts]), "memory": np.zeros(count)},
     )  # fmt: skip
     done = shared(jobs, cluster, None, parse(policy))
-    rigid = replay_under(parse(policy), plain, machine_of(cluster), cluster, contention=True)
+    rigid = replay(plain, machine_of(cluster), parse(policy), contention=True)
     for column in ("start_time", "finish_time"):
         np.testing.assert_allclose(getattr(done, column), getattr(rigid, column), rtol=1e-9, atol=1e-6)
     assert done.overran.tolist() == rigid.overran.tolist() and done.stranded.tolist() == rigid.stranded.tolist()

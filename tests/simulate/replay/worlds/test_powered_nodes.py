@@ -20,8 +20,7 @@ from pilotfish.simulate.queue_policies.interface import QueueView, Start, Switch
 from pilotfish.simulate.queue_policies.policy_specs import Easy, Saving, Strict, parse
 from pilotfish.simulate.replay.energy import track
 from pilotfish.simulate.replay.replay import Replayed, replay
-from pilotfish.simulate.replay.worlds.any_policy import replay_under
-from pilotfish.simulate.replay.worlds.shared_node_queue import replay_queue_on_nodes
+from pilotfish.simulate.world.world_parts import Part
 from tests.reference.plain_shared_nodes import Plain
 from tests.simulate.replay.test_powered import BUDGETS, CAPS, GAPS, JOB, KEEPERS, POWERS, SHUTDOWNS
 from tests.simulate.replay.worlds.test_shared_nodes import agree, nodes_of, shapes_of
@@ -66,7 +65,7 @@ def test_with_one_core_a_node_and_no_contention_it_is_the_rigid_replay(
     if policy.limit is not None:
         powers = replace(powers, off_s=0.0)  # so that no machine is off when the first waiting job needs it
     jobs = lasting(rows, machine)
-    done, rigid = replay_queue_on_nodes(jobs, cluster_of(machine, powers), policy), replay(jobs, machine, policy, powers=powers)  # fmt: skip
+    done, rigid = replay(jobs, machine_of(cluster_of(machine, powers)), policy, parts=(Part(),), contention=True), replay(jobs, machine, policy, powers=powers)  # fmt: skip
     for name in ("start_time", "finish_time", "taken_time"):
         assert np.allclose(getattr(done, name), getattr(rigid, name), rtol=0, atol=1e-6), name
     assert done.booted.tolist() == rigid.booted.tolist()
@@ -103,7 +102,7 @@ def contending() -> Cluster:
 def test_jobs_that_contend_progress_as_in_the_reference(rows: list[Any], parts: str, base: str, takes: float) -> None:
     jobs, cluster = crowd(rows), contending()
     policy = parse(f"{base}+{parts}")
-    done = replay_under(policy, jobs, machine_of(cluster), cluster, contention=True, decision_time=takes)
+    done = replay(jobs, machine_of(cluster), policy, contention=True, decision_time=takes)
     plain = Plain(jobs, cluster, shapes_of(jobs, cluster), actual=True)
     plain.follow(dict(enumerate(done.start_time.tolist())), nodes_of(done, [4, 4, 4]))
     agree(done, plain)
@@ -116,10 +115,10 @@ def test_parts_keep_the_bound_of_sharing(rows: list[Any], parts: str, bound: flo
     """A node that boots for a job is not shared by another one before, of which a forecast would know nothing."""
     jobs, cluster = crowd(rows), contending()
     jobs = replace(jobs, walltime=np.full(len(jobs), 1e3))
-    done = replay_under(parse(f"easy:share={bound or 'none'}+{parts}"), jobs, machine_of(cluster), cluster)
+    done = replay(jobs, machine_of(cluster), parse(f"easy:share={bound or 'none'}+{parts}"))
     ran = np.flatnonzero(~done.rejected)
     for row in ran.tolist():
-        alone = replay_under(parse("slf"), jobs.take(np.array([row])), machine_of(cluster), cluster)
+        alone = replay(jobs.take(np.array([row])), machine_of(cluster), parse("slf"))
         longest = (alone.finish_time - alone.start_time)[0] * max(bound, 1.0)
         assert done.finish_time[row] - done.start_time[row] <= longest * (1 + 1e-6) + 1e-6
 
@@ -130,7 +129,7 @@ def test_parts_keep_the_bound_of_sharing(rows: list[Any], parts: str, bound: flo
 def test_jobs_that_share_start_below_a_cap(rows: list[Any], base: str, percent: int, shutdown: str) -> None:
     jobs, machine = crowd(rows), machine_of(contending())
     policy: Any = parse(f"{base}+powercap:cap={percent}%{shutdown}")
-    done = replay_under(policy, jobs, machine, contending())
+    done = replay(jobs, machine, policy)
     assert isinstance(machine.powers, Powers)
     (begin, end), allowed = policy.limit.window(jobs) or (0.0, 0.0), policy.limit.allowed(machine.powers, 12)
     assert not done.rejected.any()
@@ -153,7 +152,9 @@ def test_a_part_that_does_nothing_changes_nothing(rows: list[Any], base: str) ->
     jobs, cluster = crowd(rows), cluster_of(3, POWER, cores=4)
     plain = parse(base)
     saving = parse(f"{base}+opportunistic:t_idle=inf+powercap:cap=100%")
-    done, other = (replay_queue_on_nodes(jobs, cluster, each) for each in (saving, plain))
+    done, other = (
+        replay(jobs, machine_of(cluster), each, parts=(Part(),), contention=True) for each in (saving, plain)
+    )
     for name in ("start_time", "finish_time", "pieces"):
         assert np.array_equal(getattr(done, name), getattr(other, name)), name
     assert not len(done.changes) and not done.booted.any()
@@ -193,7 +194,7 @@ def _each(intervals: Any) -> set[int]:
 @settings(max_examples=100, deadline=None)
 def test_a_policy_of_ones_own_switches_nodes(rows: list[Any], seed: int, takes: float) -> None:
     jobs, cluster, policy = crowd(rows), cluster_of(3, POWER, cores=4), NodeSwitcher(seed)
-    done = replay_under(policy, jobs, machine_of(cluster), cluster, contention=True, decision_time=takes)
+    done = replay(jobs, machine_of(cluster), policy, contention=True, decision_time=takes)
     assert not done.rejected.any()
     no_node_is_used_while_it_is_off(done)
     powers = machine_of(cluster).powers
@@ -221,7 +222,9 @@ def test_a_node_boots_as_a_whole_and_on_nodes_come_first() -> None:
     """The first two jobs fill half of n0; the third boots n1, whose other cores are ready at the same time."""
     rows = [(0.0, 9.0, 9.0, 2, 0, 0), (2.0, 9.0, 9.0, 2, 0, 0), (0.0, 9.0, 9.0, 2, 0, 0), (1.0, 9.0, 9.0, 2, 0, 0)]
     first = lambda now: [Switch([now.machine.nodes[1]], on=False), *map(Start, now.waiting)]  # noqa: E731
-    done = replay_queue_on_nodes(with_memory(rows), cluster_of(2, POWER, cores=4), Decides(first))
+    done = replay(
+        with_memory(rows), machine_of(cluster_of(2, POWER, cores=4)), Decides(first), parts=(Part(),), contention=True
+    )
     assert nodes_of(done, [4, 4]) == {0: (0,), 1: (0,), 2: (1,), 3: (1,)}
     assert done.start_time.tolist() == [0.0, 2.0, 4.0, 4.0] and done.taken_time.tolist() == [0.0, 2.0, 2.0, 3.0]
     assert done.booted.tolist() == [0, 0, 2, 0]
@@ -235,7 +238,7 @@ def test_nodes_that_the_first_waiting_job_needs_stay_on(part: str, when: float) 
     """n2 and n3 are idle, and the second job needs one of them at 10 s: only n3 is switched off before."""
     rows = [(0.0, 10.0, 10.0, 8, 0, 0), (0.0, 5.0, 5.0, 12, 0, 0)]
     cluster = cluster_of(4, replace(POWER, off_s=20.0), cores=4)
-    done = replay_queue_on_nodes(with_memory(rows), cluster, parse(f"easy+{part}"))
+    done = replay(with_memory(rows), machine_of(cluster), parse(f"easy+{part}"), parts=(Part(),), contention=True)
     assert done.start_time.tolist() == [0.0, 10.0] and not done.booted.any()
     assert nodes_of(done, [4] * 4) == {0: (0, 1), 1: (0, 1, 2)}
     assert done.changes[:1].tolist() == [(TO_OFF, when, when + 20.0, 4)]
@@ -246,16 +249,22 @@ def test_a_node_is_switched_as_a_whole_and_only_while_nothing_runs_on_it() -> No
     for resources, why in (([(0, 1)], "whole nodes"), ([(0, 3)], "it switches resource 0 .allowed: free resources")):
         decides = Decides(lambda now, which=resources: [*map(Start, now.waiting), Switch(which, on=False)])
         with pytest.raises(PolicyError, match=why):
-            replay_queue_on_nodes(jobs, cluster, decides)
+            replay(jobs, machine_of(cluster), decides, parts=(Part(),), contention=True)
 
 
 def test_cores_are_not_switched_one_by_one() -> None:
     jobs, cluster = with_memory([(0.0, 9.0, 9.0, 2, 0, 0)]), cluster_of(2, POWER, cores=4)
     machine = machine_of(cluster)
     with pytest.raises(ConfigError, match="it switches nodes, and the resources of this machine are cores"):
-        replay_under(Saving(Easy(), Opportunistic()), jobs, machine)
+        replay(jobs, machine, Saving(Easy(), Opportunistic()))
     with pytest.raises(PolicyError, match="nodes as resources, or cores of nodes that jobs share"):
-        replay_under(Decides(lambda now: [Switch([(0, 3)], on=False)]), jobs, machine)
+        replay(jobs, machine, Decides(lambda now: [Switch([(0, 3)], on=False)]))
     with pytest.raises(ConfigError, match="the power of this machine is not known"):
         kind = replace(cluster.nodes[0].type, power=None)
-        replay_queue_on_nodes(jobs, Cluster("c", (Node("n", kind),)), parse("easy+opportunistic"))
+        replay(
+            jobs,
+            machine_of(Cluster("c", (Node("n", kind),))),
+            parse("easy+opportunistic"),
+            parts=(Part(),),
+            contention=True,
+        )

@@ -21,11 +21,9 @@ from pilotfish.simulate.queue_policies.interface import Reject, Start, Wake
 from pilotfish.simulate.queue_policies.policy_options import Amount, Sharing
 from pilotfish.simulate.queue_policies.policy_specs import ON_NODES, Conservative, Easy, Saving, Strict, parse
 from pilotfish.simulate.replay.replay import replay
-from pilotfish.simulate.replay.worlds.any_policy import replay_under
-from pilotfish.simulate.replay.worlds.shared_node_queue import replay_queue_on_nodes
-from pilotfish.simulate.replay.worlds.shared_nodes import replay_on_nodes
 from pilotfish.simulate.world.node_allocation import NodeShapes
 from pilotfish.simulate.world.replay_result import Replayed, pieces_by_job
+from pilotfish.simulate.world.world_parts import Part
 from tests.reference.plain_shared_nodes import Plain
 from tests.reference.plain_sharing import PlainSharing
 from tests.simulate.replay.test_replay import places
@@ -113,7 +111,9 @@ def test_a_mapping_policy_gives_the_schedule_of_the_reference(
     rows: list[Any], cluster: Cluster, policy: str, actual: bool
 ) -> None:
     jobs = workload(rows)
-    done = replay_on_nodes(jobs, cluster, parse(policy), run_times="actual" if actual else "walltime")
+    done = replay(
+        jobs, machine_of(cluster), parse(policy), run_times="actual" if actual else "walltime", contention=True
+    )
     shapes = shapes_of(jobs, cluster)
     plain = Plain(jobs, cluster, shapes, actual=actual)
     found = nodes_of(done, [int(limit) for limit in cluster.thread_limits])
@@ -156,9 +156,7 @@ def test_a_mapping_policy_takes_time_and_hears_predictions_as_the_reference_does
 ) -> None:
     jobs = workload(rows)
     told, plainly = (Recent(jobs), Recent(jobs)) if predicted else ("walltime", None)
-    done = replay_under(
-        parse(policy), jobs, machine_of(cluster), cluster, decision_time=takes, run_times=told, contention=True
-    )
+    done = replay(jobs, machine_of(cluster), parse(policy), decision_time=takes, run_times=told, contention=True)
     shapes = shapes_of(jobs, cluster)
     plain = Plain(jobs, cluster, shapes, actual=False)
     found = nodes_of(done, [int(limit) for limit in cluster.thread_limits])
@@ -175,9 +173,9 @@ def test_a_mapping_policy_that_takes_no_time_decides_as_one_that_is_never_asked(
     jobs = workload(rows)
     if follows and len(jobs) > 1:
         jobs = replace(jobs, dependencies=Dependencies(np.array([0]), np.array([len(jobs) - 1])))
-    once = replay_on_nodes(jobs, cluster, parse(policy))
-    asked = replay_on_nodes(jobs, cluster, parse(policy), decision_time=None)
-    told = replay_on_nodes(jobs, cluster, parse(policy), run_times=Walltimes())
+    once = replay(jobs, machine_of(cluster), parse(policy), contention=True)
+    asked = replay(jobs, machine_of(cluster), parse(policy), decision_time=None, contention=True)
+    told = replay(jobs, machine_of(cluster), parse(policy), run_times=Walltimes(), contention=True)
     for other in (asked, told):
         for column in ("submit_time", "start_time", "finish_time", "overran", "rejected", "stranded", "pieces"):
             assert np.array_equal(getattr(once, column), getattr(other, column), equal_nan=column[-4:] == "time"), (
@@ -200,7 +198,7 @@ class Walltimes:
 @settings(max_examples=100, deadline=None)
 def test_under_a_queue_policy_jobs_progress_as_in_the_reference(rows: list[Any], cluster: Cluster, policy: Any) -> None:
     jobs = workload(rows)
-    done = replay_queue_on_nodes(jobs, cluster, policy)
+    done = replay(jobs, machine_of(cluster), policy, parts=(Part(),), contention=True)
     cores = [node.type.cores for node in cluster.nodes]
     ran = {row: float(done.start_time[row]) for row in np.flatnonzero(~done.rejected).tolist()}
     plain = Plain(jobs, cluster, shapes_of(jobs, cluster), actual=True)
@@ -219,7 +217,9 @@ def test_on_one_node_without_contention_it_is_the_rigid_replay(
         policy = replace(policy, order="fcfs")
     jobs, node = workload(rows), kind(Contention.NONE, ContendingThreads.ALL, cores, 1.0)
     known = [OnlineRunTimes(jobs) if predicted else "walltime" for _ in range(2)]
-    done = replay_queue_on_nodes(jobs, Cluster("c", (Node("n", node),)), policy, run_times=known[0])
+    done = replay(
+        jobs, machine_of(Cluster("c", (Node("n", node),))), policy, run_times=known[0], parts=(Part(),), contention=True
+    )
     rigid = replay(jobs, cores, policy, run_times=known[1])
     assert np.allclose(done.start_time, rigid.start_time, rtol=0, atol=1e-6, equal_nan=True)
     assert np.allclose(done.finish_time, rigid.finish_time, rtol=0, atol=1e-6, equal_nan=True)
@@ -230,7 +230,7 @@ def test_on_one_node_without_contention_it_is_the_rigid_replay(
 @settings(max_examples=60, deadline=None)
 def test_no_core_twice_and_memory_only_slows_down(rows: list[Any], cluster: Cluster, policy: str) -> None:
     jobs = workload(rows)
-    done = replay_under(parse(policy), jobs, machine_of(cluster), cluster, contention=True)
+    done = replay(jobs, machine_of(cluster), parse(policy), contention=True)
     owner, pieces = pieces_by_job(done.pieces, done.piece0, done.piece_count)
     held = np.concatenate(
         [[done.start_time[owner], done.finish_time[owner]], pieces["first"][None], pieces["last"][None]]
@@ -255,9 +255,9 @@ STREAMS = [(0.0, 10.0, 99.0, 2, 5, 0), (0.0, 10.0, 99.0, 2, 5, 0)]
 
 @pytest.mark.parametrize("policy", [*ON_NODES, "easy", "strict", "conservative"])
 def test_two_jobs_that_need_all_of_the_bandwidth_take_twice_as_long(policy: str) -> None:
-    done = replay_under(parse(policy), workload(STREAMS), machine_of(lab()), lab(), contention=True)
+    done = replay(workload(STREAMS), machine_of(lab()), parse(policy), contention=True)
     assert done.finish_time.tolist() == pytest.approx([20.0, 20.0])
-    apart = replay_under(parse(policy), workload(STREAMS), machine_of(lab(2)), lab(2), contention=True)
+    apart = replay(workload(STREAMS), machine_of(lab(2)), parse(policy), contention=True)
     expected = 10.0 if policy in ("slf", "let", "mom") else 20.0  # the others know nothing of a job that starts now
     assert apart.finish_time.tolist() == pytest.approx([expected] * 2)
 
@@ -266,7 +266,7 @@ def test_two_jobs_that_need_all_of_the_bandwidth_take_twice_as_long(policy: str)
 def test_a_job_that_is_slowed_down_beyond_its_walltime_is_killed_and_strands_its_followers(policy: str) -> None:
     rows = [(0.0, 10.0, 15.0, 2, 5, 0), (0.0, 10.0, 99.0, 2, 5, 0), (0.0, 1.0, 5.0, 1, 0, 0), (0.0, 1.0, 5.0, 1, 0, 0)]
     jobs = workload(rows, dependencies=Dependencies(np.array([0, 1]), np.array([2, 3])))
-    done = replay_under(parse(policy), jobs, machine_of(lab()), lab(), contention=True)
+    done = replay(jobs, machine_of(lab()), parse(policy), contention=True)
     assert done.overran.tolist() == [True, False, False, False]
     assert done.finish_time[:2].tolist() == pytest.approx([15.0, 17.5])
     assert done.stranded.tolist() == [False, False, True, False]
@@ -296,13 +296,13 @@ class Breaks:
 
 def test_a_policy_of_ones_own_decides_and_takes_time() -> None:
     jobs = workload([*STREAMS, (0.0, 1.0, 5.0, 3, 0, 0)])
-    done = replay_queue_on_nodes(jobs, lab(2), Own(), decision_time=0.5)
+    done = replay(jobs, machine_of(lab(2)), Own(), decision_time=0.5, parts=(Part(),), contention=True)
     assert done.start_time[:2].tolist() == pytest.approx([1.5, 1.5])
     assert done.finish_time[:2].tolist() == pytest.approx([21.5, 21.5])
     assert done.rejected.tolist() == [False, False, True]
     assert nodes_of(done, [4, 4]) == {0: (1,), 1: (1,)}
     with pytest.raises(PolicyError, match=r"Breaks: at 0.0 s: ZeroDivisionError"):
-        replay_queue_on_nodes(jobs, lab(), Breaks())
+        replay(jobs, machine_of(lab()), Breaks(), parts=(Part(),), contention=True)
 
 
 @pytest.mark.parametrize("order", ["fcfs", "wfp3", "unicep"])
@@ -310,22 +310,22 @@ def test_a_policy_of_ones_own_decides_and_takes_time() -> None:
 def test_a_bound_goes_with_every_order_and_with_decisions_that_take_time(order: str, decision_time: float) -> None:
     for share, decisions in (("none", 2), ("1.2", 2), ("2", 1)):
         policy = parse(f"easy:order={order},share={share}")
-        done = replay_under(
-            policy, workload(STREAMS), machine_of(lab()), lab(), decision_time=decision_time, contention=True
-        )
+        done = replay(workload(STREAMS), machine_of(lab()), policy, decision_time=decision_time, contention=True)
         assert done.finish_time.max() == pytest.approx(20.0 + decision_time * decisions), share
 
 
 def test_what_cannot_be_replayed_is_said() -> None:
     endless = workload([(0.0, 5.0, math.inf, 1, 0, 0)])
     with pytest.raises(ConfigError, match=r"it has no walltime to plan with \(1 of 1 job\).*--runtimes actual"):
-        replay_on_nodes(endless, lab(), parse("mom"))
-    assert replay_on_nodes(endless, lab(), parse("slf")).finish_time.tolist() == [5.0]
-    assert replay_on_nodes(endless, lab(), parse("mom"), run_times="actual").finish_time.tolist() == [5.0]
+        replay(endless, machine_of(lab()), parse("mom"), contention=True)
+    assert replay(endless, machine_of(lab()), parse("slf"), contention=True).finish_time.tolist() == [5.0]
+    assert replay(
+        endless, machine_of(lab()), parse("mom"), run_times="actual", contention=True
+    ).finish_time.tolist() == [5.0]
     with pytest.raises(ConfigError, match="oversubscription"):
-        replay_on_nodes(endless, replace(lab(), oversubscription=math.inf), parse("slf"))
+        replay(endless, machine_of(replace(lab(), oversubscription=math.inf)), parse("slf"), contention=True)
     with pytest.raises(ConfigError, match="it communicates"):
-        replay_on_nodes(workload([(0.0, math.nan, 5.0, 1, 0, 0)]), lab(), parse("slf"))
+        replay(workload([(0.0, math.nan, 5.0, 1, 0, 0)]), machine_of(lab()), parse("slf"), contention=True)
 
 
 # --- EASY and strict order, compiled ---
@@ -369,8 +369,8 @@ def test_a_reservation_is_made_again_once_a_job_has_outlasted_its_expected_end(
 
 def alike(jobs: Workload, cluster: Cluster, policy: Easy | Strict, told: str) -> Replayed:
     """Return the schedule of the compiled policy; assert that it is that of its form in Python."""
-    compiled = replay_on_nodes(jobs, cluster, policy, run_times=told)
-    python = replay_queue_on_nodes(jobs, cluster, policy, run_times=told)
+    compiled = replay(jobs, machine_of(cluster), policy, run_times=told, contention=True)
+    python = replay(jobs, machine_of(cluster), policy, run_times=told, parts=(Part(),), contention=True)
     for column in ("start_time", "finish_time", "overran", "rejected", "stranded"):
         assert np.array_equal(getattr(compiled, column), getattr(python, column), equal_nan=True), column
     for row in np.flatnonzero(~compiled.rejected).tolist():
@@ -395,7 +395,10 @@ def test_compiled_backfilling_is_that_in_python_where_hundreds_run_and_wait(
     walls, rates, memories = (rng.choice(some, count) for some in ([2, 4, 9], [0, 1, 4], [0, 1, 3]))
     rows = zip(gaps, runs, runs * walls, sizes, rates, memories, strict=True)
     jobs = workload([tuple(row) for row in rows])
-    compiled, python = replay_on_nodes(jobs, cluster, parse(spec)), replay_queue_on_nodes(jobs, cluster, parse(spec))
+    compiled, python = (
+        replay(jobs, machine_of(cluster), parse(spec), contention=True),
+        replay(jobs, machine_of(cluster), parse(spec), parts=(Part(),), contention=True),
+    )
     for column in ("start_time", "finish_time", "overran", "rejected"):
         assert np.array_equal(getattr(compiled, column), getattr(python, column), equal_nan=True), column
     assert nodes_of(compiled, [4] * 80) == nodes_of(python, [4] * 80)
@@ -411,11 +414,11 @@ def test_no_job_is_slowed_down_by_more_than_the_bound(
 ) -> None:
     jobs = workload(rows)
     jobs = replace(jobs, walltime=np.full(len(jobs), 1e3))
-    done = replay_under(policy(share=Sharing(bound)), jobs, machine_of(cluster), cluster)
+    done = replay(jobs, machine_of(cluster), policy(share=Sharing(bound)))
     alone = np.array([alone_on(cluster, jobs, row) for row in range(len(jobs))])
     ran = ~done.rejected
     assert ((done.finish_time - done.start_time) <= alone * bound * (1 + 1e-6) + 1e-6)[ran].all()
-    free = replay_on_nodes(jobs, cluster, Easy())
+    free = replay(jobs, machine_of(cluster), Easy(), contention=True)
     assert done.rejected.tolist() == free.rejected.tolist(), "each job that fits is started some time"
 
 
@@ -426,7 +429,7 @@ def test_a_job_that_slows_itself_down_starts_where_it_is_alone(spec: str, takes:
     one = kind(Contention.EQUAL_SHARE, ContendingThreads.ALL, 1, 1.0)
     cluster = Cluster("c", tuple(Node(name, one, "both") for name in "ab"))
     jobs = workload([(0.0, 1.0, 9.0, 2, 8, 0), (0.0, 1.0, 9.0, 2, 8, 0)])
-    done = replay_under(parse(spec), jobs, machine_of(cluster), cluster, contention=True, decision_time=takes)
+    done = replay(jobs, machine_of(cluster), parse(spec), contention=True, decision_time=takes)
     assert not done.rejected.any()
     assert (done.finish_time - done.start_time).tolist() == pytest.approx([1.6, 1.6])
     assert done.start_time[1] >= done.finish_time[0]
@@ -437,7 +440,9 @@ def alone_on(cluster: Cluster, jobs: Workload, row: int) -> float:
     times = []
     for kind in cluster.types:
         same = tuple(replace(node, type=kind) for node in cluster.nodes if node.type is kind)
-        some = replay_on_nodes(jobs.take(np.array([row])), replace(cluster, nodes=same), parse("slf"))
+        some = replay(
+            jobs.take(np.array([row])), machine_of(replace(cluster, nodes=same)), parse("slf"), contention=True
+        )
         times.append(float(some.finish_time[0] - some.start_time[0]))
     return float(np.nanmax(times)) if not np.isnan(times).all() else math.inf
 
@@ -448,7 +453,7 @@ def test_without_sharing_each_job_has_nodes_of_its_own(
     rows: list[Any], cluster: Cluster, policy: type[Easy] | type[Conservative]
 ) -> None:
     jobs = workload(rows)
-    done = replay_under(policy(share=Sharing(0.0)), jobs, machine_of(cluster), cluster)
+    done = replay(jobs, machine_of(cluster), policy(share=Sharing(0.0)))
     nodes = nodes_of(done, [node.type.cores for node in cluster.nodes])
     for one, mine in nodes.items():
         for other, theirs in nodes.items():
@@ -461,7 +466,7 @@ def test_streams_wait_for_each_other_where_the_bound_is_small() -> None:
     jobs = workload([*STREAMS, (0.0, 10.0, 10.0, 2, 0, 0)])
     starts = {}
     for share in (0.0, 1.0, 1.5, 2.0, math.inf):
-        done = replay_on_nodes(jobs, lab(model=Contention.MAX_MIN), Easy(share=Sharing(share)))
+        done = replay(jobs, machine_of(lab(model=Contention.MAX_MIN)), Easy(share=Sharing(share)), contention=True)
         starts[share] = done.start_time.tolist()
     assert starts[math.inf] == starts[2.0] == [0.0, 0.0, 20.0]
     assert starts[1.0] == starts[1.5] == [0.0, 10.0, 0.0]
@@ -475,8 +480,8 @@ def test_conservative_with_a_bound_is_the_reference(
 ) -> None:
     jobs = workload(rows)
     plain = PlainSharing(order, bound, [node.type.relative_speed for node in cluster.nodes])
-    done = replay_under(Conservative(order, share=Sharing(bound)), jobs, machine_of(cluster), cluster)
-    expected = replay_queue_on_nodes(jobs, cluster, plain)
+    done = replay(jobs, machine_of(cluster), Conservative(order, share=Sharing(bound)))
+    expected = replay(jobs, machine_of(cluster), plain, parts=(Part(),), contention=True)
     for column in ("start_time", "finish_time", "overran", "rejected"):
         assert np.array_equal(getattr(done, column), getattr(expected, column), equal_nan=True), column
     cores = [node.type.cores for node in cluster.nodes]
@@ -515,8 +520,15 @@ def test_a_forecast_comes_true_if_nothing_else_starts(rows: list[Any], cluster: 
     jobs = replace(jobs, more={**jobs.more, "memory": np.zeros(len(jobs))})
     last = len(rows) - 1
     policy = Asks(last)
-    with_it = replay_queue_on_nodes(jobs, cluster, policy, run_times="actual")
-    without = replay_queue_on_nodes(jobs.take(np.arange(last)), cluster, Asks(last), run_times="actual")
+    with_it = replay(jobs, machine_of(cluster), policy, run_times="actual", parts=(Part(),), contention=True)
+    without = replay(
+        jobs.take(np.arange(last)),
+        machine_of(cluster),
+        Asks(last),
+        run_times="actual",
+        parts=(Part(),),
+        contention=True,
+    )
     if with_it.rejected[last]:
         assert policy.found is None
         return
@@ -537,7 +549,7 @@ def alone_at(cluster: Cluster, jobs: Workload, row: int, nodes: tuple[int, ...])
     factor = min(kind.relative_speed for kind in there.types) / slowest.relative_speed
     some = jobs.take(np.array([row]))
     some = replace(some, run_time=some.run_time / factor)
-    done = replay_queue_on_nodes(some, there, Easy(), run_times="actual")
+    done = replay(some, machine_of(there), Easy(), run_times="actual", parts=(Part(),), contention=True)
     return max(float(done.finish_time[0] - done.start_time[0]), 1e-6)
 
 
@@ -551,7 +563,7 @@ def test_a_policy_of_ones_own_can_avoid_what_hurts() -> None:
                 yield Start(job, nodes=(min(costs, key=lambda node: costs[node]),))
 
     rows = [STREAMS[0], (1.0, *STREAMS[1][1:])]
-    done = replay_queue_on_nodes(workload(rows), lab(2), Gentle())
+    done = replay(workload(rows), machine_of(lab(2)), Gentle(), parts=(Part(),), contention=True)
     assert done.finish_time.tolist() == pytest.approx([10.0, 11.0])
     rigid = replay(workload(rows), 4, Asks(1))
     assert rigid.finish_time.tolist() == [10.0, 11.0]
@@ -576,7 +588,7 @@ def test_a_mapping_policy_under_a_power_cap_is_the_reference(
     jobs, machine, shapes = workload(rows), machine_of(cluster), shapes_of(workload(rows), cluster)
     told, plainly = (Recent(jobs), Recent(jobs)) if predicted else ("walltime", None)
     capped = Saving(parse(policy), limit=cap)
-    done = replay_under(capped, jobs, machine, cluster, decision_time=takes, run_times=told)
+    done = replay(jobs, machine, capped, decision_time=takes, run_times=told)
     assert isinstance(machine.powers, Powers)
     window, allowed = cap.window(jobs) or (0.0, 0.0), cap.allowed(machine.powers, machine.processors)
     forbidden = [shape is None or (window[1] == math.inf and shape[0] * shape[1] > allowed) for shape in shapes]
@@ -597,7 +609,7 @@ def test_a_mapping_policy_under_a_power_cap_is_the_reference(
 @settings(max_examples=100, deadline=None)
 def test_a_cap_that_caps_nothing_changes_nothing(rows: list[Any], cluster: Cluster, policy: str) -> None:
     capped = parse(f"{policy}+powercap:cap=100%")
-    done, base = (replay_under(each, workload(rows), machine_of(cluster), cluster) for each in (capped, parse(policy)))
+    done, base = (replay(workload(rows), machine_of(cluster), each) for each in (capped, parse(policy)))
     for column in ("start_time", "finish_time", "pieces", "rejected"):
         assert np.array_equal(getattr(done, column), getattr(base, column), equal_nan=column[-4:] == "time"), column
 
@@ -611,8 +623,8 @@ def test_conservative_with_a_bound_under_a_power_cap_is_the_reference(
     assert isinstance(machine.powers, Powers)
     limit = *(cap.window(jobs) or (0.0, 0.0)), cap.allowed(machine.powers, machine.processors)
     plain = PlainSharing(order, bound, [1.0] * len(cluster.nodes), limit)
-    done = replay_under(Saving(Conservative(order, share=Sharing(bound)), limit=cap), jobs, machine, cluster)
-    expected = replay_queue_on_nodes(jobs, cluster, plain)
+    done = replay(jobs, machine, Saving(Conservative(order, share=Sharing(bound)), limit=cap))
+    expected = replay(jobs, machine_of(cluster), plain, parts=(Part(),), contention=True)
     for column in ("start_time", "finish_time", "overran", "rejected"):
         assert np.array_equal(getattr(done, column), getattr(expected, column), equal_nan=True), column
     cores = [node.type.cores for node in cluster.nodes]
@@ -630,7 +642,7 @@ def test_a_job_is_submitted_when_the_delay_after_the_jobs_before_it_is_over(
 ) -> None:
     """With room for all jobs, they start when they are submitted, or `decision_time` later."""
     cluster = lab(12)
-    done = replay_under(parse(policy), jobs, machine_of(cluster), cluster, contention=True, decision_time=decision_time)
+    done = replay(jobs, machine_of(cluster), parse(policy), contention=True, decision_time=decision_time)
     given, late = jobs.dependencies, done.overran
     assert given is not None
     for row in range(len(jobs)):

@@ -1,0 +1,81 @@
+"""The facts about a policy.
+
+Rule: who chooses by the kind of a policy reads a fact, so that a new kind of policy states its facts and changes no
+other file.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from .energy.power_policies import EnergyBudget, Inertial, Opportunistic, PowerCap, Proportional
+
+
+class PolicySpec:
+    """The facts about a policy by which engines, checks and the command line choose; here those of one in Python."""
+
+    __slots__ = ()
+    #: Which engines replay it, see `replay.engines`.
+    family: ClassVar[str] = "python"
+    #: Its choices need the run times of jobs.
+    looks_ahead: ClassVar[bool] = False
+
+    @property
+    def plain(self) -> Any:
+        """Return the policy without its energy-saving parts."""
+        return self
+
+    @property
+    def shutdown(self) -> Opportunistic | None:
+        """Return the part that switches idle machines off."""
+        return None
+
+    @property
+    def limit(self) -> PowerCap | EnergyBudget | None:
+        """Return the limit of power or energy."""
+        return None
+
+    @property
+    def keeper(self) -> Proportional | Inertial | None:
+        """Return the part that keeps a number of machines off."""
+        return None
+
+    @property
+    def switches(self) -> bool:
+        """Return whether it switches nodes off and on."""
+        return bool(self.shutdown or self.keeper)
+
+    @property
+    def sees_states(self) -> bool:
+        """Return whether it needs the states of machines when it is called in Python."""
+        return self.switches or isinstance(self.limit, EnergyBudget)
+
+    @property
+    def needs_nodes(self) -> bool:
+        """Return whether it places jobs on the nodes of a cluster, so that it needs one."""
+        return False
+
+    @property
+    def compares_nodes(self) -> bool:
+        """Return whether it depends on all nodes where it places jobs, not only on those with the most room."""
+        return False
+
+    @property
+    def needs_power(self) -> bool:
+        """Return whether it compares nodes by their power, without a limit."""
+        return False
+
+    @property
+    def local(self) -> bool:
+        """Return whether its allocations depend on the clusters of the machine."""
+        return False
+
+    @property
+    def needing_walltimes(self) -> str:
+        """Return a description of the policy if it needs finite walltimes, else ""."""
+        return ""
+
+
+def spec_of(policy: object) -> PolicySpec:
+    """Return the facts about a policy; those of any policy in Python for an object that is called."""
+    return policy if isinstance(policy, PolicySpec) else PolicySpec()
