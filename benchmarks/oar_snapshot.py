@@ -7,9 +7,7 @@ Rule: the daemon's own cycle in a dry run with its own planner; only the answer 
 from __future__ import annotations
 
 import logging
-import statistics
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +17,7 @@ from pilotfish.adapters.oar.placement_file import PlacementFile
 from pilotfish.adapters.oar.records.world import Database
 from pilotfish.benchmarks.oar_records import CORES, QUEUE, Site
 from pilotfish.benchmarks.show import heading, ms, table
-from pilotfish.benchmarks.slurm_snapshot import Watch, dry_cycle, steps_of
+from pilotfish.benchmarks.slurm_snapshot import Watch, dry_cycle, rows_of
 from pilotfish.daemon.loop import Cycle
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
 
@@ -48,15 +46,8 @@ def measure(quick: bool) -> None:
         site.write()
         with tempfile.TemporaryDirectory() as folder:
             watch = Watch()
-            cycle, name = cycle_next_to(site, Path(folder), watch), f"{nodes:,} nodes, {jobs:,} jobs"
-            rows.append([name, "first", *steps_of(cycle, watch)])
-            steps: tuple[tuple[str, Callable[[], object]], ...] = (("nothing new", int), ("1 more, 10 end", site.go_on))
-            for step, news in steps:
-                samples = []
-                for _ in range(2 if quick else 5):
-                    news()
-                    samples.append(steps_of(cycle, watch))
-                rows.append([name, step, *(statistics.median(column) for column in zip(*samples, strict=True))])
+            cycle = cycle_next_to(site, Path(folder), watch)
+            rows += rows_of(f"{nodes:,} nodes, {jobs:,} jobs", cycle, watch, site.go_on, 2 if quick else 5)
     names = ("site", "cycle", "parse ms", "snapshot", "plan", "rest", "decision ms", "recorded", "all ms")
     table(names, [[*row[:2], *map(ms, row[3:])] for row in rows])
     print("parse: reading the answer; the others as for Slurm. Median of 5 except for the first.")

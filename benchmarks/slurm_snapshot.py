@@ -116,18 +116,7 @@ def measure(quick: bool) -> None:
         with tempfile.TemporaryDirectory() as folder:
             watch = Watch()
             cycle = cycle_on(site, cluster, Path(folder), watch)
-            rows.append([f"{handed_over:,}", "first", *steps_of(cycle, watch)])
-            while cycle.trigger.unfinished:  # each cycle takes in a bounded number of jobs
-                cycle.run()
-            steps: tuple[tuple[str, Callable[[], object]], ...] = (("nothing new", int), ("1 more, 10 end", site.go_on))
-            for step, news in steps:
-                samples = []
-                for _ in range(2 if quick else 5):
-                    news()
-                    samples.append(steps_of(cycle, watch))
-                rows.append(
-                    [f"{handed_over:,}", step, *(statistics.median(column) for column in zip(*samples, strict=True))]
-                )
+            rows += rows_of(f"{handed_over:,}", cycle, watch, site.go_on, 2 if quick else 5)
     table(
         ("handed over", "cycle", "text ms", "parse ms", "snapshot", "plan", "rest", "decision ms", "recorded",
          "all ms"),
@@ -137,6 +126,21 @@ def measure(quick: bool) -> None:
     print("snapshot: records to views; plan: the search; rest: update the state, build the problem, check, report;")
     print("decision: snapshot, plan and rest; recorded: intents written and printed, for up to 256 starts a cycle;")
     print("all: decision, recorded and parse. Median of 5 except for the first.")
+
+
+def rows_of(name: str, cycle: Cycle, watch: Watch, news: Callable[[], object], repeats: int) -> list[list[Any]]:
+    """Return the rows of a site: its first cycle, and the medians of later ones without and with news, seconds."""
+    rows: list[list[Any]] = [[name, "first", *steps_of(cycle, watch)]]
+    while cycle.trigger.unfinished:  # each cycle takes in a bounded number of jobs
+        cycle.run()
+    steps: tuple[tuple[str, Callable[[], object]], ...] = (("nothing new", int), ("1 more, 10 end", news))
+    for step, change in steps:
+        samples = []
+        for _ in range(repeats):
+            change()
+            samples.append(steps_of(cycle, watch))
+        rows.append([name, step, *(statistics.median(column) for column in zip(*samples, strict=True))])
+    return rows
 
 
 def steps_of(cycle: Cycle, watch: Watch) -> list[float]:
