@@ -157,8 +157,7 @@ _WORKFLOW = argument("WORKFLOW", "Workflow file: pilotfish (YAML), WfCommons (JS
 WorkflowFile = Annotated[Path, _WORKFLOW]
 OptionalWorkflowFile = Annotated[Path | None, _WORKFLOW]
 Traces = Annotated[
-    list[Path] | None,
-    argument("TRACE", "Traces of jobs: SWF, Batsim, IRMaSim or a workflow; .gz is unpacked.", default=False),
+    list[Path], argument("TRACE", "Traces of jobs: SWF, Batsim, IRMaSim or a workflow; .gz is unpacked.")
 ]
 ClusterFile = Annotated[
     Path | None,

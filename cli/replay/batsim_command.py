@@ -154,7 +154,7 @@ class ComponentDecider(Decider):
                 contention=request.machine.contention, log_power=log_power, progress=progress, clock=time.perf_counter
             )
             replayed, _ = replay_under_component(
-                ask, self.text, jobs, replay_input.machine, request.jobs.files, config=component.config,
+                ask, self.text, jobs, replay_input.machine, request.jobs.traces, config=component.config,
                 protocol=component.protocol, natural=request.jobs.natural, options=options,
             )  # fmt: skip
         return replayed, None

@@ -32,7 +32,7 @@ class JobOptions:
     """The jobs of a replay: traces, whose jobs are joined, and what is taken from them."""
 
     HEADING: ClassVar = "Jobs"
-    traces: options.Traces = None
+    traces: options.Traces
     select: Annotated[
         list[str] | None,
         option("KEY=VALUE,...", "Only some jobs: from, until (seconds of the trace), users, min_size, max_size; or "
@@ -45,16 +45,9 @@ class JobOptions:
     store: options.Store = None
 
     def __post_init__(self) -> None:
-        if not self.traces:
-            raise bad("TRACE", "missing: the traces to replay")
         if self.ties not in TIES:
             raise not_among("--ties", self.ties, "an order of ids", TIES)
         _ = self.selection
-
-    @property
-    def files(self) -> list[Path]:
-        """The traces."""
-        return self.traces or []
 
     @property
     def selection(self) -> Select:

@@ -120,7 +120,7 @@ def _report(
 
 def _about(request: ReplayRequest, replay_input: ReplayInput, limit: LimitOutcome | None) -> dict[str, Any]:
     """Return the origin of a summary's numbers."""
-    files = [path for path in (*request.jobs.files, request.machine.cluster, request.decider.file) if path]
+    files = [path for path in (*request.jobs.traces, request.machine.cluster, request.decider.file) if path]
     about = {
         "schema": "pilotfish/replay/v1",
         "version": __version__,

@@ -120,7 +120,7 @@ class ReplayInput:
 
 def read_replay(request: ReplayRequest) -> ReplayInput:
     """Read all files of a replay and load its kernels. Raises ConfigError, OSError."""
-    files, decider, contention = request.jobs.files, request.decider, request.machine.contention
+    files, decider, contention = request.jobs.traces, request.decider, request.machine.contention
     check_files(*files, request.machine.cluster)
     kinds = [format_of(path) for path in files]
     cluster = read_machine(request.machine.cluster)
@@ -164,7 +164,7 @@ def _given_machine(request: ReplayRequest, cluster: Cluster | None) -> tuple[Mac
 
 def _stated_machine(every: list[Workload], request: ReplayRequest, kinds: list[Format]) -> tuple[Machine, str]:
     """Return the machine that the traces state, and what states its size. Raises ConfigError."""
-    rows = list(zip(every, kinds, request.jobs.files, strict=True))
+    rows = list(zip(every, kinds, request.jobs.traces, strict=True))
     sizes = [(workload.machine, kind.size, path.name) for workload, kind, path in rows if workload.machine is not None]
     if not sizes:
         key = next(
@@ -172,7 +172,7 @@ def _stated_machine(every: list[Workload], request: ReplayRequest, kinds: list[F
             "",
         )
         problem, allowed = "missing: the size of the machine", "--procs, or --cluster"
-        raise ConfigError(_names(request.jobs.files), key, problem, f"that, or {allowed}" if key else allowed)
+        raise ConfigError(_names(request.jobs.traces), key, problem, f"that, or {allowed}" if key else allowed)
     bare = Machine(max(sizes)[0], powers=assumed_powers(request.decider.policy))
     return bare, f"{sizes[0][1]} of {_names(name for *_, name in sizes)}"
 

@@ -63,7 +63,7 @@ def test_a_trace_becomes_a_workload_for_batsim(capsys: pytest.CaptureFixture[str
     assert "--f-comm 20000000 " in command and " --matrices " in command and " --arrivals" not in command
     assert main([*shlex.split(command), "-o", "-"]) == 0
     assert capsys.readouterr().out == text
-    assert main([*argv[:5], "400", *argv[6:]]) == 1
+    assert main([*argv[:4], "400", *argv[5:]]) == 1
     assert "a.swf: " in (stderr := capsys.readouterr().err) and "of its jobs ran 3600 to 86400 s" in stderr
 
 
