@@ -43,7 +43,8 @@ from .report.cycle_report import CycleReport
 from .report.delays import Delays
 from .report.metrics import Metrics
 from .state.journal import Journal
-from .state.queue import Entry, Submission
+from .state.queue import Submission
+from .state.queue_entry import Entry
 
 #: Neither a walltime nor a prediction says anything about a model, so the guard does not judge forecasts made from it.
 _KNOWN = {

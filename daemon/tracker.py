@@ -28,9 +28,11 @@ from .state.applied import Applied
 from .state.ended_jobs import EndedJobs
 from .state.forecasts import NOW_S, JobForecast, Outlook
 from .state.handed_over import MOST_TAKEN_IN, take_in
+from .state.job_stages import JobStage
 from .state.journal import Journal, Unsaved
 from .state.profile_labels import label_of
-from .state.queue import Entry, JobEvent, Queue, Submission, busy
+from .state.queue import JobEvent, Queue, Submission
+from .state.queue_entry import Entry, busy
 from .state.write_ahead import WriteAhead
 
 log = logging.getLogger("pilotfish.cycle")
@@ -86,11 +88,11 @@ def due_ahead(queue: Queue, now: float, within_s: float) -> list[SubmitAhead]:
     """
     due = list[tuple[float, SubmitAhead]]()
     for entry in queue.active() if within_s else ():
-        if entry.outlook is None or entry.offered or entry.ahead or not entry.waiting:
+        if entry.outlook is None or entry.offered or entry.stage is not JobStage.WAITING or entry.cancel_wanted:
             continue
         at, before = entry.outlook.time + entry.outlook.planned.start_time, queue.unmet(entry)
         later = entry.outlook.planned.start_time > NOW_S and at <= now + within_s and entry.not_before <= now
-        if later and all(busy(other) or other.ahead for other in before):
+        if later and all(busy(other) or other.stage is JobStage.AHEAD for other in before):
             after = tuple((other.key, other.job) for other in before)
             due.append((at, SubmitAhead(entry.key, entry.job, after, entry.followed)))
     return [submission for _, submission in sorted(due, key=itemgetter(0))[:MOST_AHEAD]]
@@ -231,11 +233,8 @@ class JobTracker:
         if intake.news:
             self._trigger.renew()
         self._trigger.unfinished = intake.unfinished
-        intended = [entry for entry in self.queue.active() if entry.intent is not None]
         events = self.queue.observe(snapshot, records, self._adapter.capabilities.late_s)
         self.isolation.prune(snapshot)
-        shown = [e for e in intended if e.handed or not (e.missed or e.state is JobState.UNKNOWN)]
-        self.write_ahead.close_intents(shown)
         self.log.add_events(events)
         for event in events:
             if event.entry.state is JobState.COMPLETED:
@@ -356,7 +355,7 @@ class JobTracker:
         cancels = [
             Cancel(entry.key)
             for entry in self.queue.active()
-            if entry.cancel_wanted and (entry.handed or entry.ahead) and entry.not_before <= self.now
+            if entry.cancel_wanted and (entry.taken or entry.stage is JobStage.AHEAD) and entry.not_before <= self.now
         ]
         if self.paused:
             return [*cancels, *handed_back(snapshot)]

@@ -12,7 +12,8 @@ from rich.live import Live
 from rich.text import Text
 
 from ...daemon.report.cycle_report import CycleReport
-from ...daemon.state.queue import Entry, Submission
+from ...daemon.state.queue import Submission
+from ...daemon.state.queue_entry import Entry
 from ...formats.hostlist import fold
 from ...formats.text import clean, count, fit, pad, seconds, width
 from ...simulate.model.cluster import Cluster

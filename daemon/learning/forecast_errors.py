@@ -17,7 +17,8 @@ from ..report.metrics import Metrics
 from ..state.forecasts import Forecaster
 from ..state.journal import Unsaved
 from ..state.profile_labels import has_default_profile, profile_of
-from ..state.queue import Entry, Submission
+from ..state.queue import Submission
+from ..state.queue_entry import Entry
 from ..state.recorded_outcome import error_ratio, inside
 from .guard_rail import Guard
 from .interval_correction import IntervalCorrection, groups_of
@@ -71,7 +72,7 @@ class ForecastErrors:
             cluster: on which it ran.
             taken: share of its run time that others took from it; None = unknown.
         """
-        if entry.start_time is None or entry.finish_time is None or entry.suspended:
+        if entry.start_time is None or entry.finish_time is None or entry.was_suspended:
             return
         run_time = entry.finish_time - entry.start_time
         if run_time < 0.0:  # a clock was set back: the run time is unknown

@@ -34,7 +34,8 @@ from ...simulate.model.snapshot import JobView, Snapshot
 from ..report.cycle_report import Observer
 from ..report.metrics import Metrics
 from ..state.profile_labels import has_default_profile, profile_of
-from ..state.queue import Entry, JobEvent, Queue
+from ..state.queue import JobEvent, Queue
+from ..state.queue_entry import Entry
 from .job_profiles import (
     NOTHING,
     GivenProfiles,

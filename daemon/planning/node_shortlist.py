@@ -20,7 +20,7 @@ from ...simulate.model.cluster import Cluster
 from ...simulate.model.job import Job, Workflow
 from ...simulate.model.plan import RunningJob
 from ...simulate.planning.workflow_tables import template_of
-from ..state.queue import shape_of
+from ..state.queue_entry import shape_of
 from .plan_steps import in_steps
 from .problem import Problem
 

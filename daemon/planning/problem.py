@@ -29,7 +29,9 @@ from ...simulate.model.plan import Place, Plan, PlannedJob, RunningJob, Start, S
 from ...simulate.model.snapshot import JobState, JobView, NodeState, Snapshot, holds_nodes
 from ...simulate.queue_policies.kept import Kept
 from ..state.forecasts import NOW_S
-from ..state.queue import Entry, JobEvent, Queue, Shape, busy
+from ..state.job_stages import JobStage
+from ..state.queue import JobEvent, Queue
+from ..state.queue_entry import Entry, Shape, busy
 from .plan_steps import in_steps
 
 #: Progress of a job that has run for as long as forecast, or longer: it may end at any moment.
@@ -265,21 +267,21 @@ def build_problem(
     placed: dict[str, RunningJob] = {}
     priorities: dict[str, float] = {}
     active = queue.active()
-    placeable = (entry for entry in active if not busy(entry) and entry.intent is None)
+    placeable = (entry for entry in active if not busy(entry) and entry.stage is not JobStage.UNSETTLED)
     obstacles = neighbours.obstacles.of(placeable, snapshot, returning)
     stuck = dict(set_aside(entry.key for entry in active if entry.waiting))
     for entry in active:
         view = views.pop(entry.key, None)
         if view is not None and view.priority is not None:
             priorities[entry.key] = view.priority
-        if busy(entry) or entry.intent is not None:
+        if busy(entry) or entry.stage is JobStage.UNSETTLED:
             if nodes := _known(entry.nodes, snapshot.cluster):
                 begun, expected = entry.start_time, entry.expected
                 span = expected - begun if expected is not None and begun is not None else None
                 share_done = _progress(entry.job, begun, span, view, snapshot.time, progress(entry.key))
                 placed[entry.key] = RunningJob(entry.key, nodes, share_done, _elapsed(begun, snapshot.time))
             continue
-        if entry.key in stuck or (entry.waits and not queue.unmet(entry)):
+        if entry.key in stuck or (entry.wait_reason and not queue.unmet(entry)):
             continue
         if reason := obstacles[entry.shape]:
             stuck[entry.key] = reason

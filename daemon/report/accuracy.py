@@ -23,7 +23,8 @@ from ...simulate.model.plan import LEVEL, Plan, PlannedJob
 from ...simulate.model.snapshot import JobState
 from ..state.forecasts import JobForecast
 from ..state.profile_labels import has_default_profile
-from ..state.queue import Entry, Submission
+from ..state.queue import Submission
+from ..state.queue_entry import Entry
 from ..state.recorded_outcome import ForecastOutcome, error_ratio
 from ..state.users import user_name
 

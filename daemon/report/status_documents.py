@@ -24,7 +24,8 @@ from ..state.endings import ending
 from ..state.handed_over import TAKEN_BACK
 from ..state.journal import Journal
 from ..state.profile_labels import has_default_profile, label_of
-from ..state.queue import Entry, Queue, Submission
+from ..state.queue import Queue, Submission
+from ..state.queue_entry import Entry
 from ..state.users import user_name
 from .metrics import node_watts
 from .queue_forecasts import QueueForecasts

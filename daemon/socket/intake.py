@@ -20,7 +20,8 @@ from ..state.codec import JOBS_AT_ONCE, asked_for, check_submitted, decode_steps
 from ..state.divided_work import Steps
 from ..state.journal import Journal
 from ..state.profile_labels import profile_of
-from ..state.queue import Submission, shape_of
+from ..state.queue import Submission
+from ..state.queue_entry import shape_of
 from ..state.users import Peer
 from .access import Access
 

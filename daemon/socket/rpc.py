@@ -40,7 +40,8 @@ from ..report.status_documents import (
 )
 from ..state.divided_work import Steps, finish
 from ..state.journal import Journal, JournalError
-from ..state.queue import Entry, Submission
+from ..state.queue import Submission
+from ..state.queue_entry import Entry
 from ..state.users import Peer, user_name
 from .access import Access, ForbiddenError
 from .intake import Answer, Intake, text_of
@@ -253,8 +254,8 @@ class Requests:
         submission = yield from self._find(target.partition("/")[0], peer)
         document = self._documents.job(entry)
         waits = entry.let_go if entry.state is JobState.PENDING else ""
-        if entry.waiting and not entry.let_go:
-            waits = entry.waits or self._tracker.limited.get(entry.key) or self._tracker.left.get(entry.key, "")
+        if entry.waiting:
+            waits = entry.wait_reason or self._tracker.limited.get(entry.key) or self._tracker.left.get(entry.key, "")
         self._documents.add_queued(document, self._tracker.queue_forecasts, self._tracker.snapshot)
         story, since = self._journal.records(entry.key), entry.since
         if entry.let_go:

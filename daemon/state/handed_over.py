@@ -18,7 +18,9 @@ from dataclasses import dataclass, field
 from ...simulate.model.bounded import in_turns
 from ...simulate.model.job import Job, Workflow
 from ...simulate.model.snapshot import JobState, JobView, JobViews, Snapshot
-from .queue import MISSED_S, UNRECORDED_S, Entry, Queue, Records, Submission
+from .job_stages import FINAL, JobStage
+from .queue import MISSED_S, UNRECORDED_S, Queue, Records, Submission
+from .queue_entry import Entry
 
 #: Why a job is no longer ours if its user decided that; how one ended that never began; an end without a record.
 TAKEN_BACK, NEVER_BEGAN = "its user took it back", "it was cancelled in the resource manager before it began"
@@ -67,10 +69,9 @@ class HandedOver(Submission):
 
     def drop_ended(self) -> None:
         """Drop the jobs that have ended, and set those apart that are no longer ours."""
-        self.let_go |= {name: entry for name, entry in self.entries.items() if entry.let_go}
+        self.let_go |= {name: entry for name, entry in self.entries.items() if entry.stage is JobStage.LET_GO}
         self.let_go = {name: entry for name, entry in self.let_go.items() if entry.finish_time is None}
-        ours = (item for item in self.entries.items() if not (item[1].state.ended or item[1].let_go))
-        self.entries = dict(ours)
+        self.entries = {name: entry for name, entry in self.entries.items() if entry.stage not in FINAL}
         self.asked = {name: job for name, job in self.asked.items() if name in self.entries}
 
     def follow(
@@ -85,7 +86,7 @@ class HandedOver(Submission):
         for entry in self.entries.values():
             view = views.get(entry.key) or _ended(entry.key, records)
             if view is None and records is not None and entry.key not in records:
-                entry.waits = "the resource manager does not show it any more"
+                entry.wait_reason = "the resource manager does not show it any more"
             elif not _stays(entry, view):
                 _leave(entry, view, snapshot.time)
                 queue.dirty[entry.key] = entry
@@ -108,8 +109,8 @@ class HandedOver(Submission):
             if name not in self.put_off:
                 job = self._followed(view.job, followed) if view.job.after else jobs[name]
                 news = self._update(name, view, job, queue, with_profile) or news
-            elif (entry := self.entries.get(name)) and entry.waits != CHANGED:
-                entry.waits, news = CHANGED, True
+            elif (entry := self.entries.get(name)) and entry.wait_reason != CHANGED:
+                entry.wait_reason, news = CHANGED, True
         return news
 
     def _followed(self, job: Job, offered: Collection[str]) -> Job:
@@ -128,8 +129,8 @@ class HandedOver(Submission):
             queue.dirty[entry.key] = entry
         elif before != job:
             entry.change(with_profile(job))
-        changed = before != job or entry.waits != view.waits
-        entry.waits, entry.held = view.waits, view.due is not None
+        changed = before != job or entry.wait_reason != view.waits
+        entry.wait_reason, entry.held = view.waits, view.due is not None
         entry.since = view.submit_time if entry.since is None else entry.since  # a requeue is no new submission
         return changed
 
@@ -195,9 +196,10 @@ def _ended(key: str, records: Records | None) -> JobView | None:
 def _leave(entry: Entry, view: JobView | None, now: float) -> None:
     """Note that a job is no longer ours, or ended before it was placed and never began."""
     if view is None or (view.state.ended and view.start_time is None):
-        entry.state, entry.reason = JobState.CANCELLED, NOT_RECORDED if view is None else NEVER_BEGAN
-        entry.finish_time = now if view is None or view.finish_time is None else view.finish_time
+        finish_time = now if view is None or view.finish_time is None else view.finish_time
+        entry.end(JobState.CANCELLED, finish_time, NOT_RECORDED if view is None else NEVER_BEGAN)
     else:
+        entry.move(JobStage.LET_GO, entry.state)
         entry.let_go, entry.nodes = view.due_why or entry.released or TAKEN_BACK, ()
         entry.forecast = entry.promised = entry.expected = entry.plain_end = None  # of a start that is not ours now
         entry.show(view)
@@ -215,7 +217,7 @@ def _goes_on(entry: Entry, view: JobView | None, records: Records | None, now: f
 
 def _stays(entry: Entry, view: JobView | None) -> bool:
     """Return whether the job is still handed over, or was placed, or has begun by itself without a release of ours."""
-    if entry.handed or entry.intent is not None:
+    if entry.stage is JobStage.UNSETTLED or entry.taken:
         return True
     begun = view is not None and (view.start_time is not None or view.state.takes_nodes)
     return view is not None and (view.offered or (begun and not entry.released))

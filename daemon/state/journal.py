@@ -24,10 +24,12 @@ from .damage import REAL, TEXT, UNREADABLE, WHOLE, Damage, checked, json_object,
 from .divided_work import Steps, finish
 from .forecasts import Forecaster
 from .handed_over import handed_over
+from .job_stages import STATES, JobStage
 from .journal_db import identity, open_copy, open_file, unusable
 from .journal_rows import FORECASTS, JOB_COLUMNS, NAMED, RECENT, SAVE, STORY_COLUMNS, SUMMARY_COLUMNS, WITH_JOB
 from .pending_usage import PendingUsage
-from .queue import Entry, Queue, Submission
+from .queue import Queue, Submission
+from .queue_entry import Entry
 from .recorded_outcome import ForecastOutcome, QueueRecord, recorded_outcome
 from .users import Peer
 
@@ -249,8 +251,10 @@ class Journal:
         for intent, key, action, outcome in intents:
             entry = queue.find(key)
             if entry and action in _STARTS and not entry.state.ended:
-                entry.intent = intent if outcome is None else entry.intent
-                entry.ahead |= action == "submitahead"  # until a snapshot shows that it is not
+                if outcome is None and entry.state in STATES[JobStage.UNSETTLED]:  # else its row was written later
+                    entry.stage, entry.intent = JobStage.UNSETTLED, intent
+                elif entry.stage is JobStage.WAITING:  # it was submitted ahead, until a snapshot shows that it is not
+                    entry.stage = JobStage.AHEAD
         return queue
 
     def _submission(self, row: tuple[Any, ...]) -> Steps[Submission]:

@@ -17,22 +17,25 @@ from ...simulate.model.job import DEFAULT_PROFILE, Job
 from ...simulate.model.snapshot import JobState
 from .damage import REAL, TEXT, WHOLE, checked, json_object, optional
 from .forecasts import JobForecast
+from .job_stages import STAGE_OF, JobStage
 from .pending_usage import PendingUsage
 from .profile_labels import ProfileLabel
-from .queue import Entry, Submission
+from .queue import Submission
+from .queue_entry import Entry
 from .recorded_outcome import QueueRecord
 from .users import user_name
 
 #: Columns that hold an attribute of an entry as it is: how the job ran, and how far it has come.
 _RAN = ("start_time", "finish_time", "exit_code", "signal", "reason")
-_PROGRESS = ("promised", "expected", "handed", "cancel_wanted", "attempts", "not_before", "since", "plain_end")
+_PROGRESS = ("promised", "expected", "taken", "cancel_wanted", "attempts", "not_before", "since", "plain_end")
 _ran_of, _progress_of = attrgetter(*_RAN), attrgetter(*_PROGRESS)
 _forecast_of = attrgetter("start_time", "finish_time", "isolated_run_time", "contention_slowdown")
 _FIELDS = [each.name for each in fields(ProfileLabel)]
 #: The columns of a row, and the statement that writes one.
 JOB_COLUMNS = (
     f"workflow, job, position, state, nodes, {', '.join(_RAN)},"
-    f" forecast_start, forecast_finish, isolated_run_time, contention_slowdown, {', '.join(_PROGRESS)},"
+    " forecast_start, forecast_finish, isolated_run_time, contention_slowdown,"
+    " promised, expected, handed, cancel_wanted, attempts, not_before, since, plain_end,"
     " forecast_earliest, forecast_latest, owner, about"
 )
 _KINDS = (
@@ -98,12 +101,19 @@ def restore(entry: Entry, row: tuple[Any, ...]) -> None:
         raise ValueError("its nodes are not a list of names")
     if (row[10] is not None and None in row[11:14]) or (row[22] is None) is not (row[23] is None):
         raise ValueError("its forecast is not complete")
-    entry.state, entry.nodes = JobState(row[3]), tuple(nodes)
-    for name, value in zip(_RAN + _PROGRESS, row[5:10] + row[14:22], strict=True):
+    columns = dict(zip(_RAN + _PROGRESS, row[5:10] + row[14:22], strict=True))
+    handed, columns["cancel_wanted"] = columns.pop("taken"), bool(columns["cancel_wanted"])
+    for name, value in columns.items():
         setattr(entry, name, value)
-    entry.handed, entry.cancel_wanted = bool(entry.handed), bool(entry.cancel_wanted)
     about = _about_in(row)
     entry.let_go, entry.released = about.get("let_go", ""), about.get("released", "")
+    entry.state, entry.nodes = JobState(row[3]), tuple(nodes)
+    if entry.let_go:
+        entry.stage = JobStage.LET_GO
+    elif handed or entry.state is not JobState.PENDING:
+        entry.stage = STAGE_OF[entry.state]
+    else:
+        entry.stage = JobStage.WAITING
     entry.label = ProfileLabel(*about["label"]) if "label" in about else None
     forecast = (*row[10:14], row[22:24] if row[22] is not None else None)
     entry.forecast = JobForecast(*forecast) if row[10] is not None else None

@@ -6,13 +6,15 @@ Rule: a journal that cannot be written stops starts, not observing. This is logg
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from ...simulate.model.plan import Action, Cancel, Release, Start, SubmitAhead
 from ...simulate.model.snapshot import JobState
 from .applied import Applied
+from .job_stages import JobStage
 from .journal import Journal, JournalError, Unsaved
-from .queue import RETRY_S, Entry, Queue
+from .queue import RETRY_S, Queue
+from .queue_entry import Entry
 
 log = logging.getLogger("pilotfish.cycle")
 
@@ -29,10 +31,13 @@ class WriteAhead:
     def __init__(self, journal: Journal, queue: Queue, unsaved: Unsaved) -> None:
         self._journal, self._queue, self._unsaved = journal, queue, unsaved
         self._intents: dict[str, int] = {}
+        self._before: dict[str, JobStage] = {}  # the stage of each job of an intent before that
         self.blocked = ""
 
     def save(self) -> bool:
         """Write what is new and drop workflows that have ended. Return False if the journal cannot be written."""
+        self._unsaved.outcomes |= self._queue.settled
+        self._queue.settled.clear()
         ended = [s for s in self._queue.submissions.values() if s.ended]
         if not (self._queue.dirty or ended or self._unsaved or self.blocked):
             return True
@@ -70,9 +75,12 @@ class WriteAhead:
             self._block(error)
             return ()
         self._queue.dirty.clear()
+        self._before.clear()
         for action in actions:
             entry = self._queue.find(action.key)
             if entry and isinstance(action, Start | SubmitAhead):
+                self._before[entry.key] = entry.stage
+                entry.move(JobStage.UNSETTLED)
                 entry.intent = self._intents[action.key]
                 entry.nodes = action.nodes if isinstance(action, Start) else ()
         return actions
@@ -98,27 +106,23 @@ class WriteAhead:
                 entry.released = applied.action.why
             outcomes[intent] = applied.error or ("dry-run" if dry else "applied")
         elif not applied.sent:  # the job certainly did not start, and may be tried again
-            entry.intent, entry.nodes, entry.not_before = None, (), now + RETRY_S[0]
+            entry.move(self._before[entry.key])
+            entry.nodes, entry.not_before = (), now + RETRY_S[0]
             outcomes[intent] = "not sent"
         elif applied.error:
             entry.refused = "" if applied.transient else applied.error
         elif isinstance(applied.action, SubmitAhead):
-            entry.intent, entry.ahead = None, not dry
+            entry.move(self._before[entry.key] if dry else JobStage.AHEAD)
             outcomes[intent] = "dry-run" if dry else "applied"
         else:
-            entry.intent, entry.handed, entry.released = None, not dry, ""
+            entry.released = ""
             if dry:
+                entry.move(self._before[entry.key])
                 entry.nodes = ()
             else:
-                entry.state, entry.start_time = JobState.RUNNING, now
+                entry.move(JobStage.RUNNING, JobState.RUNNING)
+                entry.start_time = now
             outcomes[intent] = "dry-run" if dry else "applied"
-
-    def close_intents(self, entries: Iterable[Entry]) -> None:
-        """Close the open intents of entries whose fate the snapshot has shown."""
-        for entry in entries:
-            if entry.intent is not None:
-                self._unsaved.outcomes[entry.intent] = "started" if entry.handed else "not started"
-                entry.intent = None
 
     def _block(self, error: JournalError) -> None:
         if not self.blocked:

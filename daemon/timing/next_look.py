@@ -15,7 +15,9 @@ from ...adapters.base import Adapter, AdapterError
 from ...simulate.model.snapshot import JobState, Snapshot
 from ..planning.trigger import Trigger
 from ..report.cycle_report import CycleReport, Observer
-from ..state.queue import Entry, JobEvent
+from ..state.job_stages import JobStage
+from ..state.queue import JobEvent
+from ..state.queue_entry import Entry
 from ..systemd import notify
 from ..tracker import PIN_S, JobTracker
 from .cadence import NEAR_S, Cadence, Need
@@ -153,4 +155,4 @@ class NextLook(Observer):
 
 def _unsettled(entry: Entry, now: float) -> bool:
     missing = entry.missed > 0 and now - entry.missed_since < MISSING_S
-    return entry.intent is not None or entry.cancel_wanted or missing
+    return entry.stage is JobStage.UNSETTLED or entry.cancel_wanted or missing

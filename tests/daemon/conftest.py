@@ -22,9 +22,11 @@ from pilotfish.daemon.planning.problem import Options
 from pilotfish.daemon.report.metrics import Metrics
 from pilotfish.daemon.socket.access import Access
 from pilotfish.daemon.socket.rpc import Requests
+from pilotfish.daemon.state import job_stages
 from pilotfish.daemon.state.journal import Journal
 from pilotfish.daemon.state.queue import Submission
 from pilotfish.daemon.state.users import Peer
+from pilotfish.simulate.errors import InvariantError
 from pilotfish.simulate.model.capacity import Occupancy
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType, Power
 from pilotfish.simulate.model.job import Job, Profile, ThreadGroup, Workflow
@@ -261,6 +263,16 @@ def requests_of(bench, access: AccessConfig = AccessConfig(), quotas: QuotaConfi
         return requests.handle({"do": do, **arguments}, Peer(os.getuid() if uid is None else uid, gid, 1))
 
     return ask
+
+
+@pytest.fixture(autouse=True)
+def no_fault_of_a_stage(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A move that is not in the table of stages is an error in every test."""
+
+    def fail(text: str) -> None:
+        raise InvariantError(text)
+
+    monkeypatch.setattr(job_stages, "report_fault", fail)
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 
 from pilotfish.daemon.planning.placement_gain import placement_gain
 from pilotfish.daemon.planning.problem import Problem
-from pilotfish.daemon.state.queue import Entry
+from pilotfish.daemon.state.queue_entry import Entry
 from pilotfish.simulate.model.job import Job, Profile, Provenance, ThreadGroup, Workflow
 from pilotfish.simulate.model.objective import Submitted
 from pilotfish.simulate.model.plan import Plan, PlannedJob

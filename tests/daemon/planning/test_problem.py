@@ -8,6 +8,7 @@ import pytest
 
 from pilotfish.daemon.planning.problem import ALMOST_DONE, build_problem, next_due, starts
 from pilotfish.daemon.state.handed_over import HandedOver
+from pilotfish.daemon.state.job_stages import JobStage
 from pilotfish.daemon.state.queue import Queue, Submission
 from pilotfish.simulate.model.job import Workflow
 from pilotfish.simulate.model.plan import Plan, PlannedJob
@@ -27,12 +28,12 @@ def posed(kit, *jobs, views=(), states=None, time=100.0, **fields):
 
 
 def running(**more):
-    return {"state": JobState.RUNNING, "handed": True, "nodes": ("n1",), "start_time": 90.0, **more}
+    return {"state": JobState.RUNNING, "stage": JobStage.RUNNING, "nodes": ("n1",), "start_time": 90.0, **more}
 
 
 def test_completed_dependencies_are_dropped_and_running_ones_kept(kit):
     jobs = (kit.job("a"), kit.job("b"), kit.job("c", "a", "b"), kit.job("d", "c"))
-    problem = posed(kit, *jobs, a={"state": JobState.COMPLETED}, b=running())
+    problem = posed(kit, *jobs, a={"state": JobState.COMPLETED, "stage": JobStage.ENDED}, b=running())
     assert [(job.id, job.after) for job in problem.workflow.jobs] == [
         ("w/b", ()),
         ("w/c", ("w/b",)),
@@ -56,7 +57,7 @@ def test_a_sleeping_node_is_used_only_if_a_job_would_have_to_wait(kit):
 
 
 def test_a_placed_job_without_nodes_delays_only_its_successors(kit):
-    problem = posed(kit, kit.job("a"), kit.job("b", "a"), kit.job("c"), a={"handed": True})
+    problem = posed(kit, kit.job("a"), kit.job("b", "a"), kit.job("c"), a={"stage": JobStage.HANDED})
     assert [job.id for job in problem.workflow.jobs] == ["w/c"]
 
 

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotfish.daemon.planning.problem import SHARED, build_problem
+from pilotfish.daemon.state.job_stages import STAGE_OF
 from pilotfish.daemon.state.queue import Queue, Submission
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
 from pilotfish.simulate.model.job import DEFAULT_PROFILE, Job, Workflow
@@ -20,7 +21,7 @@ def posed(jobs, window, **states):
     """Return the problem of one workflow."""
     submission = Submission("w", Workflow("w", tuple(jobs)), 0.0)
     for name, state in states.items():
-        submission.entries[name].state = state
+        submission.entries[name].move(STAGE_OF[state], state)
         submission.entries[name].nodes = ("n0",)
     queue = Queue()
     queue.add(submission)

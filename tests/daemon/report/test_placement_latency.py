@@ -12,7 +12,9 @@ from pilotfish.daemon.report.delays import read_delays
 from pilotfish.daemon.report.metrics import Metrics
 from pilotfish.daemon.report.placement_latency import ASSUMED_S, FEWEST, WRITE_EVERY_S, PlacementLatency
 from pilotfish.daemon.state.applied import Applied
-from pilotfish.daemon.state.queue import Entry, JobEvent, Queue
+from pilotfish.daemon.state.job_stages import STAGE_OF, JobStage
+from pilotfish.daemon.state.queue import JobEvent, Queue
+from pilotfish.daemon.state.queue_entry import Entry
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
 from pilotfish.simulate.model.job import Job, Profile, ThreadGroup
 from pilotfish.simulate.model.plan import Place, Start, Submit
@@ -37,7 +39,8 @@ class Played:
 
     def event(self, kind: str, name: str, **times: float) -> JobEvent:
         entry = Entry("rm", replace(JOB, id=name), 0)
-        entry.state = JobState.COMPLETED if "finish_time" in times else JobState.RUNNING
+        state = JobState.COMPLETED if "finish_time" in times else JobState.RUNNING
+        entry.move(STAGE_OF[state], state)
         entry.nodes = ("n1",)
         for field, value in times.items():
             setattr(entry, field, value)
@@ -55,7 +58,7 @@ class Played:
         self.latency.on_cycle(CycleReport(self.number, 0.0, dry=dry, applied=[done]), seen)
         sent = seen.time + DECIDED_S + SENT_S
         pending = self.event("seen", name, start_time=sent)  # assumed while it waits for its launch
-        pending.entry.state = JobState.PENDING
+        pending.entry.move(JobStage.HANDED)
         self.latency.on_events([pending], self.snapshot())
         self.now += 5.0
         self.latency.on_events([self.event("started", name, start_time=sent + STARTED_S)], self.snapshot())

@@ -18,7 +18,7 @@ from pilotfish.daemon.service import Service
 from pilotfish.daemon.socket.access import Access
 from pilotfish.daemon.socket.rpc import MOST_LINES
 from pilotfish.daemon.state.codec import encode
-from pilotfish.daemon.state.queue import Entry
+from pilotfish.daemon.state.queue_entry import Entry
 from pilotfish.daemon.state.users import Peer
 from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.model.job import Workflow

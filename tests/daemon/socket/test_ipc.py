@@ -62,8 +62,8 @@ def endpoint(real, tmp_path_factory):
 @contextmanager
 def connected(endpoint, timeout_s=60.0):
     with socket.socket(socket.AF_UNIX) as channel:
+        channel.connect(str(endpoint))  # without a timeout, with which it would fail while the queue is full
         channel.settimeout(timeout_s)
-        channel.connect(str(endpoint))
         yield channel
 
 

@@ -11,6 +11,7 @@ import pytest
 from pilotfish.adapters.base import AdapterError
 from pilotfish.daemon.state import queue
 from pilotfish.daemon.state.ended_jobs import GAP_S, MOST, EndedJobs
+from pilotfish.daemon.state.queue_entry import busy
 from pilotfish.simulate.model.job import DEFAULT_PROFILE, Job
 from pilotfish.simulate.model.snapshot import JobState, JobView
 
@@ -133,7 +134,7 @@ def test_a_job_recorded_as_running_stays_unknown_and_keeps_its_nodes(bench, capl
     bench.manager.records = {f"{flow}/a": view}
     bench.run(cycles=3 * int(queue.UNRECORDED_S))
     entry = bench.cycle.tracker.queue.find(f"{flow}/a")
-    assert entry.state is JobState.UNKNOWN and queue.busy(entry) and entry.nodes
+    assert entry.state is JobState.UNKNOWN and busy(entry) and entry.nodes
     assert entry.reason == "on record as running" and caplog.text.count("on record as running") == 1
 
 

@@ -103,7 +103,7 @@ def test_a_job_that_must_wait_is_not_planned_and_the_reason_is_shown(offering, k
     job = dataclasses.replace(kit.job("1", seconds=2), allowed=frozenset())
     offering.manager.offer(job, waits="job 9 comes first")
     offering.run(2)
-    assert offering.cycle.tracker.queue.find("rjms/1").waits == "job 9 comes first" and not offering.manager.runs
+    assert offering.cycle.tracker.queue.find("rjms/1").wait_reason == "job 9 comes first" and not offering.manager.runs
     offering.manager.offer(kit.job("1", seconds=2))
     offering.run(5)
     assert offering.manager.runs["rjms/1"] == 1

@@ -40,7 +40,7 @@ def offer(world, kit, names, owner, **changes) -> None:
 
 def taken_in(world) -> dict[str, str]:
     """Return why each job that was taken in waits, by name."""
-    return {name: entry.waits for name, entry in world.cycle.tracker.queue.submissions["rjms"].entries.items()}
+    return {name: entry.wait_reason for name, entry in world.cycle.tracker.queue.submissions["rjms"].entries.items()}
 
 
 def cycle(world) -> None:

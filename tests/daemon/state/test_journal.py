@@ -8,6 +8,7 @@ import pytest
 
 from pilotfish.daemon.state import journal_db
 from pilotfish.daemon.state.forecasts import Forecaster, JobForecast
+from pilotfish.daemon.state.job_stages import JobStage
 from pilotfish.daemon.state.journal import Journal, JournalError, Unsaved
 from pilotfish.daemon.state.profile_labels import ProfileLabel
 from pilotfish.daemon.state.queue import Submission
@@ -25,7 +26,8 @@ def filled(tmp_path, kit):
     submission = Submission("w.1", Workflow("w", jobs), 100.5)
     journal.submit(submission, "nightly")
     entry = submission.entries["a"]
-    entry.state, entry.nodes, entry.start_time, entry.handed = JobState.RUNNING, ("n1", "n2"), 101.0, True
+    entry.move(JobStage.RUNNING, JobState.RUNNING)
+    entry.nodes, entry.start_time = ("n1", "n2"), 101.0
     entry.forecast, entry.promised, entry.expected = JobForecast(101.0, 111.0, 9.0, 1.25, (109.0, 114.0)), 111.0, 112.5
     entry.label, entry.released = ProfileLabel("align", "measured", None, "no bandwidth"), "it gains nothing"
     entry.cancel_wanted, entry.attempts, entry.not_before, entry.since = True, 2, 7.5, 99.0

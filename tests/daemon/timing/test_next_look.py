@@ -11,6 +11,7 @@ import pytest
 
 from pilotfish.adapters.base import Activity, AdapterError, Capabilities
 from pilotfish.daemon.apply import Recording
+from pilotfish.daemon.state.job_stages import JobStage
 from pilotfish.daemon.timing.cadence import Cadence
 from pilotfish.daemon.timing.next_look import LINGER_S, NextLook
 from pilotfish.daemon.tracker import PIN_S
@@ -211,7 +212,8 @@ def test_a_start_that_failed_is_tried_again_in_time(kit, polled: Polled) -> None
     polled.bench.submit(kit.job("a", seconds=1000.0))
     polled.need()
     entry = polled.bench.cycle.tracker.queue.active()[0]
-    entry.state, entry.handed, entry.not_before = JobState.PENDING, False, polled.manager.time + 17.0
+    entry.move(JobStage.WAITING)
+    entry.not_before = polled.manager.time + 17.0
     polled.manager.views.clear()
     assert polled.need().change_s == pytest.approx(17.0)
 
