@@ -19,13 +19,14 @@ from ...simulate.model.accounting_record import AccountingRecord
 from ...simulate.model.cluster import Cluster
 from ...simulate.model.observed_queue import ObservedQueue
 from ...simulate.model.plan import Action, Place, PowerOff, PowerOn, PowerSwitch, Release, Submit
-from ...simulate.model.snapshot import JobState, JobView, NodeState, Snapshot
+from ...simulate.model.snapshot import JobState, JobView, Snapshot
 from ..base import Activity, AdapterError, Capabilities, Load
 from ..file_watch import FileWatch
 from ..manager.managed_adapter import ManagedAdapter, refused
 from ..manager.read_times import FRESH_S
 from . import accounting_lookup, job_views, submission
 from .controller_clock import ControllerClock
+from .evaluated_queue import EvaluatedQueue
 from .handed_over.first_begins import FirstBegins
 from .handed_over.job_update import LET_GO, OurChanges
 from .handed_over.job_writer import JobWriter
@@ -34,14 +35,12 @@ from .handed_over.pin_record import PinRecord
 from .handed_over.resize_watch import RESIZED, ResizeWatch
 from .handed_over.unheld_kinds import UnheldKinds
 from .placement import node_constraints
-from .placement.eligibility import Deferral, Eligibility, EligibilityCache
+from .placement.eligibility import Deferral
 from .placement.future_occupancy import START_S
-from .placement.partitions import Partition
 from .queue_reads import QueueReads
-from .records import SlurmJob, SlurmNode
+from .records import SlurmJob
 from .site_state import SiteReader
 from .transport.command_transport import CommandTransport, Transport
-from .transport.differences import differences
 from .whole_queue import observed_queue
 
 #: Seconds for which nodes count as fresh if another request takes the place of theirs.
@@ -82,16 +81,8 @@ class SlurmAdapter(ManagedAdapter[SlurmJob, QueueReads]):
         self._writer = JobWriter(transport, self.changes, self._clock.now, clock, longest, doubt)
         self._unheld = UnheldKinds(unheld_prefix, clock)
         self._watch = FileWatch([asked_file], clock) if asked_file else None
-        self._nodes: list[SlurmNode] = []
-        self._nodes_by_name: Mapping[str, SlurmNode] = {}
-        self._node_states: tuple[NodeState, ...] = ()
-        self._deferral, self._site_reader = deferral, SiteReader(clock)
-        self._eligibility: Eligibility | None = None
-        self._nodes_read_at = -math.inf
-        self._cache = EligibilityCache(cluster, selection)
-        self._views = job_views.ViewTable(self._cache, self._uid)
-        self._views_partitions: Mapping[str, Partition] = {}  # by which `Job.apart` of the views was set
-        self._last_snapshot: tuple[Eligibility, Snapshot] | None = None
+        self._site_reader = SiteReader(clock)
+        self._evaluated = EvaluatedQueue(cluster, selection, deferral, self._uid, clock)
         self._load = load
 
     @property
@@ -104,7 +95,7 @@ class SlurmAdapter(ManagedAdapter[SlurmJob, QueueReads]):
     @property
     def hand_over_by(self) -> str:
         """The word in a comment, where it hands a job over."""
-        return "sbatch --comment=pilotfish ..." if self._cache.standings.selection.comment else ""
+        return "sbatch --comment=pilotfish ..." if self._evaluated.cache.standings.selection.comment else ""
 
     def keep_state(self, folder: Path, *, read_only: bool) -> None:
         """Keep the record of our pins in a directory, where the reaper reads it."""
@@ -117,7 +108,7 @@ class SlurmAdapter(ManagedAdapter[SlurmJob, QueueReads]):
     @property
     def _jobs(self) -> Mapping[int, SlurmJob]:
         """All jobs of the queue by id, with what we know of our changes."""
-        return self._cache.queue.jobs
+        return self._evaluated.jobs
 
     def snapshot(self) -> Snapshot:
         """Read jobs, nodes and, while jobs wait for us, one more thing of the site's slowly changing state.
@@ -125,17 +116,18 @@ class SlurmAdapter(ManagedAdapter[SlurmJob, QueueReads]):
         When the time is due to be read, once in minutes, one of the other requests is skipped.
         """
         timing, now = self._clock.due, self._clock.now()
-        first = not self._nodes
+        evaluated = self._evaluated
+        first = not evaluated.nodes
         if first:  # their number bounds the node lists of jobs
-            self._store_nodes(self.transport.nodes())
+            evaluated.store_nodes(self.transport.nodes())
         self._store_queue(self.transport.jobs())
-        nodes_due = not first and (not timing or self._time() - self._nodes_read_at > NODES_FRESH_S)
+        nodes_due = not first and (not timing or self._time() - evaluated.nodes_read_at > NODES_FRESH_S)
         if nodes_due:
-            self._store_nodes(self.transport.nodes())
-        own_waiting = self._cache.renew(now)
+            evaluated.store_nodes(self.transport.nodes())
+        own_waiting = evaluated.cache.renew(now)
         missing = self._site_reader.site.missing
         if missing or not ((timing and nodes_due) or self._resizes.examine(self._jobs)):
-            self._site_reader.refresh(self.transport, own_waiting, self._cache.queue.pending.keys())
+            self._site_reader.refresh(self.transport, own_waiting, evaluated.cache.queue.pending.keys())
         self._unheld.write()
         return self._build_snapshot(now)
 
@@ -145,30 +137,13 @@ class SlurmAdapter(ManagedAdapter[SlurmJob, QueueReads]):
 
     def next_change(self, now: float) -> float:
         """Return the next begin time of a job that its user or Slurm lets wait, or end or start of a reservation."""
-        standing = self._cache.standings.of
+        standing = self._evaluated.cache.standings.of
         later = [job for job in self._jobs.values() if job.state is JobState.PENDING and (job.begin or 0.0) > now]
         waits = [job.begin for job in later if standing(job, now)[0] is Ownership.WAITING]
         reserved = [
             at for reservation in self._site_reader.site.reservations for at in (reservation.start, reservation.end)
         ]
         return min((at for at in (*waits, *reserved) if at is not None and at > now), default=math.inf)
-
-    def _store_nodes(self, nodes: list[SlurmNode]) -> None:
-        """Store nodes; node lists stay valid while the nodes have the same partitions and features."""
-        self._nodes_read_at = self._time()
-        if nodes is self._nodes:
-            return
-        for before, after in differences(self._nodes, nodes):
-            old_nodes, new_nodes = self._nodes[before], nodes[after]
-            old, new = (
-                [(node.name, node.partitions, node.features) for node in node_range]
-                for node_range in (old_nodes, new_nodes)
-            )
-            if old != new:
-                self._cache.node_lists.clear()
-        self._nodes, self._nodes_by_name = nodes, {node.name: node for node in nodes}
-        self._node_states = job_views.node_states(self.cluster, nodes)
-        self._eligibility = None
 
     def refresh(self, keys: Collection[str]) -> Snapshot:
         """Read the jobs that are to be changed, in one request; nodes and most other jobs stay as they were."""
@@ -185,8 +160,8 @@ class SlurmAdapter(ManagedAdapter[SlurmJob, QueueReads]):
         self.changes.record.refresh()
         evaluated, removed = self._reads.renew(jobs, self._resizes.resized | self.changes.unsure())
         self._take_in(evaluated, removed)
-        self._eligibility = None
-        self._cache.standings.retain(self._jobs.keys())
+        self._evaluated.outdate()
+        self._evaluated.cache.standings.retain(self._jobs.keys())
         self.changes.retain(self._jobs.keys())
         self._reads.note_whole()
 
@@ -202,34 +177,15 @@ class SlurmAdapter(ManagedAdapter[SlurmJob, QueueReads]):
         new = [self.changes.recognise(job, self._clock.now) for job in jobs]
         resized = self._resizes.resized
         new = [replace(job, reason=RESIZED) if job.id in resized else job for job in new]
-        queue = self._cache.queue
-        if not removed and all(queue.jobs.get(job.id) == job for job in new):
-            return
-        queue.update(new, removed)
-        self._eligibility = None
+        self._evaluated.take_in(new, removed)
 
     def _build_snapshot(self, now: float) -> Snapshot:
         self._version += 1
-        judge = self._current_eligibility(now)
-        if self._last_snapshot is not None and self._last_snapshot[0] is judge:
-            return replace(self._last_snapshot[1], time=now, version=self._version)
-        if self._site_reader.site.partitions != self._views_partitions:
-            self._views.clear()
-            self._views_partitions = self._site_reader.site.partitions
-        views, states = self._views.update(judge, self._submitted), self._node_states
-        self._last_snapshot = judge, Snapshot(now, self._version, self.cluster, states, views)
-        return self._last_snapshot[1]
-
-    def _current_eligibility(self, now: float) -> Eligibility:
-        """Return the eligibility of all jobs as read and placed, at a recent moment."""
-        if self._eligibility is None or abs(now - self._eligibility.now) > START_S:
-            site, nodes = self._site_reader.site, self._nodes_by_name
-            self._eligibility = Eligibility(self.cluster, nodes, self._cache, site, now, self._deferral)
-        return self._eligibility
+        return self._evaluated.snapshot(self._site_reader.site, now, self._version, self._submitted)
 
     def queue(self) -> ObservedQueue:
         """Return the queue as Slurm's own scheduler sees it."""
-        return observed_queue(self._jobs, self._nodes_by_name, self._site_reader.site, self._clock.now(), self._uid)
+        return observed_queue(self._jobs, self._evaluated.nodes, self._site_reader.site, self._clock.now(), self._uid)
 
     def recall(self, since: Mapping[str, float]) -> dict[str, JobView] | None:
         """Look up ended jobs in accounting: one request for users' jobs, by id, and one for our own, by name."""
@@ -277,7 +233,7 @@ class SlurmAdapter(ManagedAdapter[SlurmJob, QueueReads]):
     def forget(self, key: str) -> None:
         """Drop what we know of a job; Slurm forgets by itself."""
         if self._submitted.pop(key, None):
-            self._last_snapshot = None
+            self._evaluated.renew_views()
 
     def close(self) -> None:
         """Close connections; jobs go on."""
@@ -295,10 +251,10 @@ class SlurmAdapter(ManagedAdapter[SlurmJob, QueueReads]):
         if job.pinned is not None and set(job.wanted) == set(action.nodes):
             return  # it is already pinned there
         now = self._clock.now()
-        ownership, why = self._cache.standings.of(job, now)
+        ownership, why = self._evaluated.cache.standings.of(job, now)
         if ownership not in (Ownership.HELD, Ownership.FREE):
             raise refused(action, why or "it was not handed over")
-        judge = self._current_eligibility(now)
+        judge = self._evaluated.eligibility(self._site_reader.site, now)
         verdict = judge.verdict(job, action.nodes)
         if problem := verdict.waits or node_constraints.obstacle(job, verdict.allowed, action.nodes):
             raise refused(action, problem)
@@ -308,7 +264,7 @@ class SlurmAdapter(ManagedAdapter[SlurmJob, QueueReads]):
         # Until it is read again it counts as placed, so that no other job is put on its cores.
         self._reads.doubt([number])
         judge.place(replace(job, wanted=action.nodes, pinned=float(pin.time), own_nodes=pin.own))
-        self._last_snapshot = None
+        self._evaluated.renew_views()
 
     def note_gain(self, key: str, gain_s: float) -> None:
         """Note it for the kinds that job_submit.lua need not hold."""
@@ -334,7 +290,7 @@ class SlurmAdapter(ManagedAdapter[SlurmJob, QueueReads]):
             self._writer.end_pause(job)
         elif may_begin(job, now) or not is_held(job, now):
             return
-        elif self._cache.standings.of(job, now)[0] is not Ownership.NEIGHBOUR:
+        elif self._evaluated.cache.standings.of(job, now)[0] is not Ownership.NEIGHBOUR:
             self._writer.change(job, LET_GO)
             if self._writer.recorder is None:
                 self.changes.note_let_go(job)

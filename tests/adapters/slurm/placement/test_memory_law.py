@@ -171,9 +171,9 @@ class Pair:
         fresh._clock, fresh._submitted = old._clock, dict(old._submitted)
         fresh.changes._begins._first = dict(old.changes._begins._first)
         fresh._site_reader = SimpleNamespace(site=old._site_reader.site, refresh=lambda *_: None)
-        fresh._cache.since = dict(old._cache.since)
+        fresh._evaluated.cache.since = dict(old._evaluated.cache.since)
         snapshot = fresh.snapshot()
-        fresh._cache.since = dict(old._cache.since)
+        fresh._evaluated.cache.since = dict(old._evaluated.cache.since)
         return fresh, snapshot
 
     def compare(self, shown: Snapshot) -> SlurmAdapter:
