@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ...formats.entry_points import spelled_out
 from ...formats.user_policy import NamedPolicy, load_policy
 from ...simulate.errors import ConfigError
-from ...simulate.model.cluster import Cluster
 from ...simulate.model.machine import Machine
 from ...simulate.model.workload import Workload
 from ...simulate.queue_policies.policy_facts import spec_of
@@ -61,17 +61,19 @@ class QueueDecider(Decider):
         runtimes: what it knows of run times, one of `known_run_times.RUNTIMES`.
         deciding: simulated time of each decision: `ignore`, `measured`, or seconds.
         seed: of random choices.
+        contention: jobs on one node slow each other down.
 
     Raises:
         typer.BadParameter: an option has a wrong value.
         ConfigError, PolicyError, OSError: a user's own policy cannot be loaded.
     """
 
-    def __init__(self, spec: str, runtimes: str, deciding: str, seed: int) -> None:
+    def __init__(self, spec: str, runtimes: str, deciding: str, seed: int, *, contention: bool = False) -> None:
         check_run_times(runtimes)
         self._spec, self._deciding = spec, deciding
         self.runtimes, self.seed, self.decision_time = runtimes, seed, decision_seconds(deciding)
         self._named = named_policy(spec, seed)
+        self._options = ReplayOptions(seed, self.decision_time, contention, runtimes)
         self.policy, self.file, self.is_timed = self._named.policy, self._named.file, not self._named.compiled
         self.oversubscribes = spec_of(self.policy).plain.family == "mapping"
 
@@ -91,31 +93,24 @@ class QueueDecider(Decider):
         if needs_nodes and not machine.has_cores:
             raise bad("--policy", f"{self._spec} chooses among nodes (needed: --cluster, resource core)")
 
-    def refuse_machine(self, machine: Machine, cluster: Cluster | None, *, contention: bool) -> None:
+    def check_machine(self, machine: Machine) -> None:
         """See Decider."""
-        check_machine(self.policy, machine, contention=contention)
+        check_machine(self.policy, machine, contention=self._options.contention)
 
-    def refuse_jobs(self, jobs: Workload, machine: Machine, cluster: Cluster | None, *, contention: bool) -> None:
+    def prepare(self, jobs: Workload, machine: Machine) -> None:
         """See Decider."""
-        case = self._case(jobs, machine, contention=contention)
+        case = ReplayCase(jobs, machine, self.policy, self._options)
         check_times(case)
         check_jobs(case)
-
-    def load_kernels(self, jobs: Workload, machine: Machine, *, contention: bool) -> None:
-        """See Decider."""
-        load_kernels(*engine_for(self.policy, features_of(self._case(jobs, machine, contention=contention))).kernels)
-
-    def _case(self, jobs: Workload, machine: Machine, *, contention: bool) -> ReplayCase:
-        options = ReplayOptions(self.seed, self.decision_time, contention, self.runtimes)
-        return ReplayCase(jobs, machine, self.policy, options)
+        load_kernels(*engine_for(self.policy, features_of(case)).kernels)
 
     def replay(
         self, request: ReplayRequest, replay_input: ReplayInput, predictor: OnlineRunTimes | None,
         progress: Callable[[float], None], *, log_power: bool,
     ) -> tuple[Replayed, None]:  # fmt: skip
         """See Decider."""
-        options = ReplayOptions(
-            self.seed, self.decision_time, request.machine.contention, predictor or self.runtimes, log_power,
-            progress=progress, clock=time.perf_counter,
+        options = replace(
+            self._options, run_times=predictor or self.runtimes, log_power=log_power, progress=progress,
+            clock=time.perf_counter,
         )  # fmt: skip
         return replay(replay_input.jobs, replay_input.machine, self.policy, options), None

@@ -102,14 +102,17 @@ def _report(
     if output.out is not None and track is not None:
         from ...formats.batsim.machine_description import state_numbers
 
-        states = state_numbers(replay_input.cluster)
+        states = state_numbers(replay_input.machine.cluster)
         order = BY_END if output.as_batsim else BY_SUBMISSION
         write_results(output.out, replayed, summary, about, track, joules, order=order, states=states)
     if output.as_json:
         print_json("replay", {**about, **asdict(summary)})
         return
     lines = service.lines() if service else ()
-    has_limit, assumed = getattr(request.decider.policy, "limit", None) is not None, replay_input.cluster is None
+    has_limit, assumed = (
+        getattr(request.decider.policy, "limit", None) is not None,
+        replay_input.machine.cluster is None,
+    )
     show_replay(
         Screen(), replayed, summary, request.decider.text, replay_input.size_from, limit, has_limit=has_limit,
         assumed=assumed, runtimes=runtimes_line(request.decider.runtimes, accuracies), daemon=lines,

@@ -58,20 +58,15 @@ class Decider(ABC):
     def check_options(self, machine: MachineOptions) -> None:  # noqa: B027
         """Refuse options that do not go together. Raises typer.BadParameter."""
 
-    def refuse_machine(self, machine: Machine, cluster: Cluster | None, *, contention: bool) -> None:  # noqa: B027
+    def check_machine(self, machine: Machine) -> None:  # noqa: B027
         """Refuse a machine on which it cannot decide. Raises ConfigError."""
 
-    def refuse_jobs(  # noqa: B027
-        self, jobs: Workload, machine: Machine, cluster: Cluster | None, *, contention: bool
-    ) -> None:
-        """Refuse jobs about which it cannot decide. Raises ConfigError."""
+    def prepare(self, jobs: Workload, machine: Machine) -> None:  # noqa: B027
+        """Refuse jobs about which it cannot decide, and load the kernels of the replay. Raises ConfigError."""
 
     def storages(self, names: Any) -> Any:
         """Return the storages to which the jobs of a Batsim workload may refer."""
         return names
-
-    def load_kernels(self, jobs: Workload, machine: Machine, *, contention: bool) -> None:  # noqa: B027
-        """Load the kernels that its replay needs."""
 
     @abstractmethod
     def replay(
@@ -108,25 +103,23 @@ class ReplayInput:
     Args:
         jobs: the selected jobs.
         machine: where they run.
-        cluster: the nodes of the machine; None = it is only a number of processors.
         size_from: what states the size of the machine, for people.
     """
 
     jobs: Workload
     machine: Machine
-    cluster: Cluster | None
     size_from: str
 
 
 def read_replay(request: ReplayRequest) -> ReplayInput:
     """Read all files of a replay and load its kernels. Raises ConfigError, OSError."""
-    files, decider, contention = request.jobs.traces, request.decider, request.machine.contention
+    files, decider = request.jobs.traces, request.decider
     check_files(*files, request.machine.cluster)
     kinds = [format_of(path) for path in files]
     cluster = read_machine(request.machine.cluster)
     stated = _given_machine(request, cluster)
     if stated is not None:
-        decider.refuse_machine(stated[0], cluster, contention=contention)
+        decider.check_machine(stated[0])
     load_kernels(*sorted({kernel for kind in kinds for kernel in kind.kernels}))
     of_machine = {"speeds": speeds_of(cluster), "storages": decider.storages(storages_of(cluster))}
     settings = of_machine | {"skip_invalid": request.jobs.skip_invalid, "profiles": Profiles(request.jobs.store)}
@@ -136,13 +129,12 @@ def read_replay(request: ReplayRequest) -> ReplayInput:
     jobs = request.jobs.selection.of(joined(recorded))
     machine, size_from = stated or _stated_machine(recorded, request, kinds)
     if stated is None:
-        decider.refuse_machine(machine, cluster, contention=contention)
+        decider.check_machine(machine)
     if not len(jobs):
         losses = f"; left out: {counted(jobs.left_out)}" if jobs.left_out else ""
         raise ConfigError(_names(files), "", f"no jobs to replay{losses}")
-    decider.refuse_jobs(jobs, machine, cluster, contention=contention)
-    decider.load_kernels(jobs, machine, contention=contention)
-    return ReplayInput(jobs, machine, cluster, size_from)
+    decider.prepare(jobs, machine)
+    return ReplayInput(jobs, machine, size_from)
 
 
 def _given_machine(request: ReplayRequest, cluster: Cluster | None) -> tuple[Machine, str] | None:

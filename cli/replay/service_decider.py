@@ -104,33 +104,33 @@ class ServiceDecider(Decider):
         if not machine.has_cores:
             raise bad("--policy", f"{self.text} chooses among nodes (needed: --cluster, resource core)")
 
-    def refuse_machine(self, machine: Machine | None, cluster: Cluster | None, *, contention: bool = True) -> None:
-        """See Decider; jobs always share nodes."""
-        assert cluster is not None, "the service plans on nodes"
+    def check_machine(self, machine: Machine) -> None:
+        """See Decider."""
+        self._check_nodes(_nodes_of(machine))
+
+    def prepare(self, jobs: Workload, machine: Machine) -> None:
+        """See Decider."""
+        self._check_jobs(jobs, _nodes_of(machine))
+        load_simulator()
+
+    def _check_nodes(self, cluster: Cluster) -> None:
+        """Refuse nodes on which it cannot be replayed. Raises ConfigError."""
         refuse_any_threads(cluster)
         if switches_nodes(self.config.policy):
             _check_switching(self.config.policy, cluster)
 
-    def refuse_jobs(
-        self, jobs: Workload, machine: Machine | None, cluster: Cluster | None, *, contention: bool = True
-    ) -> None:
+    def _check_jobs(self, jobs: Workload, cluster: Cluster) -> None:
         """Refuse jobs that it cannot plan, and an objective that these nodes do not allow. Raises ConfigError."""
-        assert cluster is not None, "the service plans on nodes"
         begin = float(jobs.submit_time[0]) if len(jobs) else 0.0
         check_objective(self.config, self.file or cluster.source, cluster, begin)
         TraceJobs.refuse(jobs, self.runtimes)
-
-    def load_kernels(self, jobs: Workload, machine: Machine, *, contention: bool) -> None:
-        """See Decider."""
-        load_simulator()
 
     def replay(
         self, request: ReplayRequest, replay_input: ReplayInput, predictor: RunTimePredictor | None,
         progress: Callable[[float], None], *, log_power: bool,
     ) -> tuple[Replayed, DaemonReplay]:  # fmt: skip
         """See Decider."""
-        assert replay_input.cluster is not None
-        outcome = self.run(replay_input.jobs, replay_input.cluster, progress, predictor)
+        outcome = self.run(replay_input.jobs, _nodes_of(replay_input.machine), progress, predictor)
         return outcome.replayed, outcome
 
     def run(
@@ -145,8 +145,8 @@ class ServiceDecider(Decider):
             progress: called with the simulated time.
             predictor: predicts the run times, if the planner knows predictions.
         """
-        self.refuse_machine(None, cluster)
-        self.refuse_jobs(jobs, None, cluster)
+        self._check_nodes(cluster)
+        self._check_jobs(jobs, cluster)
         trace_jobs = TraceJobs(jobs, cluster, self.runtimes, predictor)
         measured = read_delays(self.config.delays) if self.file else Delays()
         delays = DrawnDelays(measured, self.seed) if measured.complete else None
@@ -158,6 +158,11 @@ class ServiceDecider(Decider):
         )  # fmt: skip
         with _errors_shown():
             return run.run(progress=progress, clock=time.perf_counter)
+
+
+def _nodes_of(machine: Machine) -> Cluster:
+    assert machine.cluster is not None, "the service plans on nodes"
+    return machine.cluster
 
 
 def _check_switching(policy: str, cluster: Cluster) -> None:

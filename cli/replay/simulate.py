@@ -30,7 +30,9 @@ class PolicyOptions:
     def decider(self, machine: MachineOptions) -> Decider:
         """Return what decides on a machine. Raises typer.BadParameter, ConfigError, PolicyError, OSError."""
         if self._is_queue_policy() or self.policy not in options.mapping_policy_names():
-            return QueueDecider(self.policy, self.runtimes, self.decision_time, self.seed)
+            return QueueDecider(
+                self.policy, self.runtimes, self.decision_time, self.seed, contention=machine.contention
+            )
         if machine.cluster is None:
             raise bad("--policy", f"{self.policy} chooses among nodes (needed: --cluster, resource core)")
         from .service_decider import ServiceDecider

@@ -163,11 +163,11 @@ def replayed(
             raise typer.BadParameter("chooses among nodes")  # `cli.simulate` says it before there is a request
         service = ServiceDecider.mapping(policy, folder / "lab.yaml", 0, runtimes, decision_seconds(deciding))
         return service.run(jobs, CLUSTER, predictor=predictor).replayed, parts
-    decider = QueueDecider(spec, runtimes, deciding, 0)
+    decider = QueueDecider(spec, runtimes, deciding, 0, contention=world.cluster)
     options = MachineOptions(folder / "lab.yaml" if world.cluster else None, contention=world.cluster)
     request = ReplayRequest(JobOptions([folder / "trace.swf"]), options, decider)
     machine = machine_of(CLUSTER) if world.cluster else Machine(12, powers=TAURUS_POWERS, network=lambda: NETWORK)
-    read = ReplayInput(jobs, machine, CLUSTER if world.cluster else None, "")
+    read = ReplayInput(jobs, machine, "")
     replay, _ = decider.replay(request, read, predictor, lambda now: None, log_power=False)
     return replay, parts
 
