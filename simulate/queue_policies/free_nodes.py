@@ -93,7 +93,7 @@ class FreeNodes:
         if without:
             fits[list(without)] = False
         order = np.flatnonzero(fits)
-        if rank is not None:
+        if rank is not None and len(order) > 1:
             order = order[np.argsort(rank[order], kind="stable")]
         if rank is None or self.speeds is None or len(order) < job.nodes:
             return self.pick(order, job.nodes)

@@ -22,7 +22,7 @@ from ..model.machine import Machine
 from .conservative_policy import ConservativeBackfilling
 from .energy.power_limits import NoLimit, Use, Window
 from .energy.saving_policy import SavingBackfilling, Started
-from .energy.switched_machines import Machines, Places, Room, SwitchedNodes
+from .energy.switched_machines import Machines, Places, Room
 from .free_nodes import FreeNodes, NodeNeed
 from .interface import Decision, QueueView, Start, Wake
 from .order import Order
@@ -76,7 +76,6 @@ class SharedBackfilling(SavingBackfilling):
         self, now: QueueView, machines: Machines, job: QueuedJob, later: Room | None = None, *, wide: bool = False
     ) -> Places | None:
         """Return nodes on which a job may start now, and fits later if that is given; None if they are too few."""
-        assert isinstance(machines, SwitchedNodes), "jobs share nodes"
         room = machines.opened(wide=True) if wide else machines.room
         rooms = (room,) if later is None else (room, later)
         if self._blocked and job.size > min(candidate.total for candidate in rooms):
@@ -96,7 +95,6 @@ class SharedBackfilling(SavingBackfilling):
 
     def _where_alone(self, machines: Machines, room: Room, head: QueuedJob) -> Places | None:
         """Return nodes without other jobs that the head of the queue can reserve; None if there are too few."""
-        assert isinstance(machines, SwitchedNodes), "jobs share nodes"
         nodes = room.nodes
         is_empty = nodes.need(head).fits(nodes.cores, nodes.memory) & (nodes.cores == machines.cores)
         order = np.flatnonzero(is_empty)

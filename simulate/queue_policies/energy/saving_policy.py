@@ -254,7 +254,7 @@ class SavingBackfilling:
             room.nodes.release(holder)
 
     def _is_kept(self, machines: Machines, switching: Switching) -> bool:
-        return not switching.on and bool(self._kept[machines.numbers(switching.resources)[0]])
+        return not switching.on and bool(self._kept[machines.numbers([switching.resources[0]])[0]])
 
     # --- machines ---
     def _spare(self, machines: Machines, candidates: Array, until: float) -> Array:
