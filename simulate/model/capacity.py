@@ -30,7 +30,6 @@ def shortage(
     most_threads: float,
     memory: float,
     most_memory: float,
-    *,
     kind: str = "",
     others: Collection[str] = (),
 ) -> str | None:
@@ -103,8 +102,8 @@ class Occupancy:
             self.cluster.thread_limits[i],
             self.memory[i] + memory_need(job),
             self.cluster.nodes[i].type.memory,
-            kind=job.apart,
-            others=self.apart.get(i, {}).keys() if job.apart else (),
+            job.apart,
+            self.apart.get(i, ()) if job.apart else (),
         )
 
 
