@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import partial
 
 import pytest
 import stamina
@@ -15,7 +16,7 @@ from pilotfish.adapters.base import AdapterError, BreakerState, ParseError
 from pilotfish.adapters.request_guard import KEPT_FOR_READS, Breaker, RequestBudget
 from pilotfish.adapters.slurm import create
 from pilotfish.adapters.slurm.records import SlurmJob
-from pilotfish.adapters.slurm.transport.command_transport import CommandTransport
+from pilotfish.adapters.slurm.transport.command_transport import CommandTransport, Transport
 from pilotfish.adapters.slurm.transport.guard import GuardedTransport
 from pilotfish.adapters.slurm.transport.sacct import UsageEntry
 from pilotfish.simulate.errors import ConfigError
@@ -267,3 +268,9 @@ def test_a_change_passes_only_the_guard_and_the_transport() -> None:
     transport.update(7, {"StartTime": "now"})
     place = functions.index(test_a_change_passes_only_the_guard_and_the_transport.__name__)
     assert functions[place + 1 : -1] == ["write", "_send", "update"]
+
+
+def test_every_request_passes_the_guard() -> None:
+    transport = GuardedTransport(CommandTransport(lambda argv: ""), 3000)
+    requests = {name for name, member in vars(Transport).items() if callable(member) and not name.startswith("_")}
+    assert requests - {"close"} == {name for name, member in vars(transport).items() if isinstance(member, partial)}
