@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Annotated, ClassVar
 
 from ...formats.documents.atomic_write import check_folder
-from ...formats.replays.selection import parse_selection
+from ...formats.replays.job_selection import parse_selection
 from ...simulate.errors import ConfigError
 from ...simulate.model.network import SOLVERS
 from ...simulate.model.workload import LONGEST

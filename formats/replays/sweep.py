@@ -31,7 +31,7 @@ from ..documents.quantities import Convert, whole
 from ..documents.schema import build, entries, flag, listed, mapping, one_of, require, text, word
 from ..entry_points import spelled_out
 from ..text import count
-from .selection import LOAD, MOST_PROCESSORS, SELECTION, selection_of
+from .job_selection import LOAD, MOST_PROCESSORS, SELECTION, selection_of
 
 MOST_RUNS = 200_000
 _SEED = whole(0, 2**32 - 1)
