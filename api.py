@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from .simulate.queue_policies.queued_job import QueuedJob, Running
     from .simulate.replay.metrics import Summary, summarise
     from .simulate.replay.replay import Replayed, replay
+    from .simulate.replay.replay_case import ReplayOptions
 
 __all__ = [
     "Backfill",
@@ -76,6 +77,7 @@ __all__ = [
     "QueueView",
     "QueuedJob",
     "Reject",
+    "ReplayOptions",
     "Replayed",
     "Reserve",
     "Running",
@@ -115,6 +117,7 @@ _SOURCES: dict[str, tuple[str | tuple[str, str], ...]] = {
     ".simulate.model.machine": ("Machine", "machine_of"),
     ".simulate.replay.metrics": ("Summary", "summarise"),
     ".simulate.replay.replay": ("Replayed", "replay"),
+    ".simulate.replay.replay_case": ("ReplayOptions",),
     ".simulate.queue_policies.policy_specs": (("parse", "parse_policy"),),
     ".simulate.planning.simulation": ("Outcome", "Simulation"),
     ".simulate.errors": ("ConfigError", "InvalidJobError", "PilotfishError", "PolicyError"),

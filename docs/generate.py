@@ -41,7 +41,9 @@ API_GROUPS = {
         "Cluster", "Node", "NodeType", "Power", "Job", "Profile", "ThreadGroup", "Workflow", "Workload", "lublin",
     ),
     "Map a workflow": ("plan", "Plan", "PlannedJob", "Objective", "Simulation", "Outcome", "choosing"),
-    "Replay a trace": ("replay", "Replayed", "summarise", "Summary", "parse_policy", "machine_of", "Machine"),
+    "Replay a trace": (
+        "replay", "ReplayOptions", "Replayed", "summarise", "Summary", "parse_policy", "machine_of", "Machine",
+    ),
     "Write a queue policy": (
         "QueuePolicy", "QueueView", "QueuedJob", "Running", "Start", "Reserve", "Reject", "Wake", "Switch", "Kill",
         "Submit", "Backfill", "Forecast", "Decision", "NodeLoads", "MachineStates", "Switching",

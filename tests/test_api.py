@@ -21,7 +21,7 @@ PROMISED = {
     "Backfill", "Cluster", "ConfigError", "Decision", "Forecast", "InvalidJobError", "Job", "Kill", "Machine",
     "MachineStates", "Node", "NodeLoads", "NodeType", "Objective", "Outcome", "PilotfishError", "Plan",
     "PlannedJob", "PolicyError", "Power", "Profile", "ProfileStore", "QueuePolicy", "QueueView", "QueuedJob",
-    "Reject", "Replayed", "Reserve", "Running", "Simulation", "Start", "Submit", "Summary", "Switch", "Switching",
+    "Reject", "ReplayOptions", "Replayed", "Reserve", "Running", "Simulation", "Start", "Submit", "Summary", "Switch", "Switching",
     "ThreadGroup", "Wake", "Workflow", "Workload", "choosing", "lublin", "machine_of", "parse_policy", "plan",
     "profile_store_path", "read_cluster", "read_workflow", "read_workload", "replay", "summarise",
 }  # fmt: skip

@@ -14,12 +14,12 @@ from ...simulate.model.machine import Machine
 from ...simulate.model.workload import Workload
 from ...simulate.queue_policies.policy_facts import spec_of
 from ...simulate.queue_policies.policy_specs import is_python_policy, parse, parse_python_policy, text_of
-from ...simulate.replay.engines import engine_for, features_of
+from ...simulate.replay.engines import engine_for, explain, features_of
 from ...simulate.replay.replay import Replayed, check_machine, replay
 from ...simulate.replay.replay_case import ReplayCase, ReplayOptions
 from ...simulate.replay.requirements import check_jobs, check_times
 from ..kernel_loading import load_kernels
-from ..streams import print_policy_traceback
+from ..streams import note, print_policy_traceback
 from ..usage_errors import bad
 from .replay_options import MachineOptions, check_run_times, decision_seconds
 from .replay_request import Decider, ReplayInput, ReplayRequest
@@ -62,15 +62,18 @@ class QueueDecider(Decider):
         deciding: simulated time of each decision: `ignore`, `measured`, or seconds.
         seed: of random choices.
         contention: jobs on one node slow each other down.
+        explains: print which engine replays the traces.
 
     Raises:
         typer.BadParameter: an option has a wrong value.
         ConfigError, PolicyError, OSError: a user's own policy cannot be loaded.
     """
 
-    def __init__(self, spec: str, runtimes: str, deciding: str, seed: int, *, contention: bool = False) -> None:
+    def __init__(
+        self, spec: str, runtimes: str, deciding: str, seed: int, *, contention: bool = False, explains: bool = False
+    ) -> None:
         check_run_times(runtimes)
-        self._spec, self._deciding = spec, deciding
+        self._spec, self._deciding, self._explains = spec, deciding, explains
         self.runtimes, self.seed, self.decision_time = runtimes, seed, decision_seconds(deciding)
         self._named = named_policy(spec, seed)
         self._options = ReplayOptions(seed, self.decision_time, contention, runtimes)
@@ -102,6 +105,8 @@ class QueueDecider(Decider):
         case = ReplayCase(jobs, machine, self.policy, self._options)
         check_times(case)
         check_jobs(case)
+        if self._explains:
+            note(explain(case))
         load_kernels(*engine_for(self.policy, features_of(case)).kernels)
 
     def replay(

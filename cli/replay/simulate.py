@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from ...formats.entry_points import spelled_out
 from ...simulate.queue_policies.policy_specs import ON_NODES, is_queue_policy
 from ...simulate.world.known_run_times import WALLTIME
 from .. import options
 from ..option_groups import grouped
+from ..options import flag
 from ..usage_errors import bad
 from .queue_decider import QueueDecider
 from .replay_options import JobOptions, MachineOptions, OutputOptions, decision_seconds
@@ -26,13 +27,19 @@ class PolicyOptions:
     runtimes: options.RunTimes = WALLTIME
     decision_time: options.DecisionTime = "ignore"
     seed: options.Seed = 0
+    explain_engine: Annotated[
+        bool, flag("--explain-engine", "Print which engine replays the traces, and why not a compiled one.")
+    ] = False
 
     def decider(self, machine: MachineOptions) -> Decider:
         """Return what decides on a machine. Raises typer.BadParameter, ConfigError, PolicyError, OSError."""
         if self._is_queue_policy() or self.policy not in options.mapping_policy_names():
             return QueueDecider(
-                self.policy, self.runtimes, self.decision_time, self.seed, contention=machine.contention
-            )
+                self.policy, self.runtimes, self.decision_time, self.seed, contention=machine.contention,
+                explains=self.explain_engine,
+            )  # fmt: skip
+        if self.explain_engine:
+            raise bad("--explain-engine", f"{self.policy} plans the queue of a service, which has no other engine")
         if machine.cluster is None:
             raise bad("--policy", f"{self.policy} chooses among nodes (needed: --cluster, resource core)")
         from .service_decider import ServiceDecider

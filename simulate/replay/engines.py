@@ -168,7 +168,7 @@ def explain(case: ReplayCase) -> str:
     engine = engine_for(case.policy, features)
     loads = f"the compiled kernel {engine.kernels[0]}" if engine.kernels else "no compiled kernel"
     how = "decides in compiled code" if engine.compiled else "is called in Python"
-    sentence = f"The engine is `{engine.name}`, with {loads}; the policy {how}."
+    sentence = f"The engine is {engine.name}, with {loads}; the policy {how}."
     faster = [row for row in ENGINES[: ENGINES.index(engine)] if family in row.families and row.compiled]
     reasons = [row_features for row in faster if (row_features := features - row.supports) and row.requires <= features]
     if engine.compiled or not reasons:

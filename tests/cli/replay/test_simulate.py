@@ -128,6 +128,18 @@ def test_filters_are_counted(trace: Path, capsys: pytest.CaptureFixture[str]) ->
 
 
 @pytest.mark.parametrize(
+    ("argv", "why"),
+    [
+        (["-p", "easy"], "The engine is easy, with the compiled kernel queue.easy;"),
+        (["-p", "conservative", "--decision-time", "5"], "not a compiled one because decisions take time"),
+    ],
+)
+def test_the_engine_is_explained(trace: Path, argv: list[str], why: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["simulate", str(trace), *argv, "--explain-engine"]) == 0
+    assert why in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.parametrize(
     ("argv", "code", "why"),
     [
         (["-p", "esy"], 64, "did you mean easy"),

@@ -98,7 +98,7 @@ def test_a_mapping_policy_has_no_form_for_further_parts() -> None:
 @pytest.mark.parametrize(
     ("spec", "options", "because"),
     [
-        ("easy", {}, "The engine is `easy`, with the compiled kernel queue.easy; the policy decides in compiled code."),
+        ("easy", {}, "The engine is easy, with the compiled kernel queue.easy; the policy decides in compiled code."),
         ("easy", {"parts": (Part(),)}, "It is not a compiled one because the world has further parts."),
         ("conservative", {"decision_time": 1.0}, "It is not a compiled one because decisions take time."),
     ],
@@ -139,7 +139,7 @@ class Walltimes:
 
 
 class ForEach:
-    """A policy in Python that begins anew with each replay."""
+    """A policy in Python that begins again with each replay."""
 
     def __init__(self, spec: str) -> None:
         self._spec = parse(spec)
