@@ -21,6 +21,7 @@ from .learning.node_speeds import NodeSpeeds
 from .learning.profile_drift import ProfileDrift
 from .loop import Cycle
 from .planning.guarded_planner import GuardedPlanner, simulate_plan
+from .planning.isolation import Isolation
 from .planning.kept_policy import KeptPolicy
 from .planning.live_component import ComponentEvents
 from .planning.plan_cache import PlanCache
@@ -33,15 +34,19 @@ from .report.delays import read_delays
 from .report.hold_advice import HoldAdvice
 from .report.metrics import Metrics
 from .report.placement_latency import PlacementLatency
+from .report.queue_forecasts import QueueForecasts
 from .state.forecasts import Forecaster
 from .state.handed_over import MOST_TAKEN_IN
 from .state.journal import Journal, Unsaved
+from .state.write_ahead import WriteAhead
 from .tracker import JobTracker
 
 log = logging.getLogger("pilotfish")
 #: Jobs that ended last; and those of all users in turns from which prediction intervals and speeds of nodes are known
 #: after a restart.
 READ_JOBS, RECENT_JOBS = 10_000, 2000
+#: Jobs of the resource manager's queue that are remembered from before a restart.
+QUEUED_JOBS = 10_000
 
 
 def assemble(
@@ -99,21 +104,25 @@ def assemble(
     intervals = IntervalCorrection(errors)
     forecasts = ForecastErrors(metrics, guard, drift, unsaved, profiles.learned_as, intervals, speeds)
     others = others or LoadOfOthers()
-    tracker = JobTracker(adapter, journal, unsaved, forecasts, trigger, clock, profiles, others, most_taken_in, breathe)
+    queue = journal.load()
+    isolation = Isolation(queue)
+    tracker = JobTracker(
+        adapter, queue, WriteAhead(journal, queue, unsaved), isolation, unsaved, forecasts, trigger, clock, profiles,
+        others, most_taken_in, breathe,
+    )  # fmt: skip
     latency = PlacementLatency(
-        metrics, tracker.queue, clock, lambda: adapter.capabilities.launch_s,
+        metrics, queue, clock, lambda: adapter.capabilities.launch_s,
         read_delays(delays_file) if delays_file else None, delays_file,
     )  # fmt: skip
-    kept_policy = KeptPolicy(journal, unsaved, tracker.queue, metrics)
-    kept_policy.use(options.policy)
+    kept_policy = KeptPolicy(journal, unsaved, queue, metrics)
     idle_s = power.idle_seconds if power.save else math.inf
-    switcher = NodeSwitcher(applier, trigger, lambda: guarded.switches, idle_s, power.spare_nodes)
-    for policy in (options.policy, guard.fallback):
-        metrics.expect_policy(policy)
+    switcher = NodeSwitcher(applier, trigger, idle_s, power.spare_nodes)
     guarded = GuardedPlanner(
-        forecasts, options, trigger, metrics, tracker.isolation, clock, latency, kept_policy, switcher, planner,
+        forecasts, options, trigger, metrics, isolation, clock, latency, kept_policy, switcher, planner,
         stopping, breathe,
     )  # fmt: skip
+    queued = journal.queued(QUEUED_JOBS)
+    queue_forecasts = QueueForecasts(adapter, queue, unsaved.queued, metrics, clock, queued, breathe)
     watching = (
         kept_policy,
         latency,
@@ -121,10 +130,10 @@ def assemble(
         ComponentEvents(),
         switcher,
         *observers(tracker),
-        CycleReporter(metrics, tracker.queue, clock),
-        tracker.queue_forecasts,
+        CycleReporter(metrics, queue, clock),
+        queue_forecasts,
     )
-    return Cycle(adapter, applier, tracker, trigger, guarded, watching, clock)
+    return Cycle(adapter, applier, tracker, trigger, guarded, watching, queue_forecasts, clock)
 
 
 #: Keys of the configuration by which the daemon decides. `decided_by` reads them for the service and for a preview.

@@ -16,6 +16,7 @@ from .check import check
 from .planning.guarded_planner import GuardedPlanner
 from .planning.trigger import Trigger
 from .report.cycle_report import CycleReport, Observer
+from .report.queue_forecasts import QueueForecasts
 from .tracker import JobTracker
 
 
@@ -38,7 +39,7 @@ class Cycle:
 
     Args:
         tracker: the state of all jobs; `trigger` says when to plan, and `planner` makes the plan.
-        observers: called in this order at the three moments of a cycle, see `Observer`.
+        observers: called in this order at the three moments of a cycle, see `Observer`; `queue_forecasts` is the last.
         clock: seconds, monotonic, for durations only; all times of jobs are the resource manager's.
     """
 
@@ -48,6 +49,7 @@ class Cycle:
     trigger: Trigger
     planner: GuardedPlanner
     observers: Sequence[Observer]
+    queue_forecasts: QueueForecasts
     clock: Callable[[], float]
     number: int = 0
 
@@ -81,14 +83,12 @@ class Cycle:
         if actions:
             report.rejected = check(actions, self.adapter.refresh([action.key for action in actions]))
             actions = self.tracker.without_rejected(actions, report.rejected)
-        # 6. Journal the intents: from here on a restart knows what may have happened.
-        # 7. Apply, and journal the outcome.
+        # 6. Journal the intents, so that a restart knows what may have happened. 7. Apply, and journal the outcome.
         report.applied = carry_out(self.tracker.intend(actions), self.applier, self.clock)
         self.tracker.conclude(report.applied, dry=self.applier.dry)
         self.trigger.note_applied(report.applied, more=report.more, dry=self.applier.dry)
         # 8. Report.
-        report.mode, report.trouble = self.mode, self.planner.trouble
-        report.set_aside = len(self.planner.isolation.reasons)
+        report.mode, report.trouble, report.set_aside = self.mode, self.planner.trouble, self.planner.set_aside
         for observer in self.observers:
             observer.on_cycle(report, snapshot)
         return report

@@ -124,7 +124,7 @@ class WorkflowRun:
     def _hopeless(self) -> str:
         """Return why the workflow cannot end, or ""; a job that no node or policy takes waits for the running ones."""
         tracker = self._cycle.tracker
-        if reason := tracker.isolation.reasons.get(self.submission.id):
+        if reason := self._cycle.planner.isolation.reasons.get(self.submission.id):
             return reason
         if tracker.stuck and not tracker.any_running:
             key, reason = next(iter(tracker.stuck.items()))

@@ -417,12 +417,10 @@ class Service:
         """Use those keys of a configuration that a running daemon can change."""
         self.config = self.config.model_copy(update={name: getattr(new, name) for name in RELOADABLE})
         set_up_logging(self.config.log.level, self.config.log.format)
-        self._cycle.planner.options = options_of(self.config)
-        self._cycle.planner.kept.use(self.config.policy)
-        self._metrics.expect_policy(self.config.policy)
+        guard = None
         with suppress(JournalError):  # it goes on with the guard that it has
-            self._tracker.forecasts.guard = decided_by(self.config, self._journal)["guard"]
-        self._tracker.isolation.reasons.clear()
+            guard = decided_by(self.config, self._journal)["guard"]
+        self._cycle.planner.use(options_of(self.config), guard)
         self._cycle.trigger.renew()
         self._drift.configure(**self._drift_options())
         self._health.patience_s = self._patience_s()

@@ -23,13 +23,12 @@ from .planning.problem import Neighbours, Problem, build_problem, just_ended, ru
 from .planning.progress import Progress
 from .planning.trigger import Trigger
 from .report.job_log import JobLog
-from .report.queue_forecasts import QueueForecasts
 from .state.applied import Applied
 from .state.ended_jobs import EndedJobs
 from .state.forecasts import NOW_S, JobForecast, Outlook
 from .state.handed_over import MOST_TAKEN_IN, take_in
 from .state.job_stages import JobStage
-from .state.journal import Journal, Unsaved
+from .state.journal import Unsaved
 from .state.profile_labels import label_of
 from .state.queue import JobEvent, Queue, Submission
 from .state.queue_entry import Entry, busy
@@ -38,8 +37,6 @@ from .state.write_ahead import WriteAhead
 log = logging.getLogger("pilotfish.cycle")
 #: Seconds that a placed job may take to begin before its pin is released.
 PIN_S = 10.0
-#: Jobs of the resource manager's queue that are remembered from before a restart.
-RECORDED = 10_000
 #: Jobs that ended last since the last plan, whose effect on others is simulated.
 MOST_ENDED = 5000
 #: Most jobs that are submitted ahead in a cycle: it lasts for as long as the resource manager takes for each.
@@ -102,7 +99,9 @@ class JobTracker:
     """Follows every job.
 
     Args:
-        journal: the queue is rebuilt from it, and every change is written to it.
+        queue: the jobs.
+        write_ahead: writes every change to the journal.
+        isolation: has the workflows that make planning fail.
         unsaved: collects what else must be written.
         forecasts: measures the jobs that complete.
         trigger: is renewed when something changes that the last plan does not know.
@@ -116,7 +115,9 @@ class JobTracker:
     def __init__(
         self,
         adapter: Adapter,
-        journal: Journal,
+        queue: Queue,
+        write_ahead: WriteAhead,
+        isolation: Isolation,
         unsaved: Unsaved,
         forecasts: ForecastErrors,
         trigger: Trigger,
@@ -126,10 +127,9 @@ class JobTracker:
         most_taken_in: float = MOST_TAKEN_IN,
         breathe: Callable[[], None] = lambda: None,
     ) -> None:
-        self._adapter, self.unsaved, self.forecasts, self._trigger = adapter, unsaved, forecasts, trigger
-        self.queue: Queue = journal.load()
+        self._adapter, self.unsaved, self._forecasts, self._trigger = adapter, unsaved, forecasts, trigger
+        self.queue, self.write_ahead, self._isolation = queue, write_ahead, isolation
         self.log = JobLog(unsaved, lambda entry: owner_of(entry, self.queue.submissions[entry.workflow]))
-        self.write_ahead = WriteAhead(journal, self.queue, unsaved)
         self._ended_jobs = EndedJobs(adapter, clock)
         self._profiles, self._clock, self._seen_at = profiles, clock, clock()
         self._progress, self._others, self._most_taken_in = Progress(breathe), others, most_taken_in
@@ -140,11 +140,6 @@ class JobTracker:
         self._rejected: Mapping[str, str] = {}  # by the queue policy of the last plan
         self.limited: Mapping[str, str] = {}  #: why a limit kept jobs from starting in the last plan, by key
         self.left: Mapping[str, str] = {}  #: why the last plan leaves jobs to the resource manager, by key
-        self.isolation = Isolation(self.queue)
-        #: What the resource manager itself will do with its queue.
-        self.queue_forecasts = QueueForecasts(
-            adapter, self.queue, unsaved.queued, forecasts.metrics, clock, journal.queued(RECORDED), breathe
-        )
         #: The last snapshot; None before the first.
         self.snapshot: Snapshot | None = None
         #: Nothing is planned or started, and what was handed over is given back.
@@ -178,9 +173,9 @@ class JobTracker:
     @property
     def stuck(self) -> dict[str, str]:
         """Reasons why waiting jobs are not planned, by key: they fit nowhere now, are rejected, or set aside."""
-        if not self.isolation.reasons:
+        if not self._isolation.reasons:
             return self._stuck
-        return self._stuck | self.isolation.split(entry.key for entry in self.queue.active() if entry.waiting)
+        return self._stuck | self._isolation.split(entry.key for entry in self.queue.active() if entry.waiting)
 
     @property
     def any_running(self) -> bool:
@@ -215,7 +210,7 @@ class JobTracker:
 
     def with_interference(self, snapshot: Snapshot) -> Snapshot:
         """Return the snapshot with known facts about its nodes: speed, load of others, pair factors of programs."""
-        cluster = self.forecasts.speeds.on(self._profiles.with_interference(snapshot.cluster))
+        cluster = self._forecasts.speeds.on(self._profiles.with_interference(snapshot.cluster))
         cluster = self._others.leave(cluster, snapshot.time)
         return dataclasses.replace(snapshot, cluster=cluster)
 
@@ -234,7 +229,7 @@ class JobTracker:
             self._trigger.renew()
         self._trigger.unfinished = intake.unfinished
         events = self.queue.observe(snapshot, records, self._adapter.capabilities.late_s)
-        self.isolation.prune(snapshot)
+        self._isolation.prune(snapshot)
         self.log.add_events(events)
         for event in events:
             if event.entry.state is JobState.COMPLETED:
@@ -245,7 +240,7 @@ class JobTracker:
                     taken_share = taken_by_others(view, snapshot.jobs)
                     self._others.learn(view, taken_share)
                 self.log.add_taken(event.entry, taken_share)
-                self.forecasts.measure(event.entry, submission, snapshot.cluster, taken_share)
+                self._forecasts.measure(event.entry, submission, snapshot.cluster, taken_share)
         self._just_ended |= just_ended(self.queue, events)
         for key in list(self._just_ended)[:-MOST_ENDED]:
             del self._just_ended[key]
@@ -268,7 +263,7 @@ class JobTracker:
             self._follow(snapshot)
         if self.paused or (returning is None and not self.any_waiting):
             return None
-        aside = self.isolation
+        aside = self._isolation
         problem = build_problem(
             self.queue,
             snapshot,
@@ -319,7 +314,7 @@ class JobTracker:
             if start.key in released or not entry.waiting:  # its user has cancelled it during the plan
                 continue
             planned = self._corrected(planned, entry)
-            speed = self.forecasts.speeds.of(planned.nodes)
+            speed = self._forecasts.speeds.of(planned.nodes)
             entry.forecast = forecast = JobForecast.of(planned, snapshot.time, speed)
             entry.expected = forecast.finish_time + planned.late_s
             self.queue.dirty[entry.key] = entry
@@ -340,7 +335,7 @@ class JobTracker:
 
     def _corrected(self, planned: PlannedJob, entry: Entry) -> PlannedJob:
         """Return a planned job with the prediction interval that held for jobs like it; a guess has none."""
-        return self.forecasts.intervals.corrected(
+        return self._forecasts.intervals.corrected(
             planned, interval_groups(entry, self.queue.submissions[entry.workflow])
         )
 

@@ -33,6 +33,7 @@ from ...simulate.queue_policies.policy_specs import (
     switches_nodes,
 )
 from ..learning.forecast_errors import ForecastErrors
+from ..learning.guard_rail import Guard
 from ..report.accuracy import source_of
 from ..report.cycle_report import CycleReport
 from ..report.metrics import Metrics
@@ -129,7 +130,7 @@ class GuardedPlanner:
 
     Args:
         forecasts: holds the guard that trusts or distrusts forecasts.
-        options: as configured; a reload replaces them.
+        options: as configured; `use` replaces them.
         trigger: receives the time of the next plan.
         isolation: receives the workflows that make planning fail.
         clock: seconds, monotonic.
@@ -160,13 +161,33 @@ class GuardedPlanner:
 
     def __post_init__(self) -> None:
         self._steps = PlanSteps(lambda: self.breathe(), self.clock)  # tests and a reload may replace `breathe`
+        self.use(self.options)
+
+    def use(self, options: Options, guard: Guard | None = None) -> None:
+        """Plan with these options from now on; what was set aside is planned again.
+
+        Args:
+            options: as configured.
+            guard: replaces the one in force; None: it stays.
+        """
+        self.options, self.switcher.by_policy = options, switches_nodes(options.policy)
+        self.kept.use(options.policy)
+        self.forecasts.guard = guard or self.forecasts.guard
+        for policy in (options.policy, self.forecasts.guard.fallback):
+            self.metrics.expect_policy(policy)
+        self.isolation.reasons.clear()
+
+    @property
+    def set_aside(self) -> int:
+        """Number of workflows that are not planned, because planning fails with them."""
+        return len(self.isolation.reasons)
 
     @property
     def trouble(self) -> str:
         """Reason why jobs cannot be planned, for health checks; it names no workflow, because anyone may read it."""
         if self._hopeless:
             return "no policy can make a plan; the log has the reason"
-        if aside := len(self.isolation.reasons):
+        if aside := self.set_aside:
             workflows = count(aside, "workflow")
             return f"{workflows} set aside, because planning fails with {'it' if aside == 1 else 'them'}; see the log"
         return ""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import logging
 import math
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -63,7 +63,6 @@ class NodeSwitcher(Observer):
     Args:
         applier: carries the actions out.
         trigger: receives when to look again.
-        by_policy: whether the policy switches nodes.
         idle_s: seconds after which an idle node may be powered down, whatever the policy; inf: never.
         spare: number of idle nodes that stay on then, for jobs to come.
     """
@@ -72,11 +71,12 @@ class NodeSwitcher(Observer):
         self,
         applier: Applier,
         trigger: Trigger,
-        by_policy: Callable[[], bool],
         idle_s: float = math.inf,
         spare: int = 0,
     ) -> None:
-        self._applier, self._trigger, self._by_policy = applier, trigger, by_policy
+        self._applier, self._trigger = applier, trigger
+        #: Whether the policy switches nodes, too.
+        self.by_policy = False
         self._idle_s, self._spare = idle_s, spare
         self._since: dict[str, float] = {}
         self._sent: dict[str, _Sent] = {}
@@ -102,7 +102,7 @@ class NodeSwitcher(Observer):
     @property
     def active(self) -> bool:
         """True if nodes are switched."""
-        return self._idle_s < math.inf or self._by_policy()
+        return self._idle_s < math.inf or self.by_policy
 
     @property
     def returning(self) -> Collection[str]:

@@ -112,7 +112,7 @@ class Requests:
         log.debug("%s asks for %s", peer, do)
         try:
             if self._tracker.snapshot is not None:
-                self._tracker.queue_forecasts.observe(self._tracker.snapshot)
+                self._cycle.queue_forecasts.observe(self._tracker.snapshot)
             with without_collections():
                 reply = call(request, peer)
             if isinstance(reply, Generator):
@@ -161,15 +161,15 @@ class Requests:
             present.sort(key=lambda flow: flow.owner != peer.uid)  # one's own first, because their number is bounded
             reply = yield from self._documents.overview(present, ended, shown)
             reply["queue"], reply["queue_left_out"] = yield from self._waiting_elsewhere(shown)
-            reply["forecast_time"] = self._tracker.queue_forecasts.time
+            reply["forecast_time"] = self._cycle.queue_forecasts.time
         all_words = self._access.administers(peer)
         for workflow in reply["workflows"]:
             for job in workflow["jobs"]:
-                self._documents.add_queued(job, self._tracker.queue_forecasts, self._tracker.snapshot)
+                self._documents.add_queued(job, self._cycle.queue_forecasts, self._tracker.snapshot)
                 if not all_words and (job.get("owner") or workflow["owner"]) != str(peer):
                     job["profile"] = seen_by_others(job["profile"])
-            workflow["set_aside"] = self._tracker.isolation.reasons.get(workflow["id"], "")
-        guard = self._tracker.forecasts.guard
+            workflow["set_aside"] = self._cycle.planner.isolation.reasons.get(workflow["id"], "")
+        guard = self._cycle.planner.forecasts.guard
         worst = guard.worst
         return {
             "mode": self._cycle.mode,
@@ -189,7 +189,7 @@ class Requests:
 
     def _waiting_elsewhere(self, shown: VisibleJobs) -> Steps[tuple[list[dict[str, Any]], int]]:
         """Return documents of the jobs that wait and are not handed over, and the number of those left out."""
-        forecasts, queue, chosen = self._tracker.queue_forecasts, self._tracker.queue, shown.chosen
+        forecasts, queue, chosen = self._cycle.queue_forecasts, self._tracker.queue, shown.chosen
         if forecasts.observed is None or chosen.workflow is not None or chosen.state not in (None, "pending"):
             return [], 0
         every, jobs = forecasts.observed.jobs, list[ObservedJob]()
@@ -256,7 +256,7 @@ class Requests:
         waits = entry.let_go if entry.state is JobState.PENDING else ""
         if entry.waiting:
             waits = entry.wait_reason or self._tracker.limited.get(entry.key) or self._tracker.left.get(entry.key, "")
-        self._documents.add_queued(document, self._tracker.queue_forecasts, self._tracker.snapshot)
+        self._documents.add_queued(document, self._cycle.queue_forecasts, self._tracker.snapshot)
         story, since = self._journal.records(entry.key), entry.since
         if entry.let_go:
             story += runs_without_us(document)
@@ -275,7 +275,7 @@ class Requests:
 
     def _explain_elsewhere(self, target: str, peer: Peer) -> dict[str, Any] | None:
         """Return what is known of a job that is not handed over, or that is left alone; None: there is no such job."""
-        forecasts, snapshot = self._tracker.queue_forecasts, self._tracker.snapshot
+        forecasts, snapshot = self._cycle.queue_forecasts, self._tracker.snapshot
         key = target if "/" in target else f"{self._adapter.name}/{target}"
         job, view = forecasts.find(key), snapshot.jobs.by_key.get(key) if snapshot else None
         owner = job.owner if job else view.job.owner if view else None

@@ -232,8 +232,8 @@ def use(bench: Any, policy: str) -> None:
     """Configure a policy, as the service does."""
     register_mapping_policy(policy, service=True)
     planner = bench.cycle.planner
-    planner.make_plan, planner.options = simulate_plan, dataclasses.replace(planner.options, policy=policy)
-    planner.kept.use(policy)
+    planner.make_plan = simulate_plan
+    planner.use(dataclasses.replace(planner.options, policy=policy))
 
 
 def test_a_kill_in_the_service_keeps_the_balance(bench: Any, kit: Any) -> None:

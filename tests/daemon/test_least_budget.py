@@ -143,8 +143,8 @@ def test_a_cluster_that_changes_while_it_runs_kills_nothing(
     policy = f"easy+energybud:budget=60%,end={manager.time + 1000!r}"
     register_mapping_policy(policy, service=True)
     planner = bench.cycle.planner
-    planner.make_plan, planner.options = simulate_plan, dataclasses.replace(planner.options, policy=policy)
-    planner.kept.use(policy)
+    planner.make_plan = simulate_plan
+    planner.use(dataclasses.replace(planner.options, policy=policy))
     waiting = bench.submit(kit.job("b", walltime=5.0))
     with caplog.at_level(logging.ERROR, "pilotfish"):
         bench.run(9)

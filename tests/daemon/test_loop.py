@@ -245,7 +245,7 @@ def test_bad_predictions_do_not_affect_measured_profiles(bench, kit):
     bench.submit(*jobs("predicted", "slow0", "slow1", "slow2"))
     bench.run(45)
     bench.submit(*jobs("measured", "m0", "m1"))
-    assert bench.cycle.mode == "live" and bench.cycle.tracker.forecasts.guard.tripped
+    assert bench.cycle.mode == "live" and bench.cycle.planner.forecasts.guard.tripped
     assert [report.policy for report in bench.run(15) if report.plan] == ["mom"]
     bench.submit(*jobs("predicted", "p0"), *jobs("measured", "m2"))
     assert bench.cycle.mode == "fallback"

@@ -94,7 +94,7 @@ def test_two_hundred_jobs_take_as_long_as_forecast(tmp_path: Path) -> None:
         assert entry.forecast is not None and entry.start_time is not None and entry.finish_time is not None
         assert entry.finish_time - entry.start_time == pytest.approx(entry.forecast.run_time, abs=1e-6)
         assert entry.expected == pytest.approx(entry.finish_time, abs=1e-6)
-    guard = world.cycle.tracker.forecasts.guard
+    guard = world.cycle.planner.forecasts.guard
     assert guard.median(guard.worst) == pytest.approx(0.0, abs=1e-6)
     assert set(world.policies) == {"mom"}
     assert world.adapter.applied == 200
@@ -122,7 +122,7 @@ def test_repeated_plans_under_contention_have_small_errors(tmp_path: Path) -> No
     """Progress of jobs is known exactly; the remaining error is that a later plan may give them other neighbours."""
     world = Virtual(tmp_path, cluster(oversubscription=2.0, bandwidth=40e9))
     run = world.run(workflow(60, bandwidth=10e9))
-    assert run.state is JobState.COMPLETED and not world.cycle.tracker.forecasts.guard.tripped
+    assert run.state is JobState.COMPLETED and not world.cycle.planner.forecasts.guard.tripped
     errors = [
         factor(error_ratio(entry.forecast.run_time, entry.finish_time - entry.start_time)) - 1.0
         for entry in run.entries.values()
@@ -139,7 +139,7 @@ def test_jobs_that_take_three_times_as_long_trip_the_guard(tmp_path: Path, caplo
     run = world.run(workflow(60))
     assert run.state is JobState.COMPLETED
     assert world.cycle.mode == "fallback"
-    guard = world.cycle.tracker.forecasts.guard
+    guard = world.cycle.planner.forecasts.guard
     assert guard.median(guard.worst) == pytest.approx(2.0, rel=0.1)
     tripped = world.policies.index("slf")
     assert set(world.policies[:tripped]) == {"mom"} and set(world.policies[tripped:]) == {"slf"}

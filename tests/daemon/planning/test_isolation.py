@@ -45,8 +45,8 @@ def test_the_culprit_waits_with_the_reason_and_the_others_run(bench):
     assert bench.states(first) == {"a": "completed", "b": "completed"} and bench.states(last) == {"z": "completed"}
     assert bench.states(bad) == {"bad": "pending", "after": "pending"}
     tracker = bench.cycle.tracker
-    assert tracker.isolation.reasons == {bad: "planning fails with it: IndexError: no room for ['bad']"}
-    assert tracker.stuck[f"{bad}/bad"] == tracker.stuck[f"{bad}/after"] == tracker.isolation.reasons[bad]
+    assert bench.cycle.planner.isolation.reasons == {bad: "planning fails with it: IndexError: no room for ['bad']"}
+    assert tracker.stuck[f"{bad}/bad"] == tracker.stuck[f"{bad}/after"] == bench.cycle.planner.isolation.reasons[bad]
     assert bench.value("workflows_set_aside") == 1
     (report,) = bench.run()
     assert report.trouble == "1 workflow set aside, because planning fails with it; see the log"
@@ -60,7 +60,7 @@ def test_it_is_found_again_after_a_restart_and_can_be_cancelled(bench):
     bench.restart()
     good = bench.submit(make_job("z"))
     bench.run(15)
-    assert bench.states(good) == {"z": "completed"} and set(bench.cycle.tracker.isolation.reasons) == {bad}
+    assert bench.states(good) == {"z": "completed"} and set(bench.cycle.planner.isolation.reasons) == {bad}
     bench.cycle.tracker.cancel(list(bench.cycle.tracker.queue.submissions[bad].entries.values()))
     (report,) = bench.run()
     assert bench.states(bad) == {"bad": "cancelled"} and not report.trouble and not bench.value("workflows_set_aside")
@@ -72,11 +72,11 @@ def test_a_running_job_that_makes_planning_fail_keeps_its_node(bench):
     bench.cycle.planner.make_plan = failing({"bad"})
     good = bench.submit(make_job("z", threads=2), make_job("y", threads=2))
     bench.run(5)
-    assert set(bench.cycle.tracker.isolation.reasons) == {bad} and bench.states(bad) == {"bad": "running"}
+    assert set(bench.cycle.planner.isolation.reasons) == {bad} and bench.states(bad) == {"bad": "running"}
     assert sorted(bench.states(good).values()) == ["pending", "running"]  # the other node is taken
     bench.run(60)
     assert set(bench.states(good).values()) == {"completed"} and bench.states(bad) == {"bad": "completed"}
-    assert bench.cycle.tracker.isolation.reasons == {}
+    assert bench.cycle.planner.isolation.reasons == {}
 
 
 def test_a_policy_that_always_fails_sets_nothing_aside_and_is_reported(bench, caplog):
@@ -88,7 +88,7 @@ def test_a_policy_that_always_fails_sets_nothing_aside_and_is_reported(bench, ca
     bench.submit(make_job("a"))
     bench.submit(make_job("b"))
     (*_, report) = bench.run(10)
-    assert not bench.cycle.tracker.isolation.reasons and "no policy can make a plan" in report.trouble
+    assert not bench.cycle.planner.isolation.reasons and "no policy can make a plan" in report.trouble
     assert sum("policy slf failed" in record.message for record in caplog.records) == 1
     bench.cycle.planner.make_plan = first_fit
     (*_, report) = bench.run(70)
@@ -112,7 +112,7 @@ def test_whatever_combination_makes_planning_fail_the_rest_completes(names, pair
             ids.append(bench.submit(make_job(name)))
             bench.run()
         bench.run(80)
-        aside = set(bench.cycle.tracker.isolation.reasons)
+        aside = set(bench.cycle.planner.isolation.reasons)
         for id, name in zip(ids, names, strict=True):
             fails = any(name in pair for pair in pairs)
             assert bench.states(id) == {name: "completed"} or (fails and id in aside), (id, name)

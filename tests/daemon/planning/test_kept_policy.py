@@ -74,8 +74,8 @@ def registered() -> Iterator[None]:
 def uses(bench: Any, policy: str) -> None:
     """Configure the policy, as the service does at its start and at a reload."""
     planner = bench.cycle.planner
-    planner.make_plan, planner.options = simulate_plan, dataclasses.replace(planner.options, policy=policy)
-    planner.kept.use(policy)
+    planner.make_plan = simulate_plan
+    planner.use(dataclasses.replace(planner.options, policy=policy))
 
 
 @pytest.mark.parametrize("killed_after", [0, 1, 7, 19])

@@ -238,7 +238,7 @@ def test_forecasts_that_miss_do_not_overrule_a_queue_policy(queue: Any, kit: Any
     bench.manager.takes = {f"j{i}": 30.0 for i in range(6)}
     bench.submit(*(kit.job(f"j{i}", seconds=2.0, threads=1, walltime=50.0) for i in range(6)))
     bench.run(100)
-    assert bench.cycle.tracker.forecasts.guard.tripped
+    assert bench.cycle.planner.forecasts.guard.tripped
     assert bench.cycle.planner.mode(bench.cycle.tracker.queue, dry=False) == "live"
     bench.submit(kit.job("last", seconds=2.0))
     assert bench.run(1)[0].policy == "strict"

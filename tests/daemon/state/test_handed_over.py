@@ -284,7 +284,7 @@ def test_a_job_that_makes_planning_fail_is_set_aside_alone(offering, kit) -> Non
         offering.manager.offer(kit.job(name))
     offering.run(3)
     assert set(offering.manager.runs) == {"rjms/1", "rjms/3"}
-    assert set(offering.cycle.tracker.isolation.reasons) == {"rjms/2"}
+    assert set(offering.cycle.planner.isolation.reasons) == {"rjms/2"}
     assert "planning fails with it: IndexError: the second" in kit.requests(offering)("explain", job="rjms/2")["waits"]
 
 
