@@ -22,7 +22,7 @@ from pilotfish.adapters.slurm.transport.command_transport import CommandTranspor
 from pilotfish.benchmarks.show import heading, ms, table
 from pilotfish.benchmarks.slurm_records import CPUS, MEMORY_MIB, NOW, Site
 from pilotfish.daemon.apply import Recording
-from pilotfish.daemon.assembly import assemble
+from pilotfish.daemon.assembly import Deciding, assemble
 from pilotfish.daemon.learning.guard_rail import Guard
 from pilotfish.daemon.loop import Cycle
 from pilotfish.daemon.planning.guarded_planner import simulate_plan
@@ -98,7 +98,7 @@ def dry_cycle(adapter: Adapter, folder: Path, watch: Watch, **options: Any) -> C
     planner = watch.of("plan", simulate_plan)
     settings = Options(**{"window": WINDOW, **options})
     recording = TimedRecording(watch)
-    cycle = assemble(adapter, recording, journal, Metrics(), guard, settings, time.monotonic, planner=planner)
+    cycle = assemble(adapter, recording, journal, Metrics(), Deciding(guard, settings), time.monotonic, planner=planner)
     for name in ("intend", "conclude"):
         setattr(cycle.tracker, name, watch.of("recorded", getattr(cycle.tracker, name)))
     return cycle

@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from ..adapters.base import Adapter
 from ..simulate.model.bounded import turns
@@ -49,24 +49,38 @@ READ_JOBS, RECENT_JOBS = 10_000, 2000
 QUEUED_JOBS = 10_000
 
 
+@dataclass(frozen=True, slots=True)
+class Deciding:
+    """The rules by which a daemon decides.
+
+    Args:
+        guard: overrules the policy of `options` while forecasts keep missing.
+        options: how to plan.
+        power: which idle nodes are powered down, whatever the policy.
+        recheck_s: seconds until a plan that has drifted is made again.
+    """
+
+    guard: Guard
+    options: Options
+    power: PowerConfig = field(default_factory=PowerConfig)
+    recheck_s: float = 1.0
+
+
 def assemble(
     adapter: Adapter,
     applier: Applier,
     journal: Journal,
     metrics: Metrics,
-    guard: Guard,
-    options: Options,
+    deciding: Deciding,
     clock: Callable[[], float],
     *,
     planner: Planner = simulate_plan,
     stopping: Callable[[], bool] = lambda: False,
     breathe: Callable[[], None] = lambda: None,
-    recheck_s: float = 1.0,
     profiles: GivenProfiles | None = None,
     drift: ProfileDrift | None = None,
     observers: Callable[[JobTracker], Sequence[Observer]] = lambda tracker: (),
     delays_file: Path | None = None,
-    power: PowerConfig = PowerConfig(),
     others: LoadOfOthers | None = None,
     most_taken_in: float = MOST_TAKEN_IN,
 ) -> Cycle:
@@ -77,24 +91,21 @@ def assemble(
         applier: carries actions out, or prints them.
         journal: what survives a restart; the queue is loaded from it.
         metrics: receives the numbers of each cycle.
-        guard: overrules the policy of `options` while forecasts keep missing.
-        options: how to plan.
+        deciding: by what the daemon decides.
         clock: seconds, monotonic, for durations only.
         planner: makes a plan; the simulator by default.
         stopping: whether the daemon is about to stop; ends a search.
         breathe: called between two parts of a cycle, two steps of a plan, and of a forecast of the resource manager's
             queue.
-        recheck_s: seconds until a plan that has drifted is made again.
         profiles: replace default profiles; None = plan with the profiles that jobs came with.
         drift: watches the errors of profiles; None = no profile is ever learned again.
         observers: made for the tracker; called before the one that logs and exports each cycle.
         delays_file: where measured delays are kept; None: nowhere.
-        power: which idle nodes are powered down, whatever the policy.
         others: knows what other programs leave of the nodes; None = nothing is known yet.
         most_taken_in: jobs of the resource manager's users that a cycle takes in; the others wait for the next ones.
     """
     journal.damage.count_in(metrics.damaged_rows)
-    unsaved, trigger = Unsaved(), Trigger(PlanCache(adapter, clock), recheck_s)
+    unsaved, trigger = Unsaved(), Trigger(PlanCache(adapter, clock), deciding.recheck_s)
     drift = drift or ProfileDrift(bound=1.0, window=1, enabled=False)
     profiles = profiles or GivenProfiles()
     jobs = journal.forecasts(READ_JOBS)
@@ -102,7 +113,7 @@ def assemble(
     errors = ((groups_of(one.profile, one.source, one.user), one.forecast_s, one.actual_s) for one in past)
     speeds = NodeSpeeds((one.node, one.forecast_s, one.actual_s, one.node_speed) for one in known(past))
     intervals = IntervalCorrection(errors)
-    forecasts = ForecastErrors(metrics, guard, drift, unsaved, profiles.learned_as, intervals, speeds)
+    forecasts = ForecastErrors(metrics, deciding.guard, drift, unsaved, profiles.learned_as, intervals, speeds)
     others = others or LoadOfOthers()
     queue = journal.load()
     isolation = Isolation(queue)
@@ -115,10 +126,11 @@ def assemble(
         read_delays(delays_file) if delays_file else None, delays_file,
     )  # fmt: skip
     kept_policy = KeptPolicy(journal, unsaved, queue, metrics)
+    power = deciding.power
     idle_s = power.idle_seconds if power.save else math.inf
     switcher = NodeSwitcher(applier, trigger, idle_s, power.spare_nodes)
     guarded = GuardedPlanner(
-        forecasts, options, trigger, metrics, isolation, clock, latency, kept_policy, switcher, planner,
+        forecasts, deciding.options, trigger, metrics, isolation, clock, latency, kept_policy, switcher, planner,
         stopping, breathe,
     )  # fmt: skip
     queued = journal.queued(QUEUED_JOBS)
@@ -142,19 +154,15 @@ DECIDING = frozenset(
 )
 
 
-def decided_by(config: DaemonConfig, journal: Journal) -> dict[str, Any]:
-    """Return the arguments of `assemble` by which a configured daemon decides.
+def decided_by(config: DaemonConfig, journal: Journal) -> Deciding:
+    """Return the rules by which a configured daemon decides.
 
     Args:
         config: of the service.
         journal: of the service, or a copy; the guard remembers its forecast errors.
     """
-    return {
-        "guard": guard_of(config, journal.last_errors(FORGOTTEN * config.guard.window)),
-        "options": options_of(config),
-        "power": config.power,
-        "recheck_s": max(1.0, config.cycle_seconds),
-    }
+    guard = guard_of(config, journal.last_errors(FORGOTTEN * config.guard.window))
+    return Deciding(guard, options_of(config), config.power, max(1.0, config.cycle_seconds))
 
 
 def options_of(config: DaemonConfig) -> Options:

@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from ..adapters.base import Adapter, AdapterError
 from ..simulate.errors import InvalidJobError
@@ -20,7 +19,7 @@ from ..simulate.model.plan import Plan, Rejection, Start
 from ..simulate.model.snapshot import JobState
 from ..simulate.queue_policies.policy_specs import limit_of
 from .apply import Live, Recording
-from .assembly import assemble, decided_by
+from .assembly import Deciding, assemble, decided_by
 from .config import DaemonConfig
 from .learning.external_load import LoadOfOthers
 from .learning.guard_rail import Guard
@@ -86,7 +85,7 @@ class WorkflowRun:
         self._journal = journal = _in_memory()
         self._cancelled: Callable[[], bool] = lambda: False
         self._cycle = assemble(
-            adapter, Live(adapter), journal, metrics, _no_guard(options.policy), options, clock,
+            adapter, Live(adapter), journal, metrics, Deciding(_no_guard(options.policy), options), clock,
             planner=planner, stopping=lambda: self._cancelled(), others=others,
         )  # fmt: skip
         self.submission = Submission(run, workflow, adapter.snapshot().time)
@@ -178,18 +177,19 @@ def preview_queue(
     """
     from .learning.profile_learning import LearnedProfiles  # a run of a workflow needs no profile store
 
-    journal, decided = _in_memory(), {"guard": _no_guard(options.policy)}
+    journal, deciding = _in_memory(), Deciding(_no_guard(options.policy), options)
     if service is not None:
         config, journal = service
-        decided = decided_by(config, journal)
-        if options.policy != config.policy:
-            decided["guard"] = _no_guard(options.policy)
+        configured = decided_by(config, journal)
+        guard = configured.guard if options.policy == config.policy else deciding.guard
+        deciding = replace(configured, guard=guard, options=options)
     try:
         if adapter.capabilities.offers:
             journal.keep_handed_over(adapter.name, time.time())
         recording, learned = Recording(lambda line: None), LearnedProfiles(profiles)
-        parts: dict[str, Any] = {"clock": time.monotonic, "profiles": learned, **decided, "options": options}
-        cycle = assemble(adapter, recording, journal, Metrics(), **parts, most_taken_in=math.inf)
+        cycle = assemble(
+            adapter, recording, journal, Metrics(), deciding, time.monotonic, profiles=learned, most_taken_in=math.inf
+        )
         adapter.settle(SETTLE_S)
         began = time.perf_counter()
         report = cycle.run()

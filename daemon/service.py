@@ -182,7 +182,8 @@ class Service:
             applier,
             self._journal,
             self._metrics,
-            clock=time.monotonic,
+            decided_by(config, self._journal),
+            time.monotonic,
             planner=self._planner,
             stopping=lambda: self._stop,
             breathe=Breathing(lambda: self._server.serve(later=("reload",)), time.monotonic),
@@ -190,7 +191,6 @@ class Service:
             drift=self._drift,
             observers=lambda tracker: self._observers(stack, profiles, tracker),
             delays_file=None if self._dry else config.delays,
-            **decided_by(config, self._journal),
         )
         self._tracker = self._cycle.tracker
         self._tracker.log.quiet = self._dry and not quiet
@@ -419,7 +419,7 @@ class Service:
         set_up_logging(self.config.log.level, self.config.log.format)
         guard = None
         with suppress(JournalError):  # it goes on with the guard that it has
-            guard = decided_by(self.config, self._journal)["guard"]
+            guard = decided_by(self.config, self._journal).guard
         self._cycle.planner.use(options_of(self.config), guard)
         self._cycle.trigger.renew()
         self._drift.configure(**self._drift_options())

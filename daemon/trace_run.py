@@ -35,7 +35,7 @@ from ..simulate.world.node_allocation import NodeShapes, Places, refuse_unknown_
 from ..simulate.world.replay_result import CHANGE, SWITCH, Replayed, merge_pieces, without_switches
 from ..simulate.world.shared_tables import SHORTEST_S
 from .apply import Live
-from .assembly import assemble
+from .assembly import Deciding, assemble
 from .learning.guard_rail import Guard
 from .planning.guarded_planner import simulate_plan
 from .planning.problem import Options, Problem
@@ -249,8 +249,8 @@ class TraceRun:
         adapter.wait(self._now)
         self._journal = Journal(Path(":memory:"), in_memory=True)
         self._cycle = assemble(
-            adapter, Live(adapter), self._journal, Metrics(), guard, options, lambda: self._now, planner=self._plan,
-            recheck_s=recheck_s,
+            adapter, Live(adapter), self._journal, Metrics(), Deciding(guard, options, recheck_s=recheck_s),
+            lambda: self._now, planner=self._plan,
         )  # fmt: skip
         self._decision_time, self._clock = decision_time, _no_clock
         size = len(self._workload)

@@ -14,7 +14,7 @@ import pytest
 
 from pilotfish.adapters.base import AdapterError, Capabilities
 from pilotfish.daemon.apply import Live
-from pilotfish.daemon.assembly import assemble
+from pilotfish.daemon.assembly import Deciding, assemble
 from pilotfish.daemon.config import AccessConfig, QuotaConfig
 from pilotfish.daemon.learning.guard_rail import Guard
 from pilotfish.daemon.learning.job_profiles import GivenProfiles
@@ -210,8 +210,7 @@ class Bench:
             applier or Live(adapter),
             wrap(self.journal),
             self.metrics,
-            guard,
-            Options(policy="mom"),
+            Deciding(guard, Options(policy="mom")),
             self.clock,
             planner=self.planner,
             profiles=self.profiles,

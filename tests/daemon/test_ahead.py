@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pilotfish.daemon.apply import Live, Recording
-from pilotfish.daemon.assembly import assemble
+from pilotfish.daemon.assembly import Deciding, assemble
 from pilotfish.daemon.learning.guard_rail import Guard
 from pilotfish.daemon.loop import Cycle
 from pilotfish.daemon.planning.problem import Options
@@ -45,7 +45,7 @@ class Site:
         guard, self.shown = Guard(bound=0.5, window=3, fallback="slf", enabled=False), list[str]()
         applier = Recording(self.shown.append) if dry else Live(adapter)
         options, clock = Options(policy="slf"), lambda: self.manager.time
-        self.cycle: Cycle = assemble(adapter, applier, self.journal, Metrics(), guard, options, clock)
+        self.cycle: Cycle = assemble(adapter, applier, self.journal, Metrics(), Deciding(guard, options), clock)
 
     def submit(self, **jobs: str) -> Submission:
         """Submit a workflow of jobs of ten seconds: the names of those before each, one letter or `bad`."""

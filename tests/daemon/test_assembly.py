@@ -35,9 +35,10 @@ def config_of(**keys: Any) -> DaemonConfig:
 
 def parts(config: DaemonConfig, journal: Journal) -> dict[str, Any]:
     """Return what a configuration decides, with the guard as values."""
-    found = decided_by(config, journal)
-    guard = found["guard"]
-    return found | {"guard": (guard.bound, guard.window, guard.fallback, guard.enabled)}
+    deciding = decided_by(config, journal)
+    guard = deciding.guard
+    parts = {"options": deciding.options, "power": deciding.power, "recheck_s": deciding.recheck_s}
+    return parts | {"guard": (guard.bound, guard.window, guard.fallback, guard.enabled)}
 
 
 def test_every_key_either_decides_or_does_not() -> None:
@@ -77,7 +78,7 @@ def test_a_preview_does_what_the_daemon_does_where_nothing_is_gained(
 ) -> None:
     config = config_of(without_gain=without_gain, budget=20)
     journal = Journal(tmp_path / "other.sqlite")
-    options = decided_by(config, journal)["options"]
+    options = decided_by(config, journal).options
     seen = preview_queue(queue, options, tmp_path / "profiles.sqlite", (config, journal))
     kinds = {line.split()[0] for line in seen.commands}
     assert "Place" in kinds and ("Release" in kinds) is (without_gain == "release")

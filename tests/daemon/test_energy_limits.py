@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pilotfish.adapters.simulated import SimulatedAdapter
 from pilotfish.cli.output.status import limit_line
 from pilotfish.daemon.apply import Live
-from pilotfish.daemon.assembly import assemble
+from pilotfish.daemon.assembly import Deciding, assemble
 from pilotfish.daemon.learning.guard_rail import Guard
 from pilotfish.daemon.one_off import WorkflowRun, beginning_with
 from pilotfish.daemon.planning.guarded_planner import simulate_plan
@@ -72,7 +72,13 @@ class Restarted(TraceRun):
             adapter, options = self._adapter, self._cycle.planner.options
             guard = Guard(bound=0.5, window=20, fallback="slf")
             self._cycle = assemble(
-                adapter, Live(adapter), self._journal, Metrics(), guard, options, lambda: self._now, planner=self._plan
+                adapter,
+                Live(adapter),
+                self._journal,
+                Metrics(),
+                Deciding(guard, options),
+                lambda: self._now,
+                planner=self._plan,
             )
             super()._run_cycles()
 

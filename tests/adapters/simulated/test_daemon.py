@@ -11,7 +11,7 @@ import pytest
 
 from pilotfish.adapters.simulated import SimulatedAdapter
 from pilotfish.daemon.apply import Live
-from pilotfish.daemon.assembly import assemble
+from pilotfish.daemon.assembly import Deciding, assemble
 from pilotfish.daemon.learning.guard_rail import Guard
 from pilotfish.daemon.one_off import WorkflowRun
 from pilotfish.daemon.planning.plan_cache import FixedPlan
@@ -68,7 +68,7 @@ class Virtual:
         guard = Guard(bound=0.5, window=20, fallback="slf")
         options, live = Options(policy=policy), Live(self.adapter)
         clock = lambda: self.adapter.time  # noqa: E731
-        self.cycle = assemble(self.adapter, live, self.journal, self.metrics, guard, options, clock)
+        self.cycle = assemble(self.adapter, live, self.journal, self.metrics, Deciding(guard, options), clock)
         self.policies: list[str] = []
 
     def run(self, flow: Workflow) -> Submission:
@@ -153,7 +153,7 @@ def test_the_time_for_which_a_job_is_suspended_is_no_forecast_error(tmp_path: Pa
     adapter, journal, metrics = HandOverAdapter(manager), Journal(tmp_path / "j"), Metrics()
     guard, options = Guard(bound=0.5, window=20, fallback="slf"), Options(policy="mom")
     journal.keep_handed_over(adapter.name, manager.time)
-    cycle = assemble(adapter, Live(adapter), journal, metrics, guard, options, lambda: manager.time)
+    cycle = assemble(adapter, Live(adapter), journal, metrics, Deciding(guard, options), lambda: manager.time)
     number = manager.submit(Job("a", Profile((ThreadGroup(1, 30.0),))), hold_s=50.0)
     for second in range(200):
         if paused and second in (10, 110):

@@ -19,7 +19,7 @@ import pytest
 
 from pilotfish.adapters.base import AdapterError
 from pilotfish.daemon.apply import Live
-from pilotfish.daemon.assembly import assemble
+from pilotfish.daemon.assembly import Deciding, assemble
 from pilotfish.daemon.learning.guard_rail import Guard
 from pilotfish.daemon.planning.problem import Options
 from pilotfish.daemon.report.metrics import Metrics
@@ -82,7 +82,9 @@ class History:
         self.journal.keep_handed_over(adapter.name, self.manager.time)
         watched, guard = self.tripwire(adapter), Guard(bound=0.5, window=3, fallback="slf", enabled=False)
         journal, options = self.tripwire(self.journal), Options(policy="slf")
-        self.cycle = assemble(watched, Live(watched), journal, Metrics(), guard, options, lambda: self.manager.time)
+        self.cycle = assemble(
+            watched, Live(watched), journal, Metrics(), Deciding(guard, options), lambda: self.manager.time
+        )
 
     def die(self) -> None:
         """Let what the daemon has not written be lost."""

@@ -35,7 +35,7 @@ from pilotfish.adapters.slurm.transport import squeue
 from pilotfish.adapters.slurm.transport.command_transport import CommandTransport, Transport
 from pilotfish.adapters.slurm.transport.parsing import SEPARATOR, moment
 from pilotfish.daemon.apply import Live
-from pilotfish.daemon.assembly import assemble
+from pilotfish.daemon.assembly import Deciding, assemble
 from pilotfish.daemon.learning.guard_rail import Guard
 from pilotfish.daemon.planning.problem import Options
 from pilotfish.daemon.report.metrics import Metrics
@@ -316,7 +316,9 @@ def test_a_users_text_on_jobs_that_are_handed_over(
         journal = Journal(folder / "journal.sqlite")
         journal.keep_handed_over("slurm", NOW)
         guard = Guard(bound=0.5, window=3, fallback="slf", errors=[])
-        cycle = assemble(adapter, Live(adapter), journal, Metrics(), guard, Options(policy="mom"), lambda: now[0])
+        cycle = assemble(
+            adapter, Live(adapter), journal, Metrics(), Deciding(guard, Options(policy="mom")), lambda: now[0]
+        )
         for _ in range(2):
             with counted() as calls:
                 report = cycle.run()
@@ -340,7 +342,9 @@ def test_many_jobs_of_one_user_that_are_let_go_keep_nobody_waiting() -> None:
         journal = Journal(folder / "journal.sqlite")
         journal.keep_handed_over("slurm", NOW)
         guard = Guard(bound=0.5, window=3, fallback="slf", errors=[])
-        cycle = assemble(adapter, Live(adapter), journal, Metrics(), guard, Options(policy="mom"), lambda: now[0])
+        cycle = assemble(
+            adapter, Live(adapter), journal, Metrics(), Deciding(guard, Options(policy="mom")), lambda: now[0]
+        )
         cycle.run()
         journal.close()
         updated = {job for job, _ in slurm.updates}

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from pilotfish.adapters.simulated import SimulatedAdapter
 from pilotfish.daemon.apply import Live
-from pilotfish.daemon.assembly import assemble
+from pilotfish.daemon.assembly import Deciding, assemble
 from pilotfish.daemon.learning import profile_drift
 from pilotfish.daemon.learning.guard_rail import FORGOTTEN, Guard
 from pilotfish.daemon.learning.node_counters import NodeCounters
@@ -54,7 +54,7 @@ class World:
         guard = Guard(bound=0.5, window=20, fallback="slf")
         drift = ProfileDrift(bound=0.25, window=WINDOW)
         self.cycle = assemble(
-            self.adapter, Live(self.adapter), self.journal, self.metrics, guard, Options(policy="mom"),
+            self.adapter, Live(self.adapter), self.journal, self.metrics, Deciding(guard, Options(policy="mom")),
             lambda: self.adapter.time, profiles=self.profiles, drift=drift, observers=lambda tracker: [
                 NodeCounters(NeighbourCounters(()), self.profiles, tracker.queue),
                 DriftRenewal(drift, self.profiles, self.metrics, tracker.queue, tracker.renew_profile),

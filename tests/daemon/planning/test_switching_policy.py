@@ -9,7 +9,7 @@ import pytest
 
 from pilotfish.adapters.simulated import SimulatedAdapter
 from pilotfish.daemon.apply import Live, Recording
-from pilotfish.daemon.assembly import assemble
+from pilotfish.daemon.assembly import Deciding, assemble
 from pilotfish.daemon.learning.guard_rail import Guard
 from pilotfish.daemon.planning.live_component import use_policy
 from pilotfish.daemon.planning.problem import WINDOW, Options
@@ -50,7 +50,9 @@ class Site:
         applier = Live(self.adapter) if self.lines is None else Recording(self.lines.append)
         options = Options(policy=self.policy, objective="turnaround", window=WINDOW)
         guard = Guard(bound=0.5, window=3, fallback="slf")
-        self.cycle = assemble(self.adapter, applier, journal, Metrics(), guard, options, lambda: self.adapter.time)
+        self.cycle = assemble(
+            self.adapter, applier, journal, Metrics(), Deciding(guard, options), lambda: self.adapter.time
+        )
         self.journal = journal
 
     def submit(self, *jobs: Job) -> None:

@@ -118,16 +118,16 @@ def pair(slurm: SlurmCluster, folder: Path, draw: random.Random) -> Pair:
         journal.keep_handed_over("slurm", time.time())
         applier = Live(manager) if live else Recording(lambda line: None)
         profiles = LearnedProfiles(folder / f"{name}.sqlite")
-        parts = decided_by(config, journal)
+        deciding = decided_by(config, journal)
         with closing(journal):
-            cycle = assemble(manager, applier, journal, Metrics(), clock=time.monotonic, profiles=profiles, **parts)
+            cycle = assemble(manager, applier, journal, Metrics(), deciding, time.monotonic, profiles=profiles)
             report = cycle.run()
         errors = tuple(str(each.error) for each in report.applied if each.error)
         return frozenset(describe(each.action) for each in report.applied), errors
 
     dry, _ = decide("dry", live=False)
     journal = Journal(folder / "none", in_memory=True)
-    options = decided_by(config, journal)["options"]
+    options = decided_by(config, journal).options
     seen = preview_queue(adapter("preview"), options, folder / "preview.sqlite", (config, journal))
     before = answers.written
     live, refused = decide("live", live=True)
