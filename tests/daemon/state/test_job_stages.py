@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import sqlite3
+from contextlib import closing
 from itertools import product
 from pathlib import Path
 from xml.etree import ElementTree
@@ -84,6 +86,45 @@ def test_the_drawing_shows_the_stages_and_moves_of_the_table() -> None:
         sources, targets = (groups[name] for name in arrow.split(" > "))
         moves |= {(source, target) for source in sources for target in targets if source is not target}
     assert moves == {(stage, later) for stage, after in MOVES.items() for later in after if later is not stage}
+
+
+@pytest.mark.parametrize(
+    ("state", "handed", "about", "action", "outcome", "stage"),
+    [
+        ("pending", 0, None, None, None, JobStage.WAITING),
+        ("pending", 1, None, None, None, JobStage.HANDED),
+        ("pending", 0, None, "submit", None, JobStage.UNSETTLED),
+        ("pending", 0, None, "submit", "not started", JobStage.WAITING),
+        ("pending", 0, None, "submitahead", None, JobStage.UNSETTLED),
+        ("pending", 0, None, "submitahead", "applied", JobStage.AHEAD),
+        ("configuring", 1, None, "submit", "applied", JobStage.RUNNING),
+        ("running", 1, None, "submit", None, JobStage.RUNNING),  # written after the job was seen, before the outcome
+        ("resuming", 1, None, None, None, JobStage.SUSPENDED),
+        ("unknown", 1, None, None, None, JobStage.LOST),
+        ("unknown", 0, None, "submit", None, JobStage.UNSETTLED),
+        ("running", 0, '{"let_go": "it was released"}', None, None, JobStage.LET_GO),
+        ("failed", 0, None, "submit", None, JobStage.ENDED),
+        ("completed", 1, None, None, None, JobStage.ENDED),
+    ],
+)
+def test_a_row_of_the_journal_is_a_stage(
+    state: str, handed: int, about: str | None, action: str | None, outcome: str | None, stage: JobStage, tmp_path: Path
+) -> None:
+    path = tmp_path / "journal.sqlite"
+    jobs = (Job("a", DEFAULT_PROFILE), Job("b", DEFAULT_PROFILE))
+    with closing(Journal(path)) as journal:
+        journal.submit(Submission("w", Workflow("w", jobs), 100.0), None)
+    with closing(sqlite3.connect(path, isolation_level=None)) as database:
+        values = (state, handed, about)
+        database.execute("UPDATE jobs SET state = ?, handed = ?, about = ? WHERE job = 'a'", values)
+        if action:
+            query = "INSERT INTO intents (cycle, key, action, time, outcome) VALUES (1, 'w/a', ?, 100.0, ?)"
+            database.execute(query, (action, outcome))
+    with closing(Journal(path)) as journal:
+        entry = journal.load().find("w/a")
+    assert entry is not None
+    assert (entry.stage, str(entry.state)) == (stage, state)
+    assert (entry.intent is not None) == (stage is JobStage.UNSETTLED)
 
 
 class Life(RuleBasedStateMachine):
