@@ -47,7 +47,8 @@ class Bench:
 
     def __init__(self, applier: Slurm | Recording, *saving: float) -> None:
         self.slurm, self.trigger = applier, Trigger(PlanCache(None, lambda: 0.0))
-        self.switcher = NodeSwitcher(applier, self.trigger, lambda: not saving, *saving)
+        self.switcher = NodeSwitcher(applier, self.trigger, *saving)
+        self.switcher.by_policy = not saving
 
     def choose(
         self, time: float, *views: JobView, states: tuple[NodeState, ...] = UP, planned: tuple[str, ...] = ()
