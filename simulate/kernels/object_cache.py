@@ -46,8 +46,8 @@ class Kernel:
 
 #: All kernels, by name.
 KERNELS = {
-    "mapping.entry": Kernel("the simulator of workflows", 1960, 6, 1),
-    "mapping.networked": Kernel("shared nodes on a network", 2437, 6, 1, "mapping.entry"),
+    "mapping.entry": Kernel("the simulator of workflows", 2142, 6, 1),
+    "mapping.networked": Kernel("shared nodes on a network", 2619, 6, 1, "mapping.entry"),
     "swf.parser": Kernel("the reader of SWF files", 62, 1),
     "queue.easy": Kernel("the replay under EASY and strict order", 546, lowered=True),
     "queue.easy_rich": Kernel("EASY with dependencies or predictions", 546, module="queue.easy"),
@@ -59,7 +59,6 @@ KERNELS = {
     "queue.conservative_networked": Kernel("the conservative replay on a network", 1024, module="queue.conservative"),
     "queue.power_networked": Kernel("the power replay on a network", 1678, module="queue.power.easy_power"),
     "queue.network.steps": Kernel("jobs on a network, step by step", 554, 3, 1),
-    "queue.contention.pairs_loop": Kernel("the replay with contention", 432, 3, 1),
 }
 #: Variables that name the directory of kernels, the first that is set, and what is appended to each. Numba's own is not
 #: among them: sites set it to a directory that all users can write.

@@ -286,7 +286,7 @@ class Shapes:
 
 def new_world(
     kind: type[AnyWorld], template: Template, tables: Mapping[str, Array], class_of: Array, queue_of: Array, *,
-    arrivals: int = 0,
+    arrivals: int = 0, tasks: bool = False,
 ) -> AnyWorld:  # fmt: skip
     """Return the tables of jobs that wait for nothing, before anything runs. O(nodes + jobs).
 
@@ -297,10 +297,12 @@ def new_world(
         class_of: class of each job [jobs].
         queue_of: queue of each job [jobs].
         arrivals: number of jobs that are submitted later.
+        tasks: each of the nodes of a job is that of a task that ends by itself.
     """
     size, nodes, classes = len(class_of), len(template.nodes), tables["classes"]
     slots, strands = classes["nodes"][class_of], classes["group_count"][class_of] * template.split
-    parts, queues = strands * slots, max(int(queue_of.max(initial=-1)) + 1, nodes)
+    parts, strands = strands * slots, slots if tasks else strands
+    queues = max(int(queue_of.max(initial=-1)) + 1, nodes)
     world = kind(
         {
             **tables, "types": template.types, "domain_nodes": template.domain_nodes, "inflation": template.inflation,
@@ -309,7 +311,8 @@ def new_world(
         {
             "nodes": (nodes,), "domains": (len(template.domains),), "jobs": (size,), "arrivals": (arrivals,),
             "strands": (int(strands.sum()),), "parts": (int(parts.sum()),), "placed": (int(slots.sum()),),
-            "ended": (size,), "queues": (queues,), "queued": (size,), "queued_key": (size,), **layout.NO_BACKFILLING,
+            "ended": (size,), "queues": (queues,), "queued": (size,), "queued_key": (size,),
+            **{name: empty for name, empty in layout.NO_SPECIAL.items() if name not in tables},
             **dict.fromkeys(("heap", "heap_time", "versions", "bounds"), (nodes,)),
         },
     )  # fmt: skip
@@ -320,7 +323,8 @@ def new_world(
     jobs["cls"], jobs["queue"] = class_of, queue_of
     jobs["strand0"], jobs["part0"] = np.cumsum(strands) - strands, np.cumsum(parts) - parts
     jobs["place0"], world.queues["start"] = np.cumsum(slots) - slots, np.cumsum(sizes) - sizes
-    world.count["powered"], world.count["split"] = template.powered, template.split
+    count = world.count
+    count["powered"], count["split"], count["tasks"] = template.powered, template.split, tasks
     return world
 
 
@@ -352,7 +356,7 @@ def with_backfilling(
     grades = np.unique(-speeds[ranked], return_inverse=True)[1].astype(np.int64)
     fixed |= {"levels": np.array(levels), "ranked": ranked, "grades": grades}
     tables = type(world)(world.fixed | fixed, {name: shape for name, shape in shapes.items() if name not in fixed})
-    for name in world.shapes.keys() - layout.NO_BACKFILLING.keys() - _UNUSED:
+    for name in world.shapes.keys() - layout.NO_SPECIAL.keys() - _UNUSED:
         getattr(tables, name)[...] = getattr(world, name)
     tables.nodes["limit"], tables.clock["share"] = cores, share
     tables.jobs["queue"], tables.jobs["asked"], tables.jobs["key"] = 0, asked, rank

@@ -92,7 +92,7 @@ ENGINES = (
     _fast("conservative", _QUEUE, "queue.conservative", "conservative", {CHANGING, DEPENDS, SAVES, ENDLESS}),
     _fast("conservative, networked", _QUEUE, "queue.conservative_networked", "conservative",
           {CHANGING, DEPENDS, SAVES, ENDLESS}, {NETWORKED}),
-    _fast("contention", "worlds.contended", "queue.contention.pairs_loop", "contending",
+    _fast("contention", "worlds.contended", "mapping.entry", "contending",
           ALL - {NETWORKED, Feature.PARTS}, {SHARED}),
     _fast("mapping", _MAPPING, "mapping.entry", "mapping", ALL - {NETWORKED, Feature.PARTS}, {SHARED}),
     _fast("mapping, networked", _MAPPING, "mapping.networked", "mapping", ALL - {Feature.PARTS}, {SHARED, NETWORKED}),

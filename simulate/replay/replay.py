@@ -99,7 +99,7 @@ def check_machine(policy: object, machine: Machine, *, contention: bool = False)
     if cluster is not None and (contention or spec.plain.family == "mapping"):
         refuse_any_threads(cluster)
     if spec.plain.family == "contending" and cluster is not None:
-        from .worlds.contended import check_power_known, processors_of
+        from ..world.task_tables import check_power_known, processors_of
 
         check_power_known(spec.plain, processors_of(cluster))
     if spec.plain is not spec:

@@ -7,6 +7,7 @@ long it computes and waits; they know nothing of its messages.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from ..model.machine import powers_by_node
 from ..model.network import Network
 from ..model.programs import Programs
 from ..model.workload import Workload
-from ..planning.workflow_tables import NO_EDGES, new_world, template_of
+from ..planning.workflow_tables import NO_EDGES, Template, new_world, template_of
 from ..queue_policies.energy.power_limits import NoLimit
 from .known_run_times import ACTUAL
 from .network_tables import network_tables
@@ -70,26 +71,53 @@ def tables_of(
     fits = (nodes > 0) & ~np.array([limit.forbids(held) for held in (nodes * threads).tolist()], bool)
     nodes = np.maximum(nodes, 1)
     phases = _phases(workload, cluster)
-    run = phases["work"].reshape(size, -1, kinds)[:, 0].max(axis=1, initial=0.0)
     classes = np.zeros(size, layout.CLASS)
-    classes["threads"], classes["memory"], classes["nodes"] = threads, memory * threads, nodes
-    classes["told"] = 1.0 if runtimes == ACTUAL else np.maximum(workload.walltime, SHORTEST_S) / run
-    classes["group_start"], classes["group_count"], classes["places"] = np.arange(size), 1, -1
-    groups = np.zeros(size, layout.GROUP)
-    groups["count"], groups["phase_start"], groups["phase_count"] = threads, np.arange(size), 1
-    groups["phase_start"] *= len(phases) // max(size * kinds, 1)
+    classes["threads"], classes["memory"], classes["nodes"], classes["told"] = threads, memory * threads, nodes, 1.0
+    if runtimes != ACTUAL:
+        run = phases["work"].reshape(size, -1, kinds)[:, 0].max(axis=1, initial=0.0)
+        classes["told"] = np.maximum(workload.walltime, SHORTEST_S) / run
     _, queue = np.unique(np.stack([threads, nodes, classes["memory"]]), axis=1, return_inverse=True)
-    before, after, first, edges = _dependencies(workload, fits)
-    fixed = {
-        "classes": classes, "groups": groups, "phases": phases, "successors": after, "edges": edges,
-        "allowed": np.zeros((0, len(template.nodes)), np.int64),
-    }  # fmt: skip
+    more = dict[str, Array]()
     if network is not None:
         slots = int(np.minimum(template.nodes["limit"], size * classes["threads"].max(initial=1)).sum())
-        fixed |= network_tables(workload, network, powers_by_node(cluster), slots=slots, log_power=log_power)
-        fixed["flop_s"] = np.array([kind.relative_speed for kind in cluster.types])
+        more = network_tables(workload, network, powers_by_node(cluster), slots=slots, log_power=log_power)
+        more["flop_s"] = np.array([kind.relative_speed for kind in cluster.types])
     kind = World if network is None else tables.NetworkedNodes
-    world = new_world(kind, template, fixed, np.arange(size), queue.reshape(-1), arrivals=int(fits.sum()))
+    world = world_of(kind, workload, template, classes, phases, queue.reshape(-1), fits, more)
+    count = world.count
+    count["simple"] = template.simple and network is None and bool((nodes == 1).all())
+    count["beliefs"] = network is not None or bool((classes["told"] != 1.0).any())
+    return world, fits, threads
+
+
+def world_of(
+    kind: type[World], workload: Workload, template: Template, classes: Array, phases: Array, queue: Array,
+    fits: Array, more: Mapping[str, Array], *, tasks: bool = False,
+) -> World:  # fmt: skip
+    """Return the tables of the jobs of a workload, each of a class of its own, that wait for their submission.
+
+    Args:
+        kind: of the tables.
+        workload: the jobs.
+        template: the nodes.
+        classes: the class of each job, with its threads, memory, nodes and `told` [jobs].
+        phases: of each job on each node type [jobs * phases of a job * types].
+        queue: in which each job waits, from 0 [jobs].
+        fits: which jobs can run [jobs].
+        more: further tables that the state does not hold.
+        tasks: see `new_world`.
+    """
+    size = len(workload)
+    classes["group_start"], classes["group_count"], classes["places"] = np.arange(size), 1, -1
+    groups = np.zeros(size, layout.GROUP)
+    groups["count"], groups["phase_start"], groups["phase_count"] = classes["threads"], np.arange(size), 1
+    groups["phase_start"] *= len(phases) // max(size * len(template.types), 1)
+    before, after, first, edges = _dependencies(workload, fits)
+    fixed = {
+        **more, "classes": classes, "groups": groups, "phases": phases, "successors": after, "edges": edges,
+        "allowed": np.zeros((0, len(template.nodes)), np.int64),
+    }  # fmt: skip
+    world = new_world(kind, template, fixed, np.arange(size), queue, arrivals=int(fits.sum()), tasks=tasks)
     began = float(workload.submit_time[0]) if size else 0.0
     world.clock["share"] = math.inf
     world.clock["now"] = world.nodes["energy_time"] = world.nodes["load_time"] = began
@@ -97,10 +125,7 @@ def tables_of(
     jobs["submit"], jobs["walltime"] = workload.submit_time, workload.walltime
     jobs["blockers"] = before + 1  # one more: its submission
     jobs["succ_start"], jobs["succ_count"] = first[:-1], np.diff(first)
-    count = world.count
-    count["simple"] = template.simple and network is None and bool((nodes == 1).all())
-    count["beliefs"] = network is not None or bool((classes["told"] != 1.0).any())
-    return world, fits, threads
+    return world
 
 
 def _phases(workload: Workload, cluster: Cluster) -> Array:

@@ -1,6 +1,7 @@
 """Reference of the replay with contention, in plain Python, by definition.
 
-Rule: a processor stores only its tasks; the values of resource rules are recomputed at each choice.
+Rule: a processor stores only its tasks; the values of resource rules are recomputed at each choice. Sums and remaining
+work are computed in the order of the starts, as the kernel does, so that the results are equal to the last bit.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ class Task:
     left: float
     demand: float
     until: float
+    number: int
     rate: float = 0.0
     since: float = 0.0
     end: float = math.inf
@@ -42,7 +44,7 @@ class Chip:
 
     @property
     def tasks(self) -> list[Task]:
-        return [task for task in self.cores if isinstance(task, Task)]
+        return sorted((task for task in self.cores if isinstance(task, Task)), key=lambda task: task.number)
 
     @property
     def free(self) -> int:
@@ -59,9 +61,10 @@ def shares(kind: NodeType, demands: list[float]) -> list[float]:
     """Return the share of its full speed of each task under contention."""
     if not demands:
         return []
-    total, bandwidth, count = 0.0, kind.memory_bandwidth / kind.sockets, len(demands)
+    total, traffic, bandwidth, count = 0.0, 0.0, kind.memory_bandwidth / kind.sockets, len(demands)
     for demand in demands:
         total += demand
+        traffic += demand * 1e-6
     if kind.contention is Contention.PIECEWISE_LINEAR:
         k = kind.piecewise
         assert k is not None
@@ -72,24 +75,41 @@ def shares(kind: NodeType, demands: list[float]) -> list[float]:
             smooth = 1.0 - x * x * x * (x * (6.0 * x - 15.0) + 10.0)
             w = n * k.d_weight
             least = (smooth * w + 1.0) / (w + 1.0)
-            over = total * 1e-6 - k.c
-            found.append(1.0 if over < 0 else max(least, 1.0 + k.b * over))
+            over = traffic - k.c
+            found.append(rounded(1.0 / (1.0 if over < 0 else max(least, 1.0 + k.b * over))))
         return found
     level = math.inf
     if kind.contention is Contention.EQUAL_SHARE:
         level = bandwidth / count
-    elif kind.contention is Contention.MAX_MIN and total > bandwidth:
+    elif kind.contention is Contention.MAX_MIN and total > bandwidth * (1.0 - 1e-9):
         level, higher = bandwidth / count, math.inf
         while True:  # demands below the level are met, the others share the rest
             used, more = 0.0, [demand for demand in demands if demand > level]
             for demand in demands:
                 used += demand if demand <= level else 0.0
-            higher = (bandwidth - used) / len(more) if more else math.inf
+            if not more:
+                level = math.inf
+                break
+            higher = (bandwidth - used) / len(more)
             if higher <= level * (1.0 + 1e-15):
                 break
             level = higher
     remote = 0.75 + 0.25 * kind.remote_access_penalty
-    return [1.0 if demand <= level else 1.0 / (1.0 + (demand / level - 1.0) * remote) for demand in demands]
+    return [rounded(1.0 + max(0.0, demand / level - 1.0) * remote) for demand in demands]
+
+
+def rounded(dilation: float) -> float:
+    """Return the share of its full speed of a task that is so many times slower, with the kernel's rounding."""
+    return 1.0 / (dilation + 1.0 - 1.0)
+
+
+def least(values: list[float]) -> int:
+    """Return the position of the smallest value; of those that differ by rounding only, the first."""
+    best = 0
+    for i, value in enumerate(values):
+        if value < values[best] - 1e-9 * abs(values[best]):
+            best = i
+    return best
 
 
 class Draws:
@@ -140,6 +160,7 @@ class Plain:
         volume, run = jobs.more.get("volume", np.zeros(count)).tolist(), jobs.run_time.tolist()
         self.demand = [moved / work if work > 0 else 0.0 for moved, work in zip(volume, run, strict=True)]
         self.log, self.upcoming = list[tuple[float, float]](), Upcoming(jobs)
+        self.turn, self.begun = dict[int, int](), 0
         self._go()
 
     def _go(self) -> None:
@@ -151,14 +172,22 @@ class Plain:
             now = min(
                 *ends, self.upcoming.time, due, *(time for time in self.cap[:2] if time > seen and queue), math.inf
             )
+            happened = now == due or (now in self.cap[:2] and bool(queue))
             seen, news = now, news or now in self.cap[:2]
             if self.predictor and self.upcoming.time == now:
                 self._predict(now)
             ran = sum(math.isfinite(end) for end in self.finish)
-            while chip := next((c for c in self.chips if any(t.end == now for t in c.tasks)), None):
+            until = now + 1e-9 + 1e-15 * now
+            while chip := next((c for c in self.chips if any(t.end <= until for t in c.tasks)), None):
                 self._end(chip, now)
-            came = [i for i in self.upcoming.now(now) if self._could(i)]
+                happened = True
+            first = self.upcoming.next
+            came = sorted(i for i in self.upcoming.now(now) if self._could(i))
+            self.turn |= {i: len(self.turn) + k for k, i in enumerate(came)}
             queue += came
+            if not (happened or came or any(map(self._could, range(first, self.upcoming.next)))):
+                self._note_power(now)
+                continue  # only jobs that never fit were submitted
             news |= bool(came) or sum(math.isfinite(end) for end in self.finish) > ran
             applies = due == now
             if applies:
@@ -168,10 +197,17 @@ class Plain:
                 chips, memory, news = copy.deepcopy(self.chips), [*self.memory], False
                 decided = self._pass(queue, now)
                 if now + self.takes > now:
+                    if getattr(self.policy, "resource", "") == "high_gflops":  # the kernel has rated what it chose
+                        for chip, other in zip(chips, self.chips, strict=True):
+                            if len(chip.tasks) < len(other.tasks):
+                                self._rate(chip, now)
                     self.chips, self.memory, due = chips, memory, now + self.takes
-            if all(kind.power for kind in self.kinds):
-                base = sum(kind.power.idle for kind in self.kinds)
-                self.log.append((now, base + sum(chip.watts for chip in self.chips)))
+            self._note_power(now)
+
+    def _note_power(self, now: float) -> None:
+        if all(kind.power for kind in self.kinds):
+            base = sum(kind.power.idle for kind in self.kinds)
+            self.log.append((now, base + sum(chip.watts for chip in self.chips)))
 
     def _pass(self, queue: list[int], now: float) -> list[int]:
         """Start the next job until one does not fit; return those that started."""
@@ -224,7 +260,7 @@ class Plain:
             "first": [0] * len(jobs), "shortest": self.told, "smallest": jobs.size,
             "low_mem": self.need, "low_mem_bw": self.demand,
         }  # fmt: skip
-        return min(range(len(queue)), key=lambda at: (keys[self.policy.job][queue[at]], self.upcoming.turn[queue[at]]))
+        return min(range(len(queue)), key=lambda at: (keys[self.policy.job][queue[at]], self.turn[queue[at]]))
 
     def _room(self, node: int, need: int) -> int:
         free = sum(chip.free for chip in self.chips if chip.node == node)
@@ -253,7 +289,8 @@ class Plain:
 
     def _begin(self, i: int, chip: Chip, core: int, now: float) -> None:
         run, wall = float(self.jobs.run_time[i]), float(self.jobs.walltime[i])
-        chip.cores[core] = Task(i, run, self.demand[i] * chip.speed, now + wall, since=now)
+        self.begun += 1
+        chip.cores[core] = Task(i, run / chip.speed, self.demand[i] * chip.speed, now + wall, self.begun, since=now)
         self.memory[chip.node] -= self.need[i]
         self._rate(chip, now)
 
@@ -265,29 +302,29 @@ class Plain:
             free = [(chip, k) for chip in chips for k, task in enumerate(chip.cores) if task is None]
             return free[self.draws.below(len(free))]
         scores: dict[str, Any] = {
-            "high_gflops": lambda c: -(sum((t.rate for t in c.tasks), 0.0) / len(c.tasks) if c.tasks else c.speed),
+            "high_gflops": lambda c: (
+                -c.speed * (sum((t.rate for t in c.tasks), 0.0) / len(c.tasks) if c.tasks else 1.0)
+            ),
             "high_core": lambda c: -c.free,
             "high_mem": lambda c: -self.memory[c.node],
             "high_mem_bw": lambda c: sum((t.demand for t in c.tasks), 0.0) - c.kind.memory_bandwidth / c.kind.sockets,
             "low_power": lambda c: c.watts,
         }
-        chip = min(chips, key=scores[self.policy.resource])
+        chip = chips[least(list(map(scores[self.policy.resource], chips)))]
         return chip, chip.cores.index(None)
 
     def _rate(self, chip: Chip, now: float) -> None:
         tasks = chip.tasks
         for task, share in zip(tasks, shares(chip.kind, [task.demand for task in tasks]), strict=True):
-            rate = chip.speed * share
-            if rate != task.rate:
-                if task.rate > 0:
-                    task.left = max(task.left - task.rate * (now - task.since), 0.0)
-                task.rate, task.since, task.natural = rate, now, now + task.left / rate
-                task.end = min(task.natural, task.until)
+            task.left = max(task.left - task.rate * (now - task.since), 0.0)
+            task.rate, task.since, task.natural = share, now, now + task.left / share
+            task.end = min(task.natural, task.until)
 
     def _end(self, chip: Chip, now: float) -> None:
+        until = now + 1e-9 + 1e-15 * now
         for k, task in enumerate(chip.cores):
-            if isinstance(task, Task) and task.end == now:
-                self.overran[task.job] |= task.natural > task.until
+            if isinstance(task, Task) and task.end <= until:
+                self.overran[task.job] |= task.natural > until
                 chip.cores[k] = ("held", task.job)
                 self._let_go(task.job, now)
         self._rate(chip, now)

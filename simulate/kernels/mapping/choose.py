@@ -34,6 +34,17 @@ def fits(world: World, n: int, cls: Row) -> bool:
 
 
 @inner
+def spare_threads(world: World) -> float:
+    """Return how many more threads the power cap allows; inf without one. O(nodes) under a cap."""
+    if world.count.capped == 0:
+        return math.inf
+    spare = float(world.count.capped - 1) + 1e-9
+    for n in range(len(world.nodes)):
+        spare -= world.nodes[n].alloc
+    return spare
+
+
+@inner
 def note_end(world: World, n: int, end: float, exact: bool) -> None:
     """Store when a node will be empty without further arrivals; valid until the next arrival (SIMPLE models)."""
     world.bounds[n], world.nodes[n].end_exact = end, 1 if exact else 0

@@ -12,17 +12,19 @@ import math
 from ..block import int64
 from ..jit import inner
 from .backfilling import insert, run_pass
-from .choose import choose, fits, note_end
+from .choose import choose, fits, note_end, spare_threads
 from .component import rerate
 from .layout import (
     CUT,
     DONE,
     FINISHED,
     FORCED,
+    HIGH_GFLOPS,
     MOM,
     NO_INDEX,
     ONE,
     PAUSED,
+    RANDOM_CORE,
     READY,
     RUNNING,
     STUCK,
@@ -34,6 +36,7 @@ from .layout import (
 from .program_phases import must_pause, next_phase, waits
 from .queues import first_jobs, next_queue, queue_pop, queue_push, reschedule
 from .tables import INSTANT, account, end_strand, kill, link_extra_waits, phase_at, place, touch, withdraw
+from .task_rules import start_tasks
 
 ALL = int64(2**62)
 
@@ -110,8 +113,8 @@ def _postpone(world: World, job: int, until: float) -> None:
 @inner
 def _queue_in_order(world: World, job: int, sequence: float, by_key: int) -> None:
     """Queue a job in the order of mapping: by the time it became ready, then by file position; or by its key."""
-    if by_key == 0:
-        world.jobs[job].key = sequence * float(len(world.jobs)) + job
+    if by_key == 0 and world.count.keyed == 0:
+        world.jobs[job].key = world.jobs[job].base + (sequence * float(len(world.jobs)) + job)
     _ready(world, job)
 
 
@@ -121,11 +124,14 @@ def offer_ready(world: World, scratch: Scratch, policy: int, now: float) -> bool
 
     Return whether it has paused after `count.most` forecasts; another call at the same time goes on.
     """
+    if policy >= RANDOM_CORE:
+        start_tasks(world, scratch, policy, now)
+        return False
     listed, until = scratch.listed, world.count.evaluations + world.count.most
     listed.started = 0
     queue_count = first_jobs(world, scratch)
     room = _most_room(world) if queue_count > 0 and policy != FORCED else math.inf
-    spare = _spare_threads(world) if queue_count > 0 and policy != FORCED else math.inf
+    spare = spare_threads(world) if queue_count > 0 and policy != FORCED else math.inf
     while queue_count > 0:
         if listed.started > 0 and world.count.most > 0 and world.count.evaluations > until:
             return True
@@ -161,17 +167,6 @@ def _most_room(world: World) -> float:
     for n in range(len(world.nodes)):
         room = max(room, world.nodes[n].limit - world.nodes[n].alloc)
     return room + 1e-9
-
-
-@inner
-def _spare_threads(world: World) -> float:
-    """Return how many more threads the power cap allows; inf without one. O(nodes) under a cap."""
-    if world.count.capped == 0:
-        return math.inf
-    spare = float(world.count.capped - 1) + 1e-9
-    for n in range(len(world.nodes)):
-        spare -= world.nodes[n].alloc
-    return spare
 
 
 @inner
@@ -252,6 +247,8 @@ def decide(world: World, scratch: Scratch, policy: int, now: float) -> None:
     offer_ready(world, scratch, policy, now)
     for i in range(scratch.listed.started - 1, -1, -1):
         withdraw(world, scratch, scratch.started[i], now)
+    if policy == HIGH_GFLOPS:
+        rerate(world, scratch, now)  # its pass has counted the jobs that start
     for i in range(scratch.listed.touched):
         world.nodes[scratch.touched[i]].touched = 0
     scratch.listed.touched = 0

@@ -17,6 +17,11 @@ from ..block import Block, int64
 NONE, EQUAL_SHARE, MAX_MIN, PIECEWISE = 0, 1, 2, 3
 # Codes passed between kernels are NumPy scalars: numba would compile a copy of the callee for each plain int.
 LOADAVG, SLF, LET, MOM, FORCED, EASY, STRICT, MEASURE = (int64(code) for code in range(8))
+#: Rules for jobs of independent tasks, see `task_rules`: the first six choose a node for each task, the others one
+#: machine.
+RANDOM_CORE, HIGH_GFLOPS, HIGH_CORE, HIGH_MEM, HIGH_MEM_BW, LOW_POWER, ORDERED_MACHINE, RANDOM_MACHINE = (
+    int64(code) for code in range(8, 16)
+)
 ZERO, ONE, NO_INDEX = int64(0), int64(1), int64(-1)
 WAITING, READY, RUNNING, DONE = 0, 1, 2, 3
 
@@ -38,23 +43,26 @@ TYPE = row_dtype(
     "cores speed bandwidth remote queueing b c da db dc dd n_max d_weight watts_idle watts_base watts_slope",
     "sockets contention all_threads per_job inflating",
 )
+#: `first`, `last`: the nodes that share its memory capacity; `core0`: its first entry in `taken`. Only tasks use cores
+#: and machines of several nodes.
 NODE = row_dtype(
     "limit cap memory alloc used live load load_time busy energy energy_time",
-    "type domain head tail heap_pos ties touched end_exact",
+    "type domain head tail heap_pos ties touched end_exact first last core0",
 )
 DOMAIN = row_dtype("", "start count mark")
 CLASS = row_dtype("threads memory told", "nodes group_start group_count spin name places")
 GROUP = row_dtype("count", "phase_start phase_count")
 #: `alone`: seconds that the phase takes on a node without other jobs; filled by `forecast.isolated` when asked for.
 PHASE = row_dtype("work utilisation bandwidth alone", "")
+#: `base`: added to the key when the job becomes ready.
 JOB = row_dtype(
-    "key start finish energy alt_cost progress score scale submit walltime asked",
+    "key start finish energy alt_cost progress score scale submit walltime asked base",
     "cls state blockers succ_start succ_count queue strand0 part0 place0 left wait_for waiter next_waiter alt killed "
     "listed",
 )
 #: From a job to its successor: seconds from its end, and 1 if it does not matter how it ends.
 EDGE = row_dtype("delay", "any_end")
-#: `until`: when its job reaches its walltime.
+#: `until`: when its job reaches its walltime; `last`: its end, once it has ended.
 STRAND = row_dtype("rem rate last finish until", "job group phase part0 parts type local mark")
 PART = row_dtype("threads core", "node strand next prev socket")
 QUEUE = row_dtype("", "start length")
@@ -77,16 +85,22 @@ LATER = row_dtype("cores memory enough", "held changed seen hold rank")
 #: `capped`: under a power cap the most threads that may run, plus 1; 0: there is no cap;
 #: `passes`: those that examined all jobs; `sweeps`, `holds`: how often a reservation was found, and its nodes chosen;
 #: `postponed`: submissions that are repeated later; `near`: 1 if forecasts look at the start nodes alone;
+#: `tasks`: 1 if each node of a job runs a task that ends by itself; `drawn`: 1 if the next job is drawn at random;
+#: `keyed`: 1 if the keys of the jobs are their order from the beginning; `decided`: `instants` at the last pass for
+#: tasks;
 #: `most`: forecasts after which a pass pauses, 0: it does not; the others: entries of the tables of that name.
 COUNT = row_dtype(
     "",
     "evaluations stamp running_jobs powered split simple explain bounded arrived instants "
     "beliefs finished ended free_cores reserved_for passes waiting head newest blocks candidates held changed sweeps "
-    "holds unlisted capped postponed near most",
+    "holds unlisted capped postponed near most tasks drawn keyed decided",
 )
 #: `share`: the largest factor by which jobs may slow each other down; `first_end`: no running job is expected to end
 #: before.
 CLOCK = row_dtype("now share reserved first_end", "")
+
+#: State of the stream of random draws.
+RANDOM = np.dtype([("state", np.uint64)])
 
 #: Results of operations, see `entry.call`. `exact`, `found`: 1 or 0; `wrong`: a job that cannot run as mapped.
 ANSWER = row_dtype("makespan joules seconds", "status wrong exact found")
@@ -141,6 +155,7 @@ class World(Block):
         "bounds": (FLOAT, 1),  # [nodes]: time before which the node is not empty without arrivals; -inf: not known
         "clock": (CLOCK, 0),
         "count": (COUNT, 0),
+        "random": (RANDOM, 0),
         "allowed": (INT, 2),  # [lists, nodes]: 1 if jobs of a class with this list as `places` may run there
         "isolated": (FLOAT, 2),  # seconds [classes, types]
         "inflation": (FLOAT, 2),  # factor on a job's core time [types * names, names of the co-runner]
@@ -159,14 +174,18 @@ class World(Block):
         "candidate_bits": (np.dtype("u8"), 1),  # the same, one bit per ranked node
         "changed": (INT, 1),  # nodes
         "held": (INT, 1),  # the nodes held for the head; the second half is working space
+        # Jobs of independent tasks; empty for others.
+        "taken": (INT, 1),  # [cores]: 1 if a job has the core
+        "task_core": (INT, 1),  # of each entry of `placed`
     }
 
 
-_BACKFILLING = (
+_SPECIAL = (
     "ranked grades tree late_tree least levels ends blocks unlisted later candidates candidate_bits changed held"
+    " taken task_core"
 )
-#: Shapes of the tables of backfilling under other policies.
-NO_BACKFILLING = dict.fromkeys(_BACKFILLING.split(), (0,))
+#: Shapes of the tables of backfilling, and of those of tasks, under other policies.
+NO_SPECIAL = dict.fromkeys(_SPECIAL.split(), (0,))
 
 #: How a run ended, see `fluid_loop.simulate`.
 FINISHED, STUCK, CUT, PAUSED = range(4)

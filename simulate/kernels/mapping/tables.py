@@ -123,15 +123,13 @@ def place(world: World, scratch: Scratch, job: int, now: float) -> None:
     cls = world.classes[j.cls]
     split = world.count.split
     first_type = world.nodes[world.placed[j.place0]].type
+    begin_job(world, job, now)
+    if world.count.tasks == 1:
+        for i in range(cls.nodes):
+            place_task(world, scratch, job, i, now)
+        return
     for i in range(cls.nodes):
-        n = world.placed[j.place0 + i]
-        touch(world, scratch, n, now)
-        world.bounds[n] = -math.inf
-        world.nodes[n].alloc += cls.threads
-        world.nodes[n].used += cls.memory
-        world.nodes[n].live += cls.threads
-    j.state, j.start, j.left = RUNNING, now, 0
-    world.count.running_jobs += 1
+        _take(world, scratch, world.placed[j.place0 + i], cls, now)
     dealt = 0.0
     for g in range(cls.group_count):
         group = world.groups[cls.group_start + g]
@@ -164,6 +162,51 @@ def place(world: World, scratch: Scratch, job: int, now: float) -> None:
 
 
 @inner
+def begin_job(world: World, job: int, now: float) -> None:
+    """Let a job run; the caller places its parts."""
+    j = world.jobs[job]
+    j.state, j.start, j.left = RUNNING, now, 0
+    world.count.running_jobs += 1
+
+
+@inner
+def place_task(world: World, scratch: Scratch, job: int, i: int, now: float) -> None:
+    """Start one of a job's independent tasks, of one thread group, on the core that was chosen for it."""
+    j = world.jobs[job]
+    n, cls, s, p = world.placed[j.place0 + i], world.classes[j.cls], j.strand0 + i, j.part0 + i
+    _take(world, scratch, n, cls, now)
+    world.taken[world.task_core[j.place0 + i]] = 1
+    strand, part, kind = world.strands[s], world.parts[p], world.nodes[n].type
+    strand.job, strand.group, strand.type, strand.phase = job, cls.group_start, kind, 0
+    strand.part0, strand.parts, strand.last, strand.rate = p, 1, now, 0.0
+    strand.rem, strand.until = world.phases[phase_at(world, cls.group_start, ZERO, kind)].work, now + j.walltime
+    part.threads, part.node, part.strand, part.socket = cls.threads, n, s, 0
+    j.left += 1
+    _append(world, p)
+
+
+@inner
+def _take(world: World, scratch: Scratch, n: int, cls: Row, now: float) -> None:
+    """Let a job of a class have its threads and memory on a node."""
+    touch(world, scratch, n, now)
+    world.bounds[n] = -math.inf
+    world.nodes[n].live += cls.threads
+    _occupy(world, n, cls.threads, cls.memory)
+
+
+@inner
+def _occupy(world: World, n: int, threads: float, memory: float) -> None:
+    """Count threads of a node, and memory of all nodes with the same capacity, as used; negative: as free again."""
+    node = world.nodes[n]
+    node.alloc += threads
+    if world.count.tasks == 0:
+        node.used += memory
+        return
+    for k in range(node.first, node.last):
+        world.nodes[k].used += memory
+
+
+@inner
 def phase_after(world: World, group: int, kind: int, progress: float) -> tuple[int, float]:
     """Return the phase of a thread group after this share of its isolated run time, and the work left in the phase."""
     count, work = world.groups[group].phase_count, 0.0
@@ -190,15 +233,22 @@ def _link(world: World, job: int) -> None:
             part = world.parts[p]
             if part.threads <= 0.0:
                 continue
-            node = world.nodes[part.node]
-            part.prev, part.next = node.tail, -1
-            if node.tail >= 0:
-                world.parts[node.tail].next = p
-            else:
-                node.head = p
-            node.tail = p
+            _append(world, p)
             if cls.nodes > 1:
-                node.ties += 1
+                world.nodes[part.node].ties += 1
+
+
+@inner
+def _append(world: World, p: int) -> None:
+    """Append a part to the list of its node."""
+    part = world.parts[p]
+    node = world.nodes[part.node]
+    part.prev, part.next = node.tail, -1
+    if node.tail >= 0:
+        world.parts[node.tail].next = p
+    else:
+        node.head = p
+    node.tail = p
 
 
 @inner
@@ -222,11 +272,11 @@ def end_strand(world: World, scratch: Scratch, s: int, now: float) -> bool:
         else:
             node.tail = part.prev
         node.live -= part.threads
-        if cls.nodes > 1:
+        if strand.parts > 1:
             node.ties -= 1
         if j.killed == 1 or cls.told != 1.0:
             world.bounds[part.node] = -math.inf
-    strand.finish = math.inf
+    strand.finish, strand.last = math.inf, now
     j.left -= 1
     if j.left > 0:
         return False
@@ -236,9 +286,9 @@ def end_strand(world: World, scratch: Scratch, s: int, now: float) -> bool:
     world.count.finished += 1
     world.count.running_jobs -= 1
     for i in range(cls.nodes):
-        node = world.nodes[world.placed[j.place0 + i]]
-        node.alloc -= cls.threads
-        node.used -= cls.memory
+        _occupy(world, world.placed[j.place0 + i], -cls.threads, -cls.memory)
+        if world.count.tasks == 1:
+            world.taken[world.task_core[j.place0 + i]] = 0
     return True
 
 
@@ -248,7 +298,7 @@ def kill(world: World, scratch: Scratch, job: int, now: float) -> None:
     j = world.jobs[job]
     cls, split = world.classes[j.cls], world.count.split
     j.killed = 1
-    for row in range(cls.group_count * split):
+    for row in range(cls.nodes if world.count.tasks == 1 else cls.group_count * split):
         s = j.strand0 + row
         strand, threads = world.strands[s], 0.0
         if cls.nodes > 1 and row % split > 0:

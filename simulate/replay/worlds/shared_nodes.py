@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -61,7 +61,7 @@ def run(case: ReplayCase, engine: Engine) -> Replayed:
     """
     workload, cluster, options, policy = case.jobs, case.cluster, case.options, spec_of(case.policy).plain
     limit, network = limit_for(case), network_of_nodes(workload, cluster, case.machine.network)
-    maps, clock = policy.family == "mapping", options.clock
+    maps = policy.family == "mapping"
     world, fits, threads = tables_of(
         workload, cluster, options.knows if policy.looks_ahead else ACTUAL, network, limit=limit,
         log_power=options.log_power,
@@ -79,13 +79,39 @@ def run(case: ReplayCase, engine: Engine) -> Replayed:
         if not maps:
             limits = np.minimum(limits, [node.type.cores for node in cluster.nodes])
         places, pieces = _pieces(workload, limits.astype(int).tolist(), world, threads)
-        return schedule_of(workload, world, places, pieces, ~fits, spent, int(world.count["instants"]), log)
+        return schedule_of(workload, world, places, pieces, ~fits, spent, log)
 
+    return run_kernel(case, kernel, world, scratch, code, by_key, result, limit=limit, log=log)
+
+
+Result = TypeVar("Result", bound=Replayed)
+
+
+def run_kernel(
+    case: ReplayCase, kernel: Any, world: World, scratch: Scratch, code: int, by_key: int,
+    result: Callable[[float], Result], *, limit: NoLimit, log: PowerLog, shortest: bool = False,
+) -> Result:  # fmt: skip
+    """Run the tables of a workload to the end of its jobs: at once if possible, or else instant by instant.
+
+    Args:
+        case: what is replayed.
+        kernel: the loaded kernel.
+        world: the tables.
+        scratch: working space.
+        code: the kernel's code of the policy.
+        by_key: 1 if the keys of the jobs are their order, 0 if it is the time at which they become ready.
+        result: returns the result; takes the seconds that the run took.
+        limit: a power cap.
+        log: of the power of jobs.
+        shortest: the next job is the shortest by predicted run times, where there are any.
+    """
+    predictions, options, clock = case.predictions(), case.options, case.options.clock
     began = slice_began = clock()
-    predictions = case.predictions()
     if options.decision_time != 0.0 or predictions is not None or limit.next_time() < math.inf:
-        loop = _MappedJobs(workload, world, scratch, code, predictions, result, log, limit, kernel)
-        return drive(loop, began, decision_time=options.decision_time, clock=clock, progress=options.progress)
+        loop = _MappedJobs(case.jobs, world, scratch, code, predictions, result, log, limit, kernel, shortest)
+        return cast(
+            "Result", drive(loop, began, decision_time=options.decision_time, clock=clock, progress=options.progress)
+        )
     size = slices.FIRST
     while True:
         kernel(layout.REPLAY, world.address, scratch.address, code, by_key, size, math.inf)
@@ -104,12 +130,15 @@ class _MappedJobs:
 
     def __init__(
         self, workload: Workload, world: World, scratch: Scratch, code: int, predictions: Predictions | None,
-        result: Callable[[float], Replayed], log: PowerLog, limit: NoLimit, kernel: Any,
+        result: Callable[[float], Replayed], log: PowerLog, limit: NoLimit, kernel: Any, shortest: bool,
     ) -> None:  # fmt: skip
         self.workload, self.world, self.scratch, self.code, self.limit = workload, world, scratch, code, limit
         self.predictions, self._result, self.kernel = predictions, result, kernel
         self.unlearned, self.news, self._log = list[int](), False, log
-        if predictions:
+        #: By which the tasks of jobs are ordered; forecasts expect those of other jobs [jobs].
+        self._expected = np.zeros(len(workload)) if world.count["tasks"] else None
+        self._sorted = shortest and predictions is not None
+        if predictions and self._expected is None:
             world.count["beliefs"] = 1
         self._ask(layout.SETTLE)
 
@@ -133,7 +162,10 @@ class _MappedJobs:
             times = world.jobs["finish"], world.jobs["start"]
             known = self.predictions.expected_at(now, next_row(world, self.workload), self.unlearned, *times)
             for row, expected in known.items():
-                believe(world, row, expected)
+                if self._expected is None:
+                    believe(world, row, expected)
+                else:
+                    self._expected[row] = expected
         self._ask(layout.STEP, now)
         self.unlearned += world.ended[ended : world.count["finished"]].tolist()
         new = newly_submitted(world, arrived)
@@ -150,9 +182,18 @@ class _MappedJobs:
     def call_policy(self) -> list[int]:
         """Return the rows of the jobs that a pass starts now; their nodes are in the tables."""
         self.news = False
+        if self._sorted and self._expected is not None:
+            self._sort_queue(self._expected)
         self._ask(layout.DECIDE)
         started: list[int] = self.scratch.started[: self.scratch.listed["started"]].tolist()
         return started
+
+    def _sort_queue(self, expected: Array) -> None:
+        """Order the one queue by expected run times, then by keys. O(waiting jobs log)."""
+        count = int(self.world.queues["length"][0])
+        rows = self.world.queued[:count]
+        self.world.queued[:count] = rows[np.lexsort((self.world.jobs["key"][rows], expected[rows]))]
+        self.world.queued_key[:count] = np.arange(count)
 
     def apply(self, decisions: Iterable[int], now: float) -> None:
         """Start the jobs of the last pass."""
@@ -228,7 +269,7 @@ def _pieces(
 
 def schedule_of(
     workload: Workload, world: World, machine: int, pieces: tuple[Array, Array, Array], rejected: Array, spent: float,
-    instants: int, log: PowerLog,
+    log: PowerLog,
 ) -> Replayed:  # fmt: skip
     """Return the result of a replay whose jobs have all ended.
 
@@ -237,22 +278,22 @@ def schedule_of(
         world: the tables.
         machine: number of resources.
         pieces: those of each job, see `merge_pieces`.
-        rejected: jobs that can never run, bool [jobs].
+        rejected: jobs that can never run, and were not submitted, bool [jobs].
         spent: seconds that the replay took.
-        instants: number of times at which something happened.
         log: what was logged of the power of jobs.
     """
     jobs, submit = world.jobs, workload.submit_time.astype(np.float64)
     start, finish = jobs["start"].copy(), jobs["finish"].copy()
     never = np.isnan(start)
+    stranded = never & (jobs["blockers"] > rejected)
     if workload.dependencies is not None:
-        ended = finish[workload.dependencies.before] + workload.dependencies.delays
-        np.maximum.at(submit, workload.dependencies.after, np.where(np.isnan(ended), -math.inf, ended))
+        links = workload.dependencies.pairs(~stranded[workload.dependencies.after])
+        np.maximum.at(submit, links.after, finish[links.before] + links.delays)
     networked = isinstance(world, tables.NetworkedNodes)
     log.empty(world)
     return Replayed(
-        workload, machine, submit, start, finish, never, never & ~rejected, jobs["killed"] == 1, *pieces,
-        simulation_time=spent, instants=instants, **without_switches(start),
+        workload, machine, submit, start, finish, never, stranded, jobs["killed"] == 1, *pieces,
+        simulation_time=spent, instants=int(world.count["instants"]), **without_switches(start),
         above_idle=np.where(world.courses["program"] >= 0, world.courses["joules"], math.nan) if networked else None,
         power_log=log.rows(),
     )  # fmt: skip

@@ -142,7 +142,7 @@ def test_all_kernels_are_made_before_processes_need_them(folder: Path, monkeypat
     for module in (sweep, kernel_loading):
         monkeypatch.setattr(module, "load_kernels", lambda *names: loaded.extend(names))
     swept(folder, workloads=["a.swf"], machines=["lab.yaml"], policies=["easy", "pairs"])
-    assert set(loaded) == {"swf.parser", "queue.easy", "queue.contention.pairs_loop"}
+    assert set(loaded) == {"swf.parser", "queue.easy", "mapping.entry"}
     loaded.clear()
     swept(folder, workloads=["t.json"], machines=["p.xml"], policies=["strict", "conservative"], out="two")
     assert set(loaded) >= {"queue.easy_networked", "queue.conservative_networked"}

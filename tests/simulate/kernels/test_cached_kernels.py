@@ -108,7 +108,7 @@ print(int(np.isfinite(done.start_time).sum()))
 
 
 @pytest.mark.parametrize("text", ["pairs", "pairs:job=random,resource=random", "nodes:rule=random"])
-def test_the_contention_kernel_runs_without_numba(text: str) -> None:
+def test_tasks_that_contend_run_without_numba(text: str) -> None:
     load(*engine_for(parse("pairs"), ()).kernels)
     done = subprocess.run([sys.executable, "-c", CONTENDED, text], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, "40\n"), done.stderr

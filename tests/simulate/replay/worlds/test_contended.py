@@ -166,17 +166,16 @@ def test_energy_of_jobs_is_part_of_the_energy_of_the_machine(
     begin, end = span(done)
     mine = np.nansum(done.jobs_joules)
     assert done.joules is not None and mine <= done.joules * (1 + 1e-9) + 1e-9
-    own = sum(_own_joules(done, machine, p, begin, end) for p in range(len(done.processors.processors)))
+    own = sum(_own_joules(done, machine, p, begin, end) for p in range(len(done.processors.node)))
     base = sum(each.power.idle for each in kinds if each.power) * (end - begin)
     assert own + base == pytest.approx(done.joules, rel=1e-9, abs=1e-9)
 
 
 def _own_joules(done: ContendedReplay, machine: Cluster, p: int, begin: float, end: float) -> float:
     """Return the power of one processor, from the times of its tasks alone."""
-    row = done.processors.processors[p]
-    power = machine.nodes[row["node"]].type.power
+    power = machine.nodes[done.processors.node[p]].type.power
     assert power is not None
-    mine = (done.task_core >= row["first"]) & (done.task_core < row["last"])
+    mine = done.task_processor == p
     spans = list(zip(done.start_time[done.task_job][mine].tolist(), done.task_end[mine].tolist(), strict=True))
     moments = sorted({begin, end, *(t for pair in spans for t in pair)})
     joules = 0.0
@@ -277,12 +276,13 @@ def test_a_job_holds_its_cores_until_its_last_task_ends() -> None:
     assert done.start_time.tolist() == [0.0, 100.0]
 
 
-def test_slices_do_not_change_the_result(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("policy", [Pairs(), Pairs("random", "random")])
+def test_slices_do_not_change_the_result(policy: Pairs, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [(1.0, 3.0 + i % 5, math.inf, 1 + i % 3, i % 20, 0) for i in range(60)]
     seen = list[float]()
-    whole = replay_contended(workload(rows), cluster(KIND, KIND), Pairs())
+    whole = replay_contended(workload(rows), cluster(KIND, KIND), policy)
     monkeypatch.setattr(slices, "MOST", 7)
-    steps = replay_contended(workload(rows), cluster(KIND, KIND), Pairs(), progress=seen.append)
+    steps = replay_contended(workload(rows), cluster(KIND, KIND), policy, progress=seen.append)
     assert np.array_equal(whole.finish_time, steps.finish_time) and seen == sorted(seen) and len(seen) > 5
 
 
