@@ -22,10 +22,11 @@ from ..kernels.queue.network.tables import Networked, NetworkedPowered, Networke
 from ..kernels.queue.power import tables as powered
 from ..kernels.queue.power.tables import Powered
 from ..kernels.queue.tables import Replay, Reserving, RichReplay, Stepwise
-from ..model.machine import MixedPowers, Powers
+from ..model.machine import Machine, MixedPowers, Powers
 from ..model.network import Network
 from ..model.workload import Workload
 from ..queue_policies.energy import power_policies as parts
+from ..queue_policies.energy.power_limits import Budget, Cap, NoLimit, limit_on
 from ..queue_policies.order_ranks import dynamic_order, ranks
 from ..queue_policies.policy_specs import Conservative, Easy, Policy, Saving, Strict
 from ..world.job_dependencies import dependency_tables
@@ -216,15 +217,11 @@ def _first_slices(setting: Setting, policy: Policy) -> list[tuple[float, int]]:
     Rule: a power cap is a reservation that no job owns: its boundaries stay until they are past.
     """
     slices = [(-math.inf, setting.machine)]
-    if not isinstance(policy, Saving):
-        return slices
-    powers, limit = require_powers(policy, setting.powers), policy.limit
-    window = limit.window(setting.workload) if limit else None
-    if limit is None or window is None:
-        return slices
-    assert isinstance(limit, parts.PowerCap), "a budget does not go with reservations for all jobs"
-    slices.append((window[0], limit.allowed(powers, setting.machine)))
-    return slices if math.isinf(window[1]) else [*slices, (window[1], setting.machine)]
+    if isinstance(policy, Saving):
+        limit = _limit_of(policy, setting.workload, setting.machine, require_powers(policy, setting.powers))
+        times = [time for time in limit.changes() if time < math.inf]
+        slices += zip(times, limit.allowed(np.array(times)).tolist(), strict=True)
+    return slices
 
 
 def _fill_jobs(world: Any, setting: Setting, policy: Easy | Strict | Conservative) -> None:
@@ -276,25 +273,25 @@ def _set_powers(world: Any, policy: Saving, powers: Powers) -> None:
     clock["watts_ending"], clock["off_s"] = powers.off_w, powers.off_s
     if isinstance(policy.shutdown, parts.Opportunistic) and policy.shutdown.t_idle < math.inf:
         world.count["shuts"], clock["idle_for"] = 1, policy.shutdown.t_idle
-    clock["base"] = int(world.count["machine"]) * powers.budget_idle
-    clock["extra"] = powers.budget_computing - powers.budget_idle
+
+
+def _limit_of(policy: Saving, workload: Workload, machine: int, powers: Powers) -> NoLimit:
+    """Return the limit of power or energy of a policy on a machine of so many resources."""
+    window = policy.limit.window(workload) if policy.limit else None
+    return limit_on(Machine(machine, (), powers), policy.limit, window)
 
 
 def _set_limit(world: Any, workload: Workload, policy: Saving, powers: Powers) -> None:
-    limit = policy.limit
-    window = limit.window(workload) if limit else None
-    if limit is None or window is None:
-        return
-    count, clock, machine = world.count, world.clock, int(world.count["machine"])
-    begin, end = clock["begin"], clock["end"] = window
-    full = machine * powers.budget_computing
-    if isinstance(limit, parts.PowerCap):
-        count["limit"], count["allowed"] = powered.CAP, limit.allowed(powers, machine)
-        return
-    budget = limit.budget.absolute(full * (end - begin))
-    clock["rate"], clock["tie"] = budget / (end - begin), powered.TIE * budget
-    clock["stage_s"] = limit.stage
-    count["limit"] = powered.REDUCED if isinstance(limit, parts.ReducePC) else powered.BUDGET
+    count, clock = world.count, world.clock
+    limit = _limit_of(policy, workload, int(count["machine"]), powers)
+    if isinstance(limit, Cap | Budget):
+        clock["begin"], clock["end"] = limit.begin, limit.end
+    if isinstance(limit, Cap):
+        count["limit"], count["allowed"] = powered.CAP, limit.usable
+    elif isinstance(limit, Budget):
+        count["limit"] = powered.REDUCED if limit.reduces else powered.BUDGET
+        clock["rate"], clock["tie"], clock["stage_s"] = limit.watts, limit.tie, limit.stage_s
+        clock["base"], clock["extra"] = limit.idle, limit.extra
 
 
 def _set_keeper(world: Any, policy: Saving) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from ...arrays import Array
-from ...kernels.queue.power.tables import ROSE
+from ...kernels.queue.power.inertia import next_turn
 from ..interface import QueueView, Switch
 from .power_policies import Inertial, Opportunistic, Proportional
 from .switched_machines import Machines
@@ -192,21 +192,13 @@ class KeepByLoad(MachineKeeper):
         return time + load / free - now if free else math.inf
 
     def _turn(self, machines: Machines) -> None:
-        options, kept_count = self._options, int(np.count_nonzero(self.kept))
-        mean, before = self._summed / options.period, self._mean
-        if mean >= options.v_ub * (1 - ROSE):
-            if not self._switches_on:
-                self._switches_on, self._switched = True, 0
-            before = 0.0
-        self._mean, self._summed = mean, 0.0
-        rose = mean > before * (1 + ROSE)
-        if rose == self._switches_on:
-            target = self._switched * 2 if options.growth == "double" else self._switched + 1
-            if options.switches == "now":
-                most = len(machines.held) if self._switches_on else len(machines.off) + len(machines.idle)
-            else:
-                most = kept_count if self._switches_on else len(self.kept) - kept_count
-            self._due = min(max(target, 1), most)
+        options, mean, before, last = self._options, self._summed / self._options.period, self._mean, self._switched
+        self._mean, self._summed, self._switched = mean, 0.0, 0
+        doubles = options.growth == "double"
+        self._switches_on, number = next_turn(mean, before, options.v_ub, self._switches_on, last, doubles)
+        if options.switches == "now":
+            most = len(machines.held) if self._switches_on else len(machines.off) + len(machines.idle)
         else:
-            self._switches_on, self._due = not self._switches_on, 0
-        self._switched = 0
+            kept_count = int(np.count_nonzero(self.kept))
+            most = kept_count if self._switches_on else len(self.kept) - kept_count
+        self._due = min(number, most)

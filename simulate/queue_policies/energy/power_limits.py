@@ -107,22 +107,23 @@ class Cap(NoLimit):
         begin: seconds.
         end: seconds.
         watts: the cap.
+        usable: resources that jobs may use while it holds.
     """
 
     def __init__(self, limit: PowerCap, window: Window, powers: Powers, resources: int) -> None:
         self.begin, self.end = window
         self.watts = limit.cap.absolute(resources * powers.budget_computing)
-        self._allowed, self._resources, self._begun = limit.allowed(powers, resources), resources, False
+        self.usable, self._resources, self._begun = limit.allowed(powers, resources), resources, False
 
     def forbids(self, size: int, time: float = math.inf) -> bool:
         """Return whether a job of that size can never start: it is above a cap that has begun and never ends."""
-        return time >= self.begin and self.end == math.inf and size > self._allowed
+        return time >= self.begin and self.end == math.inf and size > self.usable
 
     def update(self, time: float, states: MachineStates | None = None) -> bool:
         """Block resources, or free them. Return whether jobs may start for that."""
         begun, blocked = self._begun, self.blocked
         self._begun = begun or time >= self.begin
-        self.blocked = self._resources - self._allowed if self._begun and time < self.end else 0
+        self.blocked = self._resources - self.usable if self._begun and time < self.end else 0
         return self._begun != begun or self.blocked != blocked
 
     def blocks(self, now: QueueView) -> int:
@@ -148,7 +149,7 @@ class Cap(NoLimit):
 
     def allowed(self, times: Array) -> Array:
         """Return how many resources jobs may use at these times [times]."""
-        return np.where((times >= self.begin) & (times < self.end), self._allowed, self._resources)
+        return np.where((times >= self.begin) & (times < self.end), self.usable, self._resources)
 
     def seen_from(self, origin: float) -> Self:
         """Return a copy whose times count from `origin`, seconds."""
@@ -172,16 +173,20 @@ class Budget(NoLimit):
         credited: until when energy has accrued and been consumed, seconds.
         balance: what has accrued until then less what was consumed, joules.
         watts: what accrues.
+        idle, extra: estimated watts of all resources when idle, and what one that computes adds.
+        tie: joules that count as 0.
+        stage_s: seconds between two corrections.
+        reduces: it is `reducepc`.
     """
 
     def __init__(self, limit: EnergyBudget, window: Window, powers: Powers, resources: int) -> None:
         self.begin, self.end = window
-        self._stage_s, self._reduces = limit.stage, isinstance(limit, ReducePC)
+        self.stage_s, self.reduces = limit.stage, isinstance(limit, ReducePC)
         lasts = self.end - self.begin
         budget = limit.budget.absolute(resources * powers.budget_computing * lasts)
-        self.watts, self._tie = budget / lasts, TIE * budget
-        self._idle = resources * powers.budget_idle
-        self._extra = powers.budget_computing - powers.budget_idle
+        self.watts, self.tie = budget / lasts, TIE * budget
+        self.idle = resources * powers.budget_idle
+        self.extra = powers.budget_computing - powers.budget_idle
         self.balance, self.credited, self._used = 0.0, self.begin, 0
         self._stage, self._consumed_before = 0, 0.0
         self._reserved, self._plan_begin = math.inf, None  # type: float, float | None
@@ -208,7 +213,7 @@ class Budget(NoLimit):
             computed: for how many seconds resources have computed since `credited`, over all resources.
         """
         if until > self.credited:
-            self.balance += (self.watts - self._idle) * (until - self.credited) - self._extra * computed
+            self.balance += (self.watts - self.idle) * (until - self.credited) - self.extra * computed
             self.credited = until
             self._pass_stages(until)
 
@@ -224,7 +229,7 @@ class Budget(NoLimit):
         return self.begin <= now < self.end
 
     def _time_of(self, stage: int) -> float:
-        return min(self.begin + stage * self._stage_s, self.end)
+        return min(self.begin + stage * self.stage_s, self.end)
 
     def next_time(self) -> float:
         """Return the time of the next stage, seconds; the last is the end of the window.
@@ -236,7 +241,7 @@ class Budget(NoLimit):
         if ended or self._plan_begin is None:
             return math.inf if ended else self._time_of(self._stage)
         ahead = self.credited + SPARSE * (self.credited - self._plan_begin)
-        stage = max(self._stage, math.ceil((ahead - self.begin) / self._stage_s))
+        stage = max(self._stage, math.ceil((ahead - self.begin) / self.stage_s))
         return min(self._time_of(stage), self._reserved if self._reserved > self.credited else math.inf)
 
     def _pass_stages(self, now: float) -> None:
@@ -247,7 +252,7 @@ class Budget(NoLimit):
         """Add what has accrued; at a stage, correct it by what was consumed. Return whether it is a stage."""
         until = min(time, self.end)
         if until > self.credited:
-            self.balance += (self.watts - (self._idle + self._extra * self._used)) * (until - self.credited)
+            self.balance += (self.watts - (self.idle + self.extra * self._used)) * (until - self.credited)
             self.credited = until
         first = self._stage
         self._pass_stages(time)
@@ -269,10 +274,10 @@ class Budget(NoLimit):
         if not self._holds(now):
             return True
         reserved, less, until = list[Use](), 0.0, 0.0
-        if head is not None and not self._reduces:
+        if head is not None and not self.reduces:
             reserved = [head]
         elif head is not None:
-            held = self._extra * head.size * max(0.0, min(head.end, self.end) - head.begin)
+            held = self.extra * head.size * max(0.0, min(head.end, self.end) - head.begin)
             less, until = held / (head.begin - now) if head.begin > now else 0.0, head.begin
         entry = self._least
         if entry is None or entry[0] is not running or entry[1:3] != (len(running), head):
@@ -280,7 +285,7 @@ class Budget(NoLimit):
             least = int(np.argmin(balance)) if len(times) else -1
             time, joules = (float(times[least]), float(balance[least])) if least >= 0 else (now, math.inf)
             entry = self._least = running, len(running), head, time, joules
-        if entry[4] - self._extra * job.size * (min(entry[3], job.end) - now) < -2.0 * self._tie:
+        if entry[4] - self.extra * job.size * (min(entry[3], job.end) - now) < -2.0 * self.tie:
             return False  # most jobs, without a look at the other times
         return self._affords(now, running, [*reserved, job], now, less, until)
 
@@ -293,8 +298,8 @@ class Budget(NoLimit):
         self._reserved = time
         if not self._holds(now) or time >= self.end or affords(time):
             return time
-        low = int((time - self.begin) / self._stage_s) + 1
-        high = int((self.end - self.begin) / self._stage_s) + 1
+        low = int((time - self.begin) / self.stage_s) + 1
+        high = int((self.end - self.begin) / self.stage_s) + 1
         while low < high:
             middle = (low + high) // 2
             if affords(self._time_of(middle)):
@@ -318,7 +323,7 @@ class Budget(NoLimit):
             until: seconds.
         """
         times, balance = self._course(now, running, more, less, until)
-        return bool((balance[times >= since] >= -self._tie).all())
+        return bool((balance[times >= since] >= -self.tie).all())
 
     def _course(
         self, now: float, running: list[Use], more: list[Use], less: float, until: float
@@ -337,7 +342,7 @@ class Budget(NoLimit):
         came, went = (np.concatenate([[0], np.cumsum(sizes[places])]) for places in order)
         used = came[np.searchsorted(begins[order[0]], times, "right")]
         used = used - went[np.searchsorted(ends[order[1]], times, "right")]
-        rises = self.watts - (self._idle + self._extra * used) - np.where(times < until, less, 0.0)
+        rises = self.watts - (self.idle + self.extra * used) - np.where(times < until, less, 0.0)
         return times, self.balance + np.concatenate([[0.0], np.cumsum(rises[:-1] * np.diff(times))])
 
 

@@ -20,13 +20,13 @@ from ...compile import leading_zeros
 from ...jit import inner
 from ..resources import popcount, put_into, take_from, take_out, word_mask
 from ..running import add_running
+from .inertia import next_turn
 from .machine_states import moved, used_again
 from .tables import (
     BLOCKED,
     INERTIAL,
     NO_KEEPER,
     PROPORTIONAL,
-    ROSE,
     SWITCH_OFF,
     SWITCH_ON,
     TO_IDLE,
@@ -35,6 +35,7 @@ from .tables import (
     Powered,
 )
 
+_next_turn = inner(next_turn)
 _ALL, _NONE = np.uint64(0xFFFFFFFFFFFFFFFF), np.uint64(0)
 
 
@@ -295,22 +296,12 @@ def evaluate_horizon(world: Powered, now: float) -> None:
 
 @inner
 def _decide(world: Powered) -> None:
-    """Decide the next step of inertial shutdown (algorithm 3)."""
+    """Decide the next step of inertial shutdown."""
     count, clock = world.count, world.clock
-    mean, before = clock.summed / clock.period_s, clock.mean
-    if mean >= clock.bound * (1.0 - ROSE):
-        if count.kind == SWITCH_OFF:
-            count.kind, count.switched = SWITCH_ON, 0
-        before = 0.0
-    on = count.kind == SWITCH_ON
-    clock.mean, clock.summed = mean, 0.0
-    if (mean > before * (1.0 + ROSE)) == on:
-        last = count.switched
-        most = _switchable(world, on)
-        count.due = min(max(2 * last if count.doubles == 1 else last + 1, 1), most)
-    else:
-        count.kind, count.due = SWITCH_OFF if on else SWITCH_ON, 0
-    count.switched = 0
+    mean, before, last = clock.summed / clock.period_s, clock.mean, count.switched
+    clock.mean, clock.summed, count.switched = mean, 0.0, 0
+    on, number = _next_turn(mean, before, clock.bound, count.kind == SWITCH_ON, last, count.doubles == 1)
+    count.kind, count.due = SWITCH_ON if on else SWITCH_OFF, min(number, _switchable(world, on))
 
 
 @inner

@@ -24,8 +24,6 @@ NO_KEEPER, PROPORTIONAL, INERTIAL = range(3)
 SWITCH_OFF, SWITCH_ON = range(2)
 #: Share of a budget: deficits up to this are rounding errors and ignored, so that the order of sums has no effect.
 TIE = 1e-12
-#: Relative increase above which a mean horizon counts as risen, for the same reason.
-ROSE = 1e-9
 
 #: A job, or a switch of machines: when it got them, the first piece that had to boot, and the next row in its list.
 ROW = extended(tables.JOB, ["taken"], ["booted", "next"])
