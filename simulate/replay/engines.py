@@ -170,9 +170,9 @@ def explain(case: ReplayCase) -> str:
     how = "decides in compiled code" if engine.compiled else "is called in Python"
     sentence = f"The engine is {engine.name}, with {loads}; the policy {how}."
     faster = [row for row in ENGINES[: ENGINES.index(engine)] if family in row.families and row.compiled]
-    reasons = [row_features for row in faster if (row_features := features - row.supports) and row.requires <= features]
-    if engine.compiled or not reasons:
+    near = [row for row in faster if row.requires <= features and not features <= row.supports]
+    if engine.compiled or not near:
         return sentence
-    nearest = min(reasons, key=len)
-    because = " and ".join(sorted(feature.value for feature in nearest))
+    nearest = min(near, key=lambda row: (len(features - row.supports), -len(row.requires)))
+    because = " and ".join(sorted(feature.value for feature in features - nearest.supports))
     return f"{sentence} It is not a compiled one because {because}."
