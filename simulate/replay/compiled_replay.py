@@ -45,8 +45,8 @@ def run(case: ReplayCase, engine: Engine) -> Replayed:
             options.progress(float(world.clock["now"]))
     spent = options.clock() - began
     jobs, counts = world.jobs[: len(workload)], world.count
-    left = stranded(world.unmet, len(workload))
-    rejected = (jobs["state"] == tables.REJECTED) | left
+    stranded_jobs = stranded(world.unmet, len(workload))
+    rejected = (jobs["state"] == tables.REJECTED) | stranded_jobs
     start, finish = (np.where(rejected, math.nan, jobs[name]) for name in ("start", "finish"))
     pieces = world.pieces[: counts["pieces"]].copy(), jobs["piece0"].copy(), jobs["pieces"].copy()
     switches = without_switches(start)
@@ -62,7 +62,7 @@ def run(case: ReplayCase, engine: Engine) -> Replayed:
         above_idle = np.where(courses["program"] >= 0, courses["joules"], math.nan)
     log.empty(world)
     return Replayed(
-        workload, machine.processors, jobs["submit"].copy(), start, finish, rejected, left, overran, *pieces,
+        workload, machine.processors, jobs["submit"].copy(), start, finish, rejected, stranded_jobs, overran, *pieces,
         simulation_time=spent, instants=int(counts["instants"]), above_idle=above_idle,
         power_log=log.rows(), **switches,
     )  # fmt: skip

@@ -31,7 +31,7 @@ FUNCTIONS = {
     # job and node profiles
     "profiles": 0,
     # the engine
-    "simulate": 12,
+    "simulate": 11,
     # all tests
     "tests": 1188,
 }

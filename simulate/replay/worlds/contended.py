@@ -98,9 +98,9 @@ def run(case: ReplayCase, engine: Engine) -> ContendedReplay:
         ran = ~np.isnan(world.jobs["start"])[owner]
         owner, cores = owner[ran], world.task_core[ran]
         pieces = merge_pieces(owner, cores, cores, len(workload))
-        done = schedule_of(workload, world, len(machine.of_core), pieces, ~fits, spent, log)
+        schedule = schedule_of(workload, world, len(machine.of_core), pieces, ~fits, spent, log)
         return ContendedReplay(
-            **{each.name: getattr(done, each.name) for each in fields(Replayed)},
+            **{each.name: getattr(schedule, each.name) for each in fields(Replayed)},
             task_job=owner, task_core=cores, task_end=world.strands["last"][ran], processors=machine,
         )  # fmt: skip
 
@@ -110,16 +110,16 @@ def run(case: ReplayCase, engine: Engine) -> ContendedReplay:
     )
 
 
-def contended_track(done: ContendedReplay, begin: float = math.inf) -> Track:
+def contended_track(replay: ContendedReplay, begin: float = math.inf) -> Track:
     """Return the machine over time; its power means nothing if it is not known. O(tasks log tasks).
 
     Args:
-        done: the replay.
+        replay: the replay.
         begin: see `energy.track`.
     """
-    machine, (first, end) = done.processors, span(done)
-    count, chips = len(done.task_job), np.tile(done.task_processor, 2)
-    times = np.concatenate([done.start_time[done.task_job], done.task_end])
+    machine, (first, end) = replay.processors, span(replay)
+    count, chips = len(replay.task_job), np.tile(replay.task_processor, 2)
+    times = np.concatenate([replay.start_time[replay.task_job], replay.task_end])
     moments, when = np.unique(np.append(times, (min(first, begin), end)), return_inverse=True)
     chips, when, running = _running(chips, when[:-2], np.repeat([1, -1], count))
     kinds, kind = np.unique(
@@ -136,7 +136,7 @@ def contended_track(done: ContendedReplay, begin: float = math.inf) -> Track:
         watts += per_core * tasks + common * (1.0 - idle_share) * awake
         busy += tasks
     counts = np.zeros((len(moments), len(STATES)), np.int64)
-    counts[:, STATES.index("computing")], counts[:, STATES.index("idle")] = busy, done.machine - busy
+    counts[:, STATES.index("computing")], counts[:, STATES.index("idle")] = busy, replay.machine - busy
     joules = np.concatenate([[0.0], np.cumsum(watts[:-1] * np.diff(moments))])
     return Track(moments, counts, watts, least, joules)
 
