@@ -15,85 +15,108 @@ from ..block import Block
 from ..mapping.layout import FLOAT, INT, row_dtype
 
 WORD = np.dtype("u8")
-#: States of a job. HELD: it has no priority. GONE: it ended, or left the queue without a run.
+#: States of a job. HELD: its priority is 0. COMPLETING: it ended, and its nodes are being cleaned up.
 FUTURE, PENDING, HELD, RUNNING, COMPLETING, GONE = range(6)
 #: States of a node: it takes jobs; it takes no new ones; its jobs have ended, too.
 UP, DRAINED, DOWN = range(3)
 #: Rows of the table `views`.
 NOW, LATER = 0, 1
-#: What selects resources on a node.
-BY_CORE, BY_CPU, BY_NODE = range(3)
 #: Who started a job.
 BY_MAIN, BY_BACKFILL, BY_HISTORY = range(3)
+#: Answers to the question whether a job can start.
+STARTED, BUSY, LIMITED, RESERVED, NEVER = range(5)
+#: Kinds of events of the agenda: `what` is a job, a node, a reservation or a row of `history`.
+SUBMIT, RELEASE, CANCEL, NODE_STATE, RESERVATION_EDGE, HISTORY_START = range(6)
+#: Kinds of dependencies.
+AFTER_ANY, AFTER_OK, AFTER_NOT_OK, AFTER_START, SINGLETON = range(5)
 #: Flags of PriorityFlags, bits of `rules.priority_flags`.
-(
-    FAIR_TREE, SMALL_RELATIVE_TO_TIME, FAVOR_SMALL, ACCRUE_ALWAYS, NO_NORMAL_ASSOC, NO_NORMAL_PART, NO_NORMAL_QOS,
-    NO_NORMAL_TRES, INCR_ONLY, CALCULATE_RUNNING, MAX_TRES, DEPTH_OBLIVIOUS,
-) = (1 << bit for bit in range(12))  # fmt: skip
+FAIR_TREE = 1
+SMALL_RELATIVE_TO_TIME = 2
+FAVOR_SMALL = 4
+ACCRUE_ALWAYS = 8
+NO_NORMAL_ASSOC = 16
+NO_NORMAL_PART = 32
+NO_NORMAL_QOS = 64
+NO_NORMAL_TRES = 128
+INCR_ONLY = 256
+CALCULATE_RUNNING = 512
+MAX_TRES = 1024
+DEPTH_OBLIVIOUS = 2048
 #: Columns of amounts of trackable resources.
 CPU, MEM, NODE_COUNT, GPU, BILLING = range(5)
 TRES_COUNT = 5
 NO_LIMIT = -1.0
+#: Rows of `scratch`, sets of nodes: those that a pass may use; the candidates of a job; the same before the plan is
+#: looked at; the nodes that were chosen; one that a function uses for itself.
+AVAILABLE, CANDIDATES, WHOLE, CHOSEN, OWN, MORE = range(6)
+SCRATCH_ROWS = 6
 
 #: What the site's configuration says; see `simulate.slurm.site`.
 RULES = row_dtype(
-    "weight_age weight_assoc weight_fair_share weight_size weight_part weight_qos max_age half_life dampening",
-    # clocks
-    "sched_interval sched_min_interval batch_sched_delay deferred bf_interval bf_max_time "
-    # main pass
+    "weight_age weight_assoc weight_fair_share weight_size weight_part weight_qos max_age half_life dampening "
+    "epilog_least epilog_most pass_least pass_most",
+    "sched_interval sched_min_interval batch_sched_delay deferred backfills bf_interval bf_max_time "
     "default_queue_depth partition_job_depth sched_max_job_start assoc_limit_stop "
-    # backfill pass
     "bf_window bf_resolution bf_max_job_test bf_max_job_start bf_max_job_user bf_max_job_part bf_max_job_user_part "
     "bf_max_job_assoc bf_max_job_array_resv bf_job_part_count_reserve bf_min_age_reserve bf_min_prio_reserve "
     "bf_one_resv_per_job bf_window_linear bf_busy_nodes bf_node_space_size "
-    # the rest
     "multifactor priority_flags period enforces_limits enforces_qos safe complete_wait kill_wait over_time_limit "
-    "preempts requeue_preempted select counts_memory least_loaded cpus_total nodes_total version",
+    "preempts counts_memory least_loaded cpus_total nodes_total version pack_serial",
 )
-#: A node; `first_record`: unused cells are 0. `completing`: jobs that have ended on it and are not cleaned up.
-NODE = row_dtype("", "cpus cores threads memory weight gpus state jobs completing mark")
-#: What is free on a node in one view. `exclusive`: jobs that hold it alone.
+#: A node: its size and state; `jobs`: jobs on it; `completing`: jobs that have ended on it and are not cleaned up.
+NODE = row_dtype("", "cpus cores threads memory weight gpus state completing")
+#: What is free on a node in one view, and how many jobs have a part of it.
 VIEW = np.dtype([("cores", INT), ("memory", INT), ("gpus", INT), ("jobs", INT)], align=True)
+#: A partition; `closed`, `tested`, `reserves`: the pass in which a job of it was refused; records tested in this pass,
+#: and reservations made in it.
 PARTITION = row_dtype(
     "factor",
-    "tier max_time min_nodes max_nodes max_cpus_per_node exclusive least_loaded up qos requeues cpus nodes closed tested",
+    "tier max_time min_nodes max_nodes max_cpus_per_node exclusive least_loaded up qos preempt_mode cpus nodes over_time "
+    "closed tested reserves",
 )
-#: A job. `limit`: minutes; `run`: seconds that it runs if nothing stops it; `finish`: when it ends; `deadline_end`: its
-#: start and its limit; `part`: the partition that it runs in; `place`: its first row in `waiting`, -1 if it does not
-#: wait; `counted_cpus`: CPUs of its last test (for its size), 0 before.
+#: A job. `limit`: minutes; `run`: seconds that it runs if nothing stops it; `until`: its start and its limit; `finish`:
+#: when it ends; `accrue`: since when its age counts, 0 before; `part0`, `parts`: its rows in `job_parts`; `part`: the
+#: partition that it runs in; `counted_cpus`: CPUs of its last test, 0 before; `refused`, `refused_part`: of the first
+#: task of an array, the pass and partition in which a task was refused; `running_tasks`: of the first task of an array;
+#: `successful`: whether afterok counts it as met.
 JOB = row_dtype(
-    "priority",
-    "submit begin accrue run limit time_min min_nodes max_nodes want_nodes min_cpus tasks cpus_per_task tasks_per_node "
-    "memory memory_per_cpu gpus exclusive contiguous nice user assoc qos reservation part0 parts array task after0 "
-    "afters unmet held_until begin_at cancel_at deadline requeue allowed required excluded licence0 licences "
-    "state start finish until part piece0 pieces counted_cpus expected running_place cpus billing started_by tried "
-    "submitted restarts expected_nodes",
+    "run finish billing",
+    "submit begin accrue limit time_min min_nodes max_nodes want_nodes min_cpus tasks cpus_per_task tasks_per_node "
+    "memory memory_per_cpu gpus exclusive contiguous nice user account assoc qos reservation part0 parts "
+    "array task array_limit after0 afters unmet begin_at deadline requeued successful allowed required "
+    "state start until part piece0 pieces counted_cpus expected cpus started_by refused refused_part running_tasks "
+    "restarts log exempt resv_count",
 )
 #: What a job has, or had, on a node.
 PIECE = np.dtype([("node", np.int32), ("cores", np.int32), ("cpus", np.int32), ("memory", np.int32)])
-#: A record of the queue.
-RECORD = row_dtype("", "job part")
-#: A slice of the plan of a backfill pass; its nodes are a row of `slice_nodes`.
-SLICE = row_dtype("", "begin end next")
-#: An association; `children0` and `children` are its rows in `child`; `is_user`: 1 if it is a user's.
-ASSOCIATION = row_dtype(
-    "usage shares norm_shares level factor priority effective", "parent is_user first_child next_sibling shares_parent"
-)
-QOS = row_dtype("usage factor usage_factor", "priority no_reserve over_part")
-RESERVATION = row_dtype("", "start end maint ignore_jobs overlap flex allowed0 alloweds began closed")
-#: A start in the result: job, its partition, when, who started it, its pieces, its priority then; `end` -1 while it runs.
+#: A record of the queue: a job, and a row of `job_parts`.
+RECORD = row_dtype("", "job slot")
+#: A slice of the plan of a backfill pass; its nodes are row `nodes` of `slice_nodes`.
+SLICE = row_dtype("", "begin end nodes")
+#: A run of consecutive nodes that a job could use; `used`: it was tried.
+RUN = row_dtype("", "first last cpus nodes weight used")
+#: A dependent: a job, how it depends, and seconds after the start for AFTER_START.
+AFTER = row_dtype("", "job kind delay")
+#: An association; `effective`: its effective usage.
+ASSOCIATION = row_dtype("usage norm_shares level factor effective", "shares parent is_user priority first_child sibling")
+QOS = row_dtype("usage usage_factor", "priority no_reserve")
+RESERVATION = row_dtype("", "start end maint ignore_jobs overlap flex allowed0 alloweds state closed")
+#: A start in the result; `end` is -1 while the job runs.
 START = row_dtype("priority", "job part start end by piece0 pieces")
-#: A thing that happens to the site by itself: a node changes its state.
-EVENT = row_dtype("", "time kind node state")
+EVENT = row_dtype("", "time kind what state")
+#: A run that really happened; its nodes are a row of `allowed_nodes`.
+HISTORY = row_dtype("finish", "job part start nodes by")
 
-#: Counters and clocks.
+#: Counters and clocks; times that are not whole are in CLOCK. `changed`: when something changed last; `armed`: the
+#: backfill thread waits for a change; `wanted`: a main pass was asked for; `passes`: number of the present pass;
+#: `history`: 1 if starts come from the record.
 COUNT = row_dtype(
     "",
-    "now jobs next_job next_event running pieces starts waiting slices free_slices wanted last_full last_sched "
-    "next_backfill last_backfill backfill_started next_period last_period next_limit_check next_tick changed "
-    "main_seen backfill_seen records ends epilogs pending chosen chosen_cpus users tests_done "
-    "main_passes backfill_passes tests random history",
+    "jobs next_event running pieces starts waiting records slices free_rows wanted last_full last_sched changed armed "
+    "backfill_started last_period ends epilogs chosen chosen_cpus test_start passes random history limit_phase "
+    "main_passes backfill_passes tests reservation_end epilog_seen stale in_pass",
 )
+CLOCK = row_dtype("now tick_phase next_backfill next_period next_main", "")
 
 
 class Slurm(Block):
@@ -105,32 +128,37 @@ class Slurm(Block):
         "views": (VIEW, 2),  # [2, nodes]
         "partitions": (PARTITION, 1),
         "partition_nodes": (WORD, 2),  # [partitions, words]
-        "allowed_nodes": (WORD, 2),  # sets that jobs name: required, excluded and by features
+        "allowed_nodes": (WORD, 2),  # sets that jobs name by features and lists; -1: all
         "jobs": (JOB, 1),
         "job_parts": (INT, 1),  # partitions of each job, by tier
-        "after": (INT, 1),  # dependents
+        "part_allowed": (INT, 1),  # of each: 1 if the job keeps the partition's limits
+        "part_priority": (FLOAT, 1),  # of each: the job's priority in it
+        "after": (AFTER, 1),
         "pieces": (PIECE, 1),
         "starts": (START, 1),
         "running": (INT, 1),  # running jobs by `until`
         "waiting": (INT, 1),  # jobs in the queue, in no order
-        "records": (RECORD, 1),  # the queue of a pass
-        "order": (INT, 1),
+        "records": (RECORD, 1),  # the queue, in order unless `count.stale`
+        "merged": (RECORD, 1),  # scratch of its sort
         "ends_at": (FLOAT, 1),  # heap of ends
         "ends_job": (INT, 1),
         "epilogs_at": (FLOAT, 1),
         "epilogs_job": (INT, 1),
         "slices": (SLICE, 1),
         "slice_nodes": (WORD, 2),
-        "scratch": (WORD, 2),  # [rows, words] sets of nodes that functions work on; see `bits`
-        "usable_cpus": (INT, 1),  # [nodes] of the job that is placed
-        "taken_cpus": (INT, 1),  # [nodes] of the job that is placed; 0: not chosen
-        "chosen": (INT, 1),  # nodes that were chosen, ascending
+        "free_rows": (INT, 1),  # rows of `slice_nodes` that no slice uses
+        "scratch": (WORD, 2),
+        "usable_cpus": (INT, 1),  # [nodes] CPUs that the job at hand could have
+        "taken_cpus": (INT, 1),  # [nodes] CPUs that were chosen for it
+        "chosen": (INT, 1),  # nodes that were chosen, in the order of choice
+        "runs": (RUN, 1),
         "associations": (ASSOCIATION, 1),
-        "shares": (INT, 1),  # scratch of the fair tree
         "qos": (QOS, 1),
         "reservations": (RESERVATION, 1),
         "reservation_nodes": (WORD, 2),
-        "user_counts": (INT, 1),  # [users] of a backfill pass
-        "events": (EVENT, 1),
+        "user_counts": (INT, 1),  # records of each user in a backfill pass
+        "agenda": (EVENT, 1),  # what happens by itself, by time
+        "history": (HISTORY, 1),
         "count": (COUNT, 0),
+        "clock": (CLOCK, 0),
     }

@@ -1,0 +1,101 @@
+"""Sets of nodes as rows of 64-bit words: bit i of word i // 64 is node i. All take O(words)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...arrays import Array
+from ..compile import trailing_zeros
+from ..jit import inner
+from ..queue.resources import popcount
+from ..block import int64
+
+_ONE, _NONE, _ALL = np.uint64(1), np.uint64(0), np.uint64(0xFFFFFFFFFFFFFFFF)
+
+
+@inner
+def empty(words: Array) -> None:
+    """Make a set empty."""
+    for word in range(len(words)):
+        words[word] = _NONE
+
+
+@inner
+def copy(into: Array, words: Array) -> None:
+    """Make a set equal to another."""
+    for word in range(len(words)):
+        into[word] = words[word]
+
+
+@inner
+def intersect(into: Array, words: Array) -> None:
+    """Remove from a set what is not in another."""
+    for word in range(len(words)):
+        into[word] &= words[word]
+
+
+@inner
+def subtract(into: Array, words: Array) -> None:
+    """Remove from a set what is in another."""
+    for word in range(len(words)):
+        into[word] &= ~words[word]
+
+
+@inner
+def has(words: Array, node: int) -> bool:
+    """Return whether a node is in a set."""
+    return bool((words[node // 64] >> np.uint64(node % 64)) & _ONE)
+
+
+@inner
+def add(words: Array, node: int) -> None:
+    """Add a node to a set."""
+    words[node // 64] |= _ONE << np.uint64(node % 64)
+
+
+@inner
+def drop(words: Array, node: int) -> None:
+    """Remove a node from a set."""
+    words[node // 64] &= ~(_ONE << np.uint64(node % 64))
+
+
+@inner
+def number_of(words: Array) -> int:
+    """Return the number of nodes in a set."""
+    number = int64(0)
+    for word in range(len(words)):
+        number += popcount(words[word])
+    return number
+
+
+@inner
+def shared_number(words: Array, others: Array) -> int:
+    """Return the number of nodes in both sets."""
+    number = int64(0)
+    for word in range(len(words)):
+        number += popcount(words[word] & others[word])
+    return number
+
+
+@inner
+def contains(words: Array, others: Array) -> bool:
+    """Return whether a set has all nodes of another."""
+    for word in range(len(words)):
+        if others[word] & ~words[word] != _NONE:
+            return False
+    return True
+
+
+@inner
+def next_node(words: Array, node: int) -> int:
+    """Return the first node of a set from `node` on, -1 if there is none."""
+    word = node // 64
+    if word >= len(words):
+        return int64(-1)
+    bits = words[word] & (_ALL << np.uint64(node % 64))
+    while bits == _NONE:
+        word += 1
+        if word >= len(words):
+            return int64(-1)
+        bits = words[word]
+    return word * 64 + int64(trailing_zeros(bits))
