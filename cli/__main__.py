@@ -64,6 +64,7 @@ class Pilotfish(LazyGroup):
             "replay": Lazy(".replay.replay_command", "replay", "Replay a trace under the service's own control loop."),
             "batsim": Lazy(".replay.batsim_command", "batsim", "Replay a trace under a decision component of Batsim."),
             "edc": Lazy(".replay.edc", "edc", "Decide for a Batsim, as its decision component."),
+            "whatif": Lazy(".whatif.whatif", "whatif", "Replay a Slurm site under Slurm's own rules."),
             "sweep": Lazy(".replay.sweep", "sweep", "Replay traces under many policies, machines and loads."),
             "policies": Lazy(".replay.policies", "policies", "List queue policies and mapping policies."),
             "plot": Lazy(".replay.plot", "plot", "Draw a replay: gantt, queue, energy, ..."),
