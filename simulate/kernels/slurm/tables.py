@@ -72,7 +72,7 @@ VIEW = np.dtype([("cores", INT), ("memory", INT), ("gpus", INT), ("jobs", INT)],
 PARTITION = row_dtype(
     "factor",
     "tier max_time min_nodes max_nodes max_cpus_per_node exclusive least_loaded up qos preempt_mode cpus nodes over_time "
-    "closed tested reserves",
+    "closed tested tested_pass reserves reserves_pass",
 )
 #: A job. `limit`: minutes; `run`: seconds that it runs if nothing stops it; `until`: its start and its limit; `finish`:
 #: when it ends; `accrue`: since when its age counts, 0 before; `part0`, `parts`: its rows in `job_parts`; `part`: the
@@ -85,7 +85,7 @@ JOB = row_dtype(
     "memory memory_per_cpu gpus exclusive contiguous nice user account assoc qos reservation part0 parts "
     "array task array_limit after0 afters unmet begin_at deadline requeued successful allowed required "
     "state start until part piece0 pieces counted_cpus expected cpus started_by refused refused_part running_tasks "
-    "restarts log exempt resv_count",
+    "restarts log exempt resv_count resv_pass",
 )
 #: What a job has, or had, on a node.
 PIECE = np.dtype([("node", np.int32), ("cores", np.int32), ("cpus", np.int32), ("memory", np.int32)])
@@ -105,7 +105,7 @@ RESERVATION = row_dtype("", "start end maint ignore_jobs overlap flex allowed0 a
 START = row_dtype("priority", "job part start end by piece0 pieces")
 EVENT = row_dtype("", "time kind what state")
 #: A run that really happened; its nodes are a row of `allowed_nodes`.
-HISTORY = row_dtype("finish", "job part start nodes by")
+HISTORY = row_dtype("finish", "job part start nodes by cpus")
 
 #: Counters and clocks; times that are not whole are in CLOCK. `changed`: when something changed last; `armed`: the
 #: backfill thread waits for a change; `wanted`: a main pass was asked for; `passes`: number of the present pass;

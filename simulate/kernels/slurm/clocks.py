@@ -1,0 +1,214 @@
+"""The clocks of slurmctld: what happens when, between two times.
+
+Rule: a pass runs at the second of its event, and passes never overlap. The background thread looks once a second
+whether a main pass is due; the end of a job's last epilog asks for one at once. A backfill pass follows the one before
+by `bf_interval`, and waits for a change if there was none.
+Complexity: O(log jobs) an event, and the passes.
+"""
+
+from __future__ import annotations
+
+import math
+
+from ...arrays import Array
+from ..block import Block, int64
+from ..compile import register
+from ..jit import inner
+from .backfill_pass import backfill_pass
+from .bits import has, next_node
+from .job_states import cancel, clean_up, draw, end, first_end, first_epilog, note_change, release, start, submit
+from .limits import age_run_minutes
+from .main_pass import main_pass
+from .node_choice import choose_nodes
+from .priority import calculate_priorities
+from .reserved_nodes import begin_and_end_reservations
+from .tables import (
+    BY_HISTORY,
+    CANCEL,
+    CANDIDATES,
+    HISTORY_START,
+    NODE_STATE,
+    NOW,
+    RELEASE,
+    RESERVATION_EDGE,
+    SUBMIT,
+    Slurm,
+)
+
+SlurmType = register(Slurm, __name__)
+
+
+@inner
+def advance(world: Block, until: float) -> None:
+    """Let time pass until `until`, seconds since the epoch; events at that time have happened then."""
+    count, clock = world.count, world.clock
+    while True:
+        time, kind = _next_event(world)
+        if time > until:
+            break
+        clock.now = max(clock.now, time)
+        now = int64(math.floor(clock.now))
+        if kind == 0:
+            end(world, first_end(world), now)
+        elif kind == 1:
+            clean_up(world, first_epilog(world), now)
+            if count.history == 0:
+                _after_epilog(world, now)
+        elif kind == 2:
+            _happen(world, now)
+        elif kind == 3:
+            _calculate(world, now)
+        elif kind == 4:
+            _tick(world, now)
+        else:
+            _backfill(world, now)
+    clock.now = max(clock.now, until)
+
+
+@inner
+def _next_event(world: Block) -> tuple[float, int]:
+    """Return the time of the next event and its kind; of equal times, ends come first, and passes last."""
+    count, clock = world.count, world.clock
+    time, kind = math.inf, int64(-1)
+    if count.ends > 0:
+        time, kind = world.ends_at[0], int64(0)
+    if count.epilogs > 0 and world.epilogs_at[0] < time:
+        time, kind = world.epilogs_at[0], int64(1)
+    busy = count.waiting > 0 or count.running > 0 or count.epilogs > 0
+    if count.next_event < len(world.agenda):
+        busy = True
+        if world.agenda[count.next_event].time < time:
+            time, kind = world.agenda[count.next_event].time * 1.0, int64(2)
+    if not busy:
+        return math.inf, int64(-1)
+    if clock.next_period < time:
+        time, kind = clock.next_period, int64(3)
+    if count.history == 0 and count.waiting > 0:
+        tick = _next_tick(world)
+        if tick < time:
+            time, kind = tick, int64(4)
+        if count.armed == 0 and world.rules.backfills == 1 and clock.next_backfill < time:
+            time, kind = clock.next_backfill, int64(5)
+    return time, kind
+
+
+@inner
+def _next_tick(world: Block) -> float:
+    """Return when the background thread next starts a main pass."""
+    count, rules, clock = world.count, world.rules, world.clock
+    due = math.inf
+    if rules.sched_interval > 0:
+        due = count.last_full + rules.sched_interval * 1.0
+    if count.wanted == 1:
+        due = min(due, count.last_sched + rules.batch_sched_delay * 1.0)
+    if due == math.inf:
+        return due
+    due = max(due, clock.now)
+    tick = math.floor(due) + clock.tick_phase
+    return tick if tick >= due else tick + 1.0
+
+
+@inner
+def _tick(world: Block, now: int) -> None:
+    """Start the main pass that the background thread owes."""
+    count, rules = world.count, world.rules
+    is_full = rules.sched_interval > 0 and now - count.last_full >= rules.sched_interval
+    if is_full:
+        count.last_full = now
+    count.last_sched, count.wanted = now, 0
+    _main(world, now, is_full)
+
+
+@inner
+def _after_epilog(world: Block, now: int) -> None:
+    """The nodes of a job are clean: a main pass follows at once, or is asked for if passes are deferred."""
+    if world.rules.deferred == 1:
+        world.count.wanted = 1
+    elif world.count.waiting > 0:
+        _main(world, now, False)
+
+
+@inner
+def _main(world: Block, now: int, is_full: bool) -> None:
+    clock = world.clock
+    if world.rules.complete_wait > 0 and world.count.epilogs > 0:
+        return
+    main_pass(world, now, is_full)
+    clock.next_main = clock.now
+
+
+@inner
+def _backfill(world: Block, now: int) -> None:
+    """Carry out a backfill pass, or wait for a change."""
+    count, rules, clock = world.count, world.rules, world.clock
+    if count.changed < count.backfill_started:
+        count.armed = 1
+        return
+    backfill_pass(world, now)
+    length = rules.pass_least + (rules.pass_most - rules.pass_least) * draw(world)
+    clock.next_backfill = clock.now + length + rules.bf_interval
+
+
+@inner
+def _calculate(world: Block, now: int) -> None:
+    """Book usage, and calculate shares and priorities anew (the decay thread)."""
+    calculate_priorities(world, now)
+    age_run_minutes(world, now)
+    world.count.stale = 1
+    world.clock.next_period += world.rules.period
+    note_change(world, now)
+
+
+@inner
+def _happen(world: Block, now: int) -> None:
+    """Carry out the next entry of the agenda."""
+    event = world.agenda[world.count.next_event]
+    world.count.next_event += 1
+    kind, what = event.kind, event.what
+    if kind == SUBMIT:
+        submit(world, what, now)
+    elif kind == RELEASE:
+        release(world, what, now)
+    elif kind == CANCEL:
+        cancel(world, what, now)
+    elif kind == NODE_STATE:
+        world.nodes[what].state = event.state
+        world.count.wanted = 1
+        note_change(world, now)
+    elif kind == RESERVATION_EDGE:
+        begin_and_end_reservations(world, now)
+        world.count.wanted = 1
+        note_change(world, now)
+    elif kind == HISTORY_START:
+        _repeat(world, what, now)
+
+
+@inner
+def _repeat(world: Block, entry: int, now: int) -> None:
+    """Start a job as the record says: on these nodes, to end then."""
+    past = world.history[entry]
+    row, words = world.jobs[past.job], world.scratch[CANDIDATES]
+    nodes = world.allowed_nodes[past.nodes]
+    for word in range(len(words)):
+        words[word] = nodes[word]
+    row.finish = past.finish
+    if not choose_nodes(world, past.job, past.part, int64(CANDIDATES), int64(NOW)):
+        _take_all(world, nodes, past.cpus)
+    start(world, past.job, past.part, now, int64(BY_HISTORY))
+
+
+@inner
+def _take_all(world: Block, nodes: Array, cpus: int) -> None:
+    """Choose all of these nodes, with equal parts of the CPUs: what the rules would not choose, but what was so."""
+    count = world.count
+    count.chosen = 0
+    node = next_node(nodes, 0)
+    while node >= 0:
+        world.chosen[count.chosen] = node
+        count.chosen += 1
+        node = next_node(nodes, node + 1)
+    count.chosen_cpus = 0
+    for i in range(count.chosen):
+        part = max(cpus // count.chosen, int64(1))
+        world.taken_cpus[world.chosen[i]] = part
+        count.chosen_cpus += part

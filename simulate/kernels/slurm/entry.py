@@ -1,0 +1,30 @@
+"""The twin as a kernel: let time pass, or carry out one pass."""
+
+from __future__ import annotations
+
+from numba import types
+
+from ..block import Block, int64
+from .backfill_pass import backfill_pass
+from .clocks import SlurmType, advance
+from .main_pass import main_pass
+from ..jit import inner
+import math
+
+ADVANCE, MAIN, FULL_MAIN, BACKFILL = range(4)
+
+
+@inner
+def call(world: Block, request: int, until: float) -> int:
+    """Let time pass until `until`, or carry out a pass at the present time; return the number of starts so far."""
+    now = int64(math.floor(world.clock.now))
+    if request == ADVANCE:
+        advance(world, until)
+    elif request == BACKFILL:
+        backfill_pass(world, now)
+    else:
+        main_pass(world, now, request == FULL_MAIN)
+    return int64(world.count.starts)
+
+
+SIGNATURES = {"slurm.entry": (SlurmType(), types.int64, types.float64)}

@@ -1,0 +1,286 @@
+"""A job's way through the queue: it is submitted, becomes eligible, starts, ends, and its nodes are cleaned up.
+
+Rule: each change of a job goes through one function here, which keeps the nodes, the counters of limits, the heaps and
+the list of running jobs in step.
+"""
+
+from __future__ import annotations
+
+import math
+
+from ..block import Block, int64
+from ..heap import push, remove_first
+from ..jit import inner
+from .limits import count_end, count_start, give_licences, take_licences
+from .priority import billing_of, book_end, set_priority
+from .record_order import add_records
+from .tables import (
+    ACCRUE_ALWAYS,
+    AFTER_ANY,
+    AFTER_NOT_OK,
+    AFTER_OK,
+    AFTER_START,
+    BY_HISTORY,
+    COMPLETING,
+    FUTURE,
+    GONE,
+    HELD,
+    NOW,
+    PENDING,
+    RUNNING,
+)
+
+
+@inner
+def draw(world: Block) -> float:
+    """Return the next random number, at least 0 and below 1, of the state's own generator (Lehmer, 2^31 - 1)."""
+    world.count.random = world.count.random * int64(48271) % int64(2147483647)
+    return world.count.random / 2147483647.0
+
+
+@inner
+def note_change(world: Block, now: int) -> None:
+    """Note that something changed, so that the next backfill pass is not skipped; wake one that waits for it."""
+    count = world.count
+    count.changed = now
+    if count.armed == 1 and count.in_pass == 0:
+        count.armed = 0
+        phase = world.clock.next_backfill - math.floor(world.clock.next_backfill)
+        wake = math.floor(world.clock.now) + phase
+        world.clock.next_backfill = wake if wake >= world.clock.now else wake + 1.0
+
+
+# --- waiting ---
+@inner
+def submit(world: Block, job: int, now: int) -> None:
+    """Put a job into the queue."""
+    row, count = world.jobs[job], world.count
+    row.state = HELD if row.state == HELD else PENDING
+    world.waiting[count.waiting] = job
+    count.waiting += 1
+    if row.state == PENDING and row.unmet == 0 and row.begin_at <= now:
+        row.begin = now
+        row.accrue = now
+    if world.rules.priority_flags & ACCRUE_ALWAYS:
+        row.accrue = row.submit
+    set_priority(world, job, now)
+    add_records(world, job)
+    count.wanted = 1
+    note_change(world, now)
+
+
+@inner
+def release(world: Block, job: int, now: int) -> None:
+    """Let a held job wait like any other."""
+    row = world.jobs[job]
+    if row.state == FUTURE:
+        return
+    row.state, row.begin = PENDING, 0
+    set_priority(world, job, now)
+    world.count.stale = 1
+    world.count.wanted = 1
+    note_change(world, now)
+
+
+@inner
+def is_eligible(world: Block, job: int, now: int) -> bool:
+    """Return whether a waiting job could start, its resources apart; the first time, its age begins."""
+    row = world.jobs[job]
+    if row.state != PENDING or row.unmet > 0 or row.begin_at > now:
+        return False
+    if row.begin == 0:
+        row.begin = now
+        if row.accrue == 0:
+            row.accrue = now
+    return True
+
+
+@inner
+def leave_queue(world: Block, job: int) -> None:
+    """Remove a job from the queue. O(waiting)."""
+    count, waiting = world.count, world.waiting
+    for i in range(count.waiting):
+        if waiting[i] == job:
+            count.waiting -= 1
+            waiting[i] = waiting[count.waiting]
+            break
+
+
+@inner
+def cancel(world: Block, job: int, now: int) -> None:
+    """Take a job out that has not started."""
+    row = world.jobs[job]
+    if row.state == PENDING or row.state == HELD:
+        leave_queue(world, job)
+        row.state = GONE
+        _free_dependents(world, job, now, False)
+        note_change(world, now)
+    elif row.state == FUTURE:
+        row.state = GONE
+
+
+# --- running ---
+@inner
+def expected_end(world: Block, job: int, now: int) -> int:
+    """Return when a running job ends at the latest; one that is overdue is expected a little later."""
+    row, rules = world.jobs[job], world.rules
+    if row.until > now:
+        return row.until
+    over = max(world.partitions[row.part].over_time, int64(0))
+    late = row.until + rules.kill_wait + over * 60
+    return max(late, now + 1)
+
+
+@inner
+def _real_end(world: Block, job: int) -> float:
+    """Return when a job that starts now ends: its run, or the first check of time limits after its limit."""
+    row, rules = world.jobs[job], world.rules
+    over = world.partitions[row.part].over_time
+    finish = row.start + row.run
+    if over >= 0 and row.limit >= 0:
+        limit = row.start + (row.limit + over) * 60
+        check = limit + (world.count.limit_phase - limit) % 30
+        finish = min(finish, check * 1.0)
+    return finish
+
+
+@inner
+def start(world: Block, job: int, part: int, now: int, by: int) -> None:
+    """Start a job on the nodes that were chosen for it."""
+    row, count = world.jobs[job], world.count
+    row.state, row.start, row.part, row.started_by = RUNNING, now, part, by
+    row.until = now + row.limit * 60
+    row.piece0, row.pieces = count.pieces, count.chosen
+    row.cpus, row.counted_cpus = count.chosen_cpus, count.chosen_cpus
+    for i in range(count.chosen):
+        node = world.chosen[i]
+        place, free, piece = world.nodes[node], world.views[NOW, node], world.pieces[count.pieces]
+        cpus = world.taken_cpus[node]
+        cores = (cpus + place.threads - 1) // place.threads
+        memory = row.memory
+        if row.memory == 0:
+            memory = place.memory
+        elif row.memory_per_cpu == 1:
+            memory = row.memory * cores * place.threads
+        piece.node, piece.cores, piece.cpus, piece.memory = node, cores, cpus, memory
+        count.pieces += 1
+        free.cores -= cores
+        free.memory -= memory
+        free.gpus -= row.gpus
+        free.jobs += 1
+    leave_queue(world, job)
+    row.billing = billing_of(world, job)
+    count_start(world, job)
+    take_licences(world, job)
+    if row.array >= 0:
+        world.jobs[row.array].running_tasks += 1
+    entry = world.starts[count.starts]
+    entry.job, entry.part, entry.start, entry.end, entry.by = job, part, now, -1, by
+    entry.piece0, entry.pieces, entry.priority = row.piece0, row.pieces, _priority_in(world, job, part)
+    row.log = count.starts
+    count.starts += 1
+    if by != BY_HISTORY:
+        row.finish = _real_end(world, job)
+    _add_running(world, job)
+    push(world.ends_at, world.ends_job, None, count.ends, row.finish, job)
+    count.ends += 1
+    for i in range(row.after0, row.after0 + row.afters):
+        if world.after[i].kind == AFTER_START:
+            dependent = world.jobs[world.after[i].job]
+            dependent.unmet -= 1
+            dependent.begin_at = max(dependent.begin_at, now + world.after[i].delay)
+    note_change(world, now)
+
+
+@inner
+def _priority_in(world: Block, job: int, part: int) -> float:
+    row = world.jobs[job]
+    for slot in range(row.part0, row.part0 + row.parts):
+        if world.job_parts[slot] == part:
+            return world.part_priority[slot]
+    return 0.0
+
+
+@inner
+def _add_running(world: Block, job: int) -> None:
+    """Add a job to the running ones, which are in the order of their latest ends. O(running)."""
+    count, running = world.count, world.running
+    place, until = count.running, world.jobs[job].until
+    while place > 0 and world.jobs[running[place - 1]].until > until:
+        running[place] = running[place - 1]
+        place -= 1
+    running[place] = job
+    count.running += 1
+
+
+@inner
+def end(world: Block, job: int, now: int) -> None:
+    """End a running job: its resources are free, and its nodes are completing until they are cleaned up."""
+    row, count, running = world.jobs[job], world.count, world.running
+    row.state = COMPLETING
+    world.starts[row.log].end = now
+    place = int64(0)
+    while running[place] != job:
+        place += 1
+    count.running -= 1
+    for i in range(place, count.running):
+        running[i] = running[i + 1]
+    book_end(world, job, now)
+    count_end(world, job)
+    give_licences(world, job)
+    for i in range(row.piece0, row.piece0 + row.pieces):
+        piece = world.pieces[i]
+        free = world.views[NOW, piece.node]
+        free.cores += piece.cores
+        free.memory += piece.memory
+        free.gpus += row.gpus
+        free.jobs -= 1
+        world.nodes[piece.node].completing += 1
+    if row.array >= 0:
+        world.jobs[row.array].running_tasks -= 1
+    least, most = world.rules.epilog_least, world.rules.epilog_most
+    push(
+        world.epilogs_at, world.epilogs_job, None, count.epilogs,
+        world.clock.now + least + (most - least) * draw(world), job,
+    )  # fmt: skip
+    count.epilogs += 1
+    note_change(world, now)
+
+
+@inner
+def first_end(world: Block) -> int:
+    """Take the next job to end off the heap."""
+    job = world.ends_job[0]
+    world.count.ends -= 1
+    remove_first(world.ends_at, world.ends_job, None, world.count.ends)
+    return int64(job)
+
+
+@inner
+def first_epilog(world: Block) -> int:
+    """Take the next job whose nodes are clean off the heap."""
+    job = world.epilogs_job[0]
+    world.count.epilogs -= 1
+    remove_first(world.epilogs_at, world.epilogs_job, None, world.count.epilogs)
+    return int64(job)
+
+
+@inner
+def clean_up(world: Block, job: int, now: int) -> None:
+    """The nodes of an ended job are clean: they take new jobs, and its dependents learn of its end."""
+    row = world.jobs[job]
+    for i in range(row.piece0, row.piece0 + row.pieces):
+        world.nodes[world.pieces[i].node].completing -= 1
+    row.state = GONE
+    _free_dependents(world, job, now, row.successful == 1)
+    note_change(world, now)
+
+
+@inner
+def _free_dependents(world: Block, job: int, now: int, successful: bool) -> None:
+    row = world.jobs[job]
+    for i in range(row.after0, row.after0 + row.afters):
+        kind = world.after[i].kind
+        met = kind == AFTER_ANY or (kind == AFTER_OK and successful) or (kind == AFTER_NOT_OK and not successful)
+        if met or (kind == AFTER_START and row.start == 0):
+            world.jobs[world.after[i].job].unmet -= 1

@@ -1,0 +1,297 @@
+"""Which nodes and CPUs a job takes: select/cons_tres.
+
+Rule: nodes are considered in runs of consecutive usable nodes of equal weight. The lightest run comes first, then the
+tightest that suffices, else the largest; a job of one node takes the node with the fewest CPUs that suffices. With LLN,
+nodes come by their share of free CPUs instead.
+Complexity: O(candidates + runs x runs taken).
+"""
+
+from __future__ import annotations
+
+from ...arrays import Array
+from ..block import Block, int64
+from ..jit import inner
+from .bits import next_node
+from .tables import LATER
+
+
+@inner
+def usable_cpus(world: Block, job: int, part: int, node: int, view: int) -> int:
+    """Return how many CPUs a job could have on a node, 0 if it cannot use the node."""
+    row, place, free, limits = world.jobs[job], world.nodes[node], world.views[view, node], world.partitions[part]
+    cpus = free.cores * place.threads
+    whole = row.exclusive == 1 or limits.exclusive == 1
+    if whole and (free.jobs > 0 or free.cores < place.cores):
+        return int64(0)
+    if limits.max_cpus_per_node >= 0:
+        cpus = min(cpus, limits.max_cpus_per_node)
+    if row.gpus > free.gpus:
+        return int64(0)
+    if world.rules.counts_memory == 1:
+        if row.memory == 0:
+            if free.memory < place.memory:
+                return int64(0)
+        elif row.memory_per_cpu == 1:
+            if whole and row.memory * cpus > free.memory:
+                return int64(0)
+            while cpus > 0 and row.memory * cpus > free.memory:
+                cpus -= place.threads
+        elif row.memory > free.memory:
+            return int64(0)
+    if row.cpus_per_task > 1:
+        cpus -= cpus % row.cpus_per_task
+    if row.tasks_per_node > 0:
+        most = row.tasks_per_node * row.cpus_per_task
+        if cpus < most:
+            return int64(0)
+        if not whole:
+            cpus = most
+    elif row.max_nodes == 1 and cpus < row.tasks * row.cpus_per_task:
+        return int64(0)
+    return max(cpus, int64(0))
+
+
+@inner
+def choose_nodes(world: Block, job: int, part: int, candidates: int, view: int) -> bool:
+    """Choose nodes and CPUs for a job; return whether it fits.
+
+    The choice is in `taken_cpus` and the first `count.chosen` cells of `chosen`.
+
+    Args:
+        world: the state.
+        job: its row.
+        part: the partition.
+        candidates: the row of `scratch` with the nodes that it may use.
+        view: what is free: NOW or LATER.
+    """
+    count, row = world.count, world.jobs[job]
+    least = max(row.min_nodes, world.partitions[part].min_nodes, int64(1))
+    wanted = max(row.want_nodes, least)
+    most = row.max_nodes
+    limit = world.partitions[part].max_nodes
+    if limit >= 0 and (most < 0 or limit < most):
+        most = limit
+    words = world.scratch[candidates]
+    nodes, cpus, largest = int64(0), int64(0), int64(0)
+    node = next_node(words, 0)
+    while node >= 0:
+        usable = usable_cpus(world, job, part, node, view)
+        world.usable_cpus[node] = usable
+        if usable > 0:
+            nodes += 1
+            cpus += usable
+            largest = max(largest, usable)
+        node = next_node(words, node + 1)
+    count.chosen = 0
+    dropped = int64(0)
+    while nodes >= least and cpus >= row.min_cpus:
+        if _take(world, job, words, min(wanted, nodes), most, view):
+            _share_tasks(world, job, part)
+            return True
+        if wanted > least and _take(world, job, words, least, most, view):
+            _share_tasks(world, job, part)
+            return True
+        dropped += 1
+        if dropped >= largest or most < 0:
+            return False
+        node = next_node(words, 0)
+        while node >= 0:
+            if world.usable_cpus[node] == dropped:
+                nodes -= 1
+                cpus -= dropped
+                world.usable_cpus[node] = 0
+            node = next_node(words, node + 1)
+    return False
+
+
+@inner
+def _find_runs(world: Block, job: int, words: Array, view: int) -> int:
+    """List the runs of consecutive usable nodes of equal weight; return their number."""
+    number, last = int64(0), int64(-2)
+    node = next_node(words, 0)
+    while node >= 0:
+        cpus = world.usable_cpus[node]
+        if cpus > 0:
+            weight = world.nodes[node].weight
+            if node != last + 1 or world.runs[number - 1].weight != weight:
+                run = world.runs[number]
+                run.first, run.cpus, run.nodes, run.weight, run.used = node, 0, 0, weight, 0
+                number += 1
+            run = world.runs[number - 1]
+            run.last = node
+            run.cpus += cpus
+            run.nodes += 1
+            last = node
+        node = next_node(words, node + 1)
+    return number
+
+
+@inner
+def _is_better(world: Block, run: int, best: int, nodes: int, cpus: int) -> bool:
+    """Return whether a later run replaces the best one so far."""
+    row, old = world.runs[run], world.runs[best]
+    if row.weight != old.weight:
+        return row.weight < old.weight
+    suffices = row.cpus >= cpus and row.nodes >= nodes
+    if suffices:
+        return not (old.cpus >= cpus and old.nodes >= nodes) or row.cpus < old.cpus
+    return not (old.cpus >= cpus and old.nodes >= nodes) and row.cpus > old.cpus
+
+
+@inner
+def _take(world: Block, job: int, words: Array, nodes: int, most: int, view: int) -> bool:
+    """Choose from runs until a number of nodes and the job's CPUs are met; return whether they were."""
+    row, count = world.jobs[job], world.count
+    count.chosen = 0
+    cpus = row.min_cpus
+    if most < 0:
+        most = int64(1) << 60
+    runs = _find_runs(world, job, words, view)
+    if (world.rules.least_loaded == 1 or world.partitions[world.job_parts[row.part0]].least_loaded == 1) and runs > 0:
+        return _take_least_loaded(world, job, words, nodes, cpus, most, view)
+    if view == LATER and world.rules.bf_busy_nodes == 1:
+        return _take_busy(world, job, words, nodes, cpus, most, view)
+    while True:
+        best = int64(-1)
+        for run in range(runs):
+            if world.runs[run].used == 0 and (best < 0 or _is_better(world, run, best, nodes, cpus)):
+                best = run
+        if best < 0:
+            return False
+        world.runs[best].used = 1
+        if row.contiguous == 1 and (world.runs[best].cpus < cpus or world.runs[best].nodes < nodes):
+            continue
+        if nodes <= 1:
+            tightest = _tightest(world, words, best, cpus)
+            if tightest >= 0:
+                world.taken_cpus[tightest] = _cpus_on(world, job, tightest, cpus, 1)
+                world.chosen[count.chosen] = tightest
+                count.chosen += 1
+                return True
+        node = next_node(words, world.runs[best].first)
+        while 0 <= node <= world.runs[best].last and count.chosen < most:
+            if world.usable_cpus[node] > 0:
+                taken = _cpus_on(world, job, node, cpus, nodes)
+                world.taken_cpus[node] = taken
+                world.chosen[count.chosen] = node
+                count.chosen += 1
+                nodes -= 1
+                cpus -= taken
+                if nodes <= 0 and cpus <= 0:
+                    return True
+            node = next_node(words, node + 1)
+        if count.chosen >= most:
+            return False
+
+
+@inner
+def _tightest(world: Block, words: Array, run: int, cpus: int) -> int:
+    """Return the node of a run with the fewest CPUs that suffice, -1 if none has as many."""
+    tightest = int64(-1)
+    node = next_node(words, world.runs[run].first)
+    while 0 <= node <= world.runs[run].last:
+        usable = world.usable_cpus[node]
+        if usable >= cpus and usable > 0 and (tightest < 0 or usable < world.usable_cpus[tightest]):
+            tightest = node
+            if usable == cpus:
+                break
+        node = next_node(words, node + 1)
+    return tightest
+
+
+@inner
+def _cpus_on(world: Block, job: int, node: int, cpus: int, nodes: int) -> int:
+    """Return how many CPUs a job takes on a node while it still wants CPUs and nodes."""
+    threads = world.nodes[node].threads
+    taken = min(world.usable_cpus[node], cpus - (nodes - 1) * threads)
+    return max(taken, min(threads * world.jobs[job].cpus_per_task, world.usable_cpus[node]))
+
+
+@inner
+def _take_least_loaded(world: Block, job: int, words: Array, nodes: int, cpus: int, most: int, view: int) -> bool:
+    """Choose the lightest nodes, of these those with the largest share of free CPUs (CR_LLN)."""
+    count = world.count
+    while nodes > 0 or cpus > 0:
+        best, share = int64(-1), -1.0
+        node = next_node(words, 0)
+        while node >= 0:
+            if world.usable_cpus[node] > 0:
+                free = world.views[view, node].cores / world.nodes[node].cores
+                weight = world.nodes[node].weight
+                if best < 0 or weight < world.nodes[best].weight or (
+                    weight == world.nodes[best].weight and free > share
+                ):
+                    best, share = node, free
+            node = next_node(words, node + 1)
+        if best < 0 or count.chosen >= most:
+            return False
+        cpus -= _choose(world, job, best, cpus, nodes)
+        nodes -= 1
+    return True
+
+
+@inner
+def _take_busy(world: Block, job: int, words: Array, nodes: int, cpus: int, most: int, view: int) -> bool:
+    """Choose the lightest nodes, of these busy ones before idle ones (bf_busy_nodes, for starts in the future)."""
+    count = world.count
+    while nodes > 0 or cpus > 0:
+        best, best_idle = int64(-1), False
+        node = next_node(words, 0)
+        while node >= 0:
+            if world.usable_cpus[node] > 0:
+                idle = world.views[view, node].jobs == 0
+                weight = world.nodes[node].weight
+                if best < 0 or weight < world.nodes[best].weight or (
+                    weight == world.nodes[best].weight and best_idle and not idle
+                ):
+                    best, best_idle = node, idle
+            node = next_node(words, node + 1)
+        if best < 0 or count.chosen >= most:
+            return False
+        cpus -= _choose(world, job, best, cpus, nodes)
+        nodes -= 1
+    return True
+
+
+@inner
+def _choose(world: Block, job: int, node: int, cpus: int, nodes: int) -> int:
+    """Add a node to the choice, so that it is not chosen again; return the CPUs taken on it."""
+    taken = _cpus_on(world, job, node, cpus, nodes)
+    world.taken_cpus[node] = taken
+    world.usable_cpus[node] = 0
+    world.chosen[world.count.chosen] = node
+    world.count.chosen += 1
+    return taken
+
+
+@inner
+def _share_tasks(world: Block, job: int, part: int) -> None:
+    """Give each chosen node the CPUs of its tasks: one task a node, then in turn; what no task uses is given back."""
+    row, count = world.jobs[job], world.count
+    if row.exclusive == 1 or world.partitions[part].exclusive == 1:
+        cpus = int64(0)
+        for i in range(count.chosen):
+            node = world.chosen[i]
+            world.taken_cpus[node] = world.nodes[node].cpus
+            cpus += world.nodes[node].cpus
+        count.chosen_cpus = cpus
+        return
+    tasks, each = max(row.tasks, count.chosen), max(row.cpus_per_task, int64(1))
+    count.chosen_cpus = 0
+    for i in range(count.chosen):
+        node = world.chosen[i]
+        world.usable_cpus[node] = world.taken_cpus[node]
+        world.taken_cpus[node] = 0
+    level = int64(0)
+    while tasks > 0:
+        level += 1
+        shared = int64(0)
+        for i in range(count.chosen):
+            node = world.chosen[i]
+            if tasks > 0 and (level == 1 or world.usable_cpus[node] >= level * each):
+                world.taken_cpus[node] += each
+                shared += 1
+                tasks -= 1
+        count.chosen_cpus += shared * each
+        if shared == 0:
+            break

@@ -1,0 +1,107 @@
+"""The plan of a backfill pass: slices of time, each with the nodes that no reservation has (`node_space`).
+
+Rule: the slices are in the order of time and leave no gap. A reservation takes whole nodes out of all slices that it
+covers. The plan is made anew in each pass.
+Complexity: O(slices) to reserve, and O(slices x words) to look.
+"""
+
+from __future__ import annotations
+
+from ...arrays import Array
+from ..block import Block, int64
+from ..jit import inner
+from .bits import contains, copy, intersect, subtract
+
+
+@inner
+def begin_plan(world: Block, available: Array, now: int) -> None:
+    """Begin a plan without reservations."""
+    count, rules = world.count, world.rules
+    rows = len(world.free_rows)
+    for i in range(rows):
+        world.free_rows[i] = rows - 1 - i
+    count.free_rows = rows
+    whole = world.slices[0]
+    whole.begin = now // rules.bf_resolution * rules.bf_resolution
+    whole.end = (now + rules.bf_window) // rules.bf_resolution * rules.bf_resolution
+    whole.nodes = _free_row(world)
+    copy(world.slice_nodes[whole.nodes], available)
+    count.slices = 1
+
+
+@inner
+def _free_row(world: Block) -> int:
+    world.count.free_rows -= 1
+    return int64(world.free_rows[world.count.free_rows])
+
+
+@inner
+def is_full(world: Block) -> bool:
+    """Return whether the plan has no room for another reservation."""
+    return world.count.free_rows < 2 or world.count.slices + 2 > len(world.slices)
+
+
+@inner
+def look(world: Block, words: Array, whole: Array, start: int, end: int) -> int:
+    """Remove the nodes that are reserved in [start, end] from a set; return when something else is free, or 0.
+
+    Args:
+        world: the state.
+        words: the set.
+        whole: the same set before.
+        start: when the job would start.
+        end: when it would end.
+    """
+    later = int64(0)
+    for i in range(world.count.slices):
+        row = world.slices[i]
+        if row.end <= start:
+            continue
+        if later == 0 and i + 1 < world.count.slices:
+            nodes, following = world.slice_nodes[row.nodes], world.slice_nodes[world.slices[i + 1].nodes]
+            for word in range(len(words)):
+                if following[word] & whole[word] & ~(nodes[word] & words[word]):
+                    later = row.end
+                    break
+        if row.begin > end:
+            break
+        intersect(words, world.slice_nodes[row.nodes])
+    return later
+
+
+@inner
+def is_clear(world: Block, words: Array, start: int, end: int) -> bool:
+    """Return whether no reservation that overlaps [start, end) has a node of a set."""
+    for i in range(world.count.slices):
+        row = world.slices[i]
+        if row.end > start and row.begin < end and not contains(world.slice_nodes[row.nodes], words):
+            return False
+    return True
+
+
+@inner
+def reserve(world: Block, words: Array, start: int, end: int) -> None:
+    """Take nodes out of all slices of a time."""
+    _cut(world, start)
+    _cut(world, end)
+    for i in range(world.count.slices):
+        row = world.slices[i]
+        if row.begin >= start and row.end <= end:
+            subtract(world.slice_nodes[row.nodes], words)
+
+
+@inner
+def _cut(world: Block, time: int) -> None:
+    """Divide the slice around a time, unless a slice begins there."""
+    count, slices = world.count, world.slices
+    for i in range(count.slices):
+        if slices[i].begin < time < slices[i].end:
+            for k in range(count.slices, i + 1, -1):
+                old, new = slices[k - 1], slices[k]
+                new.begin, new.end, new.nodes = old.begin, old.end, old.nodes
+            first, second = slices[i], slices[i + 1]
+            second.begin, second.end, second.nodes = time, first.end, _free_row(world)
+            first.end = time
+            copy(world.slice_nodes[second.nodes], world.slice_nodes[first.nodes])
+            count.slices += 1
+            return

@@ -1,0 +1,88 @@
+"""The order of the queue (`sort_job_queue2`).
+
+Rule: jobs in a reservation come first, then by the tier of the partition, the priority in it, submission, and id. The
+order is kept: a new job is inserted, and priorities that are calculated anew sort once.
+Complexity: O(waiting) to insert; O(n log n) after priorities were calculated.
+"""
+
+from __future__ import annotations
+
+from ..block import Block, int64
+from ..jit import inner
+from .tables import HELD, PENDING
+
+
+@inner
+def comes_before(world: Block, job: int, slot: int, other: int, other_slot: int) -> bool:
+    """Return whether a record stands before another one."""
+    row, rival = world.jobs[job], world.jobs[other]
+    if (row.reservation >= 0) != (rival.reservation >= 0):
+        return row.reservation >= 0
+    tier = world.partitions[world.job_parts[slot]].tier
+    other_tier = world.partitions[world.job_parts[other_slot]].tier
+    if tier != other_tier:
+        return tier > other_tier
+    priority, other_priority = int64(world.part_priority[slot]), int64(world.part_priority[other_slot])
+    if priority != other_priority:
+        return priority > other_priority
+    if row.submit != rival.submit:
+        return row.submit < rival.submit
+    if job != other:
+        return job < other
+    return slot < other_slot
+
+
+@inner
+def add_records(world: Block, job: int) -> None:
+    """Insert the records of a new job."""
+    row, count, records = world.jobs[job], world.count, world.records
+    for slot in range(row.part0, row.part0 + row.parts):
+        if count.records >= len(records):
+            drop_old_records(world)
+        place = count.records
+        while place > 0 and comes_before(world, job, slot, records[place - 1].job, records[place - 1].slot):
+            records[place].job, records[place].slot = records[place - 1].job, records[place - 1].slot
+            place -= 1
+        records[place].job, records[place].slot = job, slot
+        count.records += 1
+
+
+@inner
+def drop_old_records(world: Block) -> None:
+    """Remove the records of jobs that no longer wait."""
+    number, records = int64(0), world.records
+    for i in range(world.count.records):
+        state = world.jobs[records[i].job].state
+        if state == PENDING or state == HELD:
+            records[number].job, records[number].slot = records[i].job, records[i].slot
+            number += 1
+    world.count.records = number
+
+
+@inner
+def sort_records(world: Block) -> None:
+    """Bring the records into order after priorities have changed: a merge sort."""
+    drop_old_records(world)
+    number, width = world.count.records, int64(1)
+    records, merged = world.records, world.merged
+    while width < number:
+        for low in range(0, number, 2 * width):
+            middle, high = min(low + width, number), min(low + 2 * width, number)
+            left, right = low, middle
+            for place in range(low, high):
+                take_left = left < middle and (
+                    right >= high
+                    or not comes_before(
+                        world, records[right].job, records[right].slot, records[left].job, records[left].slot
+                    )
+                )
+                source = left if take_left else right
+                merged[place].job, merged[place].slot = records[source].job, records[source].slot
+                if take_left:
+                    left += 1
+                else:
+                    right += 1
+        for place in range(number):
+            records[place].job, records[place].slot = merged[place].job, merged[place].slot
+        width *= 2
+    world.count.stale = 0

@@ -1,0 +1,89 @@
+"""Whether a job can start now, and its start: Slurm's `select_nodes`.
+
+Rule: the answer is LIMITED where a limit stops the job, even if its resources are busy, too: a limited job closes no
+partition and gets no reservation.
+"""
+
+from __future__ import annotations
+
+from ...arrays import Array
+from ..block import Block, int64
+from ..jit import inner
+from .bits import copy, drop, intersect, next_node, number_of, shared_number, subtract
+from .job_states import start
+from .limits import is_blocked_before_nodes, is_blocked_with_nodes
+from .node_choice import choose_nodes
+from .reserved_nodes import nodes_outside_reservations
+from .tables import BUSY, CANDIDATES, DOWN, LIMITED, NOW, RESERVED, STARTED, UP
+
+
+@inner
+def find_candidates(world: Block, job: int, part: int, available: Array) -> None:
+    """Put the nodes that a job may use in a partition into the row CANDIDATES."""
+    words, allowed = world.scratch[CANDIDATES], world.jobs[job].allowed
+    copy(words, available)
+    intersect(words, world.partition_nodes[part])
+    if allowed >= 0:
+        intersect(words, world.allowed_nodes[allowed])
+
+
+@inner
+def has_required(world: Block, job: int, words: Array) -> bool:
+    """Return whether a set has all nodes that a job names."""
+    required = world.jobs[job].required
+    if required < 0:
+        return True
+    nodes = world.allowed_nodes[required]
+    return shared_number(words, nodes) == number_of(nodes)
+
+
+@inner
+def try_start(world: Block, job: int, part: int, available: Array, now: int, by: int) -> int:
+    """Start a job if it can start now; return STARTED, or why it cannot.
+
+    Args:
+        world: the state.
+        job: its row.
+        part: the partition.
+        available: the nodes that may be used.
+        now: the time.
+        by: who starts it: BY_MAIN or BY_BACKFILL.
+    """
+    row = world.jobs[job]
+    if is_blocked_before_nodes(world, job, part, now):
+        return int64(LIMITED)
+    find_candidates(world, job, part, available)
+    words = world.scratch[CANDIDATES]
+    begin = nodes_outside_reservations(world, job, now, row.limit, CANDIDATES)
+    if begin < 0 or begin > now:
+        return int64(RESERVED)
+    node = next_node(words, 0)
+    while node >= 0:
+        if world.nodes[node].completing > 0 or world.nodes[node].state != UP:
+            drop(words, node)
+        node = next_node(words, node + 1)
+    fits = has_required(world, job, words) and choose_nodes(world, job, part, CANDIDATES, NOW)
+    if fits:
+        memory, gpus = chosen_memory(world, job), row.gpus * world.count.chosen
+        if is_blocked_with_nodes(world, job, part, now, world.count.chosen_cpus, world.count.chosen, memory, gpus):
+            return int64(LIMITED)
+        start(world, job, part, now, by)
+        return int64(STARTED)
+    memory = row.memory * (row.min_cpus if row.memory_per_cpu == 1 else row.min_nodes)
+    world.count.chosen = 0
+    if is_blocked_with_nodes(world, job, part, now, row.min_cpus, row.min_nodes, memory, row.gpus * row.min_nodes):
+        return int64(LIMITED)
+    return int64(BUSY)
+
+
+@inner
+def chosen_memory(world: Block, job: int) -> int:
+    """Return the memory that a job takes on the chosen nodes, MiB."""
+    row, memory = world.jobs[job], int64(0)
+    for i in range(world.count.chosen):
+        node = world.chosen[i]
+        if row.memory == 0:
+            memory += world.nodes[node].memory
+        else:
+            memory += row.memory * (world.taken_cpus[node] if row.memory_per_cpu == 1 else 1)
+    return memory

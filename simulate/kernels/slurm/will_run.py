@@ -1,0 +1,90 @@
+"""When a job could run: Slurm's `_will_run_test`, which looks at the ends of running jobs in windows that double.
+
+Complexity: O(running + rounds x candidates); one copy of the view of the nodes.
+"""
+
+from __future__ import annotations
+
+from ...arrays import Array
+from ..block import Block, int64
+from ..jit import inner
+from .bits import has
+from .job_states import expected_end
+from .node_choice import choose_nodes
+from .tables import LATER, NOW
+
+#: Width of the first window, seconds, and what the first end is rounded up to.
+_WINDOW, _ROUND = int64(30), int64(30)
+#: Ends that are taken together without a test.
+_MOST_TOGETHER = int64(200)
+NO_START = int64(-1)
+
+
+@inner
+def earliest_start(world: Block, job: int, part: int, candidates: int, now: int) -> int:
+    """Return when a job could start on the candidates, NO_START if never; the choice of nodes is in `chosen`.
+
+    Args:
+        world: the state.
+        job: its row.
+        part: the partition.
+        candidates: the row of `scratch` with the nodes.
+        now: the time.
+    """
+    world.count.tests += 1
+    if choose_nodes(world, job, part, candidates, NOW):
+        return now
+    count, running = world.count, world.running
+    words = world.scratch[candidates]
+    for node in range(len(world.nodes)):
+        free, later = world.views[NOW, node], world.views[LATER, node]
+        later.cores, later.memory, later.gpus, later.jobs = free.cores, free.memory, free.gpus, free.jobs
+    window, i = _WINDOW, int64(0)
+    while i < count.running:
+        base, last, together = int64(0), int64(0), int64(0)
+        while i < count.running:
+            other = running[i]
+            until = expected_end(world, other, now)
+            if together > 0 and (until > base + window or together > _MOST_TOGETHER):
+                break
+            i += 1
+            if not _give_up(world, other, words):
+                continue
+            if together == 0:
+                base = (until // _ROUND + 1) * _ROUND
+            last = until
+            together += 1
+        if together == 0:
+            return NO_START
+        if i < count.running:
+            until = expected_end(world, running[i], now)
+            while True:
+                if world.rules.bf_window_linear > 0:
+                    window += world.rules.bf_window_linear
+                else:
+                    window *= 2
+                if until <= base + window:
+                    break
+        if choose_nodes(world, job, part, candidates, LATER):
+            return max(last, now + 1)
+    return NO_START
+
+
+@inner
+def _give_up(world: Block, job: int, words: Array) -> bool:
+    """Free what a running job has on the candidates in the later view; return whether it has anything there."""
+    row = world.jobs[job]
+    uses = False
+    for k in range(row.piece0, row.piece0 + row.pieces):
+        if has(words, world.pieces[k].node):
+            uses = True
+            break
+    if uses:
+        for k in range(row.piece0, row.piece0 + row.pieces):
+            piece = world.pieces[k]
+            free = world.views[LATER, piece.node]
+            free.cores += piece.cores
+            free.memory += piece.memory
+            free.gpus += row.gpus
+            free.jobs -= 1
+    return uses
