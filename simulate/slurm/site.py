@@ -288,6 +288,8 @@ class SiteRules:
     message_timeout_s: float = 10.0
     licences: Mapping[str, int] = field(default_factory=dict)
     kills_invalid_dependents: bool = False
+    epilog_s: tuple[float, float] = (0.1, 1.0)  # least and most seconds from a job's end until its nodes are free
+    pass_s: tuple[float, float] = (0.0, 0.1)  # least and most seconds of a backfill pass
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,105 +1,25 @@
-"""A site as the tables of the kernels.
+"""A site as the state of the kernels.
 
-Rule: what Slurm derives once at submission is derived here: limits and memory that a job did not name, the nodes that
-its features allow, its dependents. Nothing here decides anything.
+Rule: nothing here decides anything; what cannot be said in tables is in `Site.unknown`.
 """
 
 from __future__ import annotations
 
-import re
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
 from ..arrays import Array
-from ..kernels.slurm.tables import (
-    AFTER,
-    AFTER_ANY,
-    AFTER_NOT_OK,
-    AFTER_OK,
-    AFTER_START,
-    CANCEL,
-    DRAINED,
-    DOWN,
-    EVENT,
-    HELD,
-    HISTORY,
-    HISTORY_START,
-    JOB,
-    NODE,
-    NODE_STATE,
-    PARTITION,
-    RELEASE,
-    RESERVATION_EDGE,
-    RULES,
-    SCRATCH_ROWS,
-    SUBMIT,
-    UP,
-    WORD,
-    Slurm,
-)
-from ..kernels.mapping.layout import INT
+from ..kernels.slurm.tables import DRAINED, SCRATCH_ROWS, UP, Slurm
+from .job_tables import NodeSets, agenda_tables, job_tables, node_words
 from .limit_tables import limit_tables
 from .reservation_tables import reservation_tables
 from .share_tables import share_tables
-from .site import Site, SiteAssociation, SiteJob, SitePartition, SiteQos
+from .site import Site, SiteAssociation, SiteQos
 
-#: A time limit where nothing names one, minutes: a year.
-NO_LIMIT_MIN = 365 * 24 * 60
-_KINDS = {"afterany": AFTER_ANY, "afterok": AFTER_OK, "afternotok": AFTER_NOT_OK, "after": AFTER_START,
-          "aftercorr": AFTER_OK}  # fmt: skip
-_FEATURE = re.compile(r"[^\s&|\[\]()*,]+")
-
-
-class NodeSets:
-    """Sets of nodes that jobs name, each kept once."""
-
-    def __init__(self, site: Site) -> None:
-        self._index = {node.name: row for row, node in enumerate(site.nodes)}
-        self._features = defaultdict[str, set[int]](set)
-        for row, node in enumerate(site.nodes):
-            for feature in node.features:
-                self._features[feature].add(row)
-        self._words = -(-len(site.nodes) // 64)
-        self._rows: dict[frozenset[int], int] = {}
-
-    def row(self, nodes: Iterable[int]) -> int:
-        """Return the row of a set of node numbers."""
-        return self._rows.setdefault(frozenset(nodes), len(self._rows))
-
-    def named(self, names: Iterable[str]) -> int:
-        """Return the row of the nodes with these names; names that the site does not have are left out."""
-        return self.row(self._index[name] for name in names if name in self._index)
-
-    def allowed(self, job: SiteJob) -> int:
-        """Return the row of the nodes that a job's features and lists allow, -1 if all are."""
-        nodes = None
-        if job.constraint:
-            nodes = set[int]()
-            for alternative in job.constraint.split("|"):
-                features = [self._features[name] for name in _FEATURE.findall(alternative)]
-                nodes |= set.intersection(*features) if features else set()
-        if job.excluded_nodes:
-            nodes = set(range(len(self._index))) if nodes is None else nodes
-            nodes -= {self._index[name] for name in job.excluded_nodes if name in self._index}
-        return -1 if nodes is None else self.row(nodes)
-
-    def table(self) -> Array:
-        """Return the sets as words, [sets, words]."""
-        return node_words(self._rows, self._words)
-
-
-def node_words(sets: Iterable[Iterable[int]], words: int) -> Array:
-    """Return sets of node numbers as rows of 64-bit words, at least one row."""
-    rows = [sorted(nodes) for nodes in sets]
-    table = np.zeros((max(len(rows), 1), words), np.uint64)
-    for row, nodes in enumerate(rows):
-        for node in nodes:
-            table[row, node // 64] |= np.uint64(1) << np.uint64(node % 64)
-    return table
+#: Tables that no kernel writes; copies of a state share them.
+_FIXED = ("partition_nodes", "allowed_nodes", "job_parts", "after", "agenda", "history")
 
 
 def completed(site: Site) -> Site:
@@ -155,46 +75,116 @@ def site_block(site: Site, phases: Phases, *, seed: int = 1, repeats: bool = Fal
         repeats: whether jobs start as the record says, and passes start none.
     """
     sets = NodeSets(site)
-    words = -(-len(site.nodes) // 64)
-    jobs, parts = _jobs(site, sets)
-    after, unmet = _dependents(site, jobs)
-    jobs["unmet"] = unmet
-    agenda, history = _agenda(site, sets, repeats)
-    began = float(agenda["time"][0]) if len(agenda) else 0.0
-    reservations = reservation_tables(site)
-    shares = share_tables(site)
-    limits = limit_tables(site, jobs, parts)
-    runs = max(len(site.jobs), 1) if not repeats else max(len(history), 1)
-    if site.rules.preempt_type:
-        runs *= 4
-    pieces = int(sum(_most_nodes(row, len(site.nodes)) for row in jobs)) if not repeats else 0
-    if repeats:
-        pieces = sum(len(run.nodes) for job in site.jobs for run in job.runs)
-    slices = 2 * max(site.rules.scheduler.bf_node_space_size, site.rules.scheduler.bf_max_job_test) + 4
-    nodes, waiting = len(site.nodes), len(jobs)
-    fixed = {
-        "partition_nodes": _partition_nodes(site, words), "allowed_nodes": sets.table(), "job_parts": parts,
-        "after": after, "agenda": agenda, "history": history,
-        **{name: table for tables in (reservations, shares, limits) for name, table in tables.items()},
-    }  # fmt: skip
-    shapes = {
-        "nodes": (nodes,), "views": (2, nodes), "partitions": (len(site.partitions),), "jobs": (waiting,),
-        "part_priority": (len(parts),), "pieces": (max(pieces, 1) * (4 if site.rules.preempt_type else 1),),
-        "starts": (runs,), "running": (waiting,), "waiting": (waiting,), "records": (2 * len(parts) + 1,),
-        "merged": (2 * len(parts) + 1,), "ends_at": (waiting,), "ends_job": (waiting,), "epilogs_at": (waiting,),
-        "epilogs_job": (waiting,), "slices": (slices,), "slice_nodes": (slices, words), "free_rows": (slices,),
-        "scratch": (SCRATCH_ROWS, words), "usable_cpus": (nodes,), "taken_cpus": (nodes,), "chosen": (nodes,),
-        "runs": (nodes,), "user_counts": (int(jobs["user"].max(initial=0)) + 1,),
-    }  # fmt: skip
-    block = Slurm({name: table for name, table in fixed.items() if name not in shapes}, shapes)
-    block.jobs[:] = jobs
+    tables = job_tables(site, sets)
+    jobs, parts = tables["jobs"], tables["job_parts"]
+    tables |= agenda_tables(site, jobs, sets, repeats=repeats)
+    tables |= {"allowed_nodes": sets.table(), "partition_nodes": _partition_nodes(site)}
+    tables |= reservation_tables(site) | share_tables(site) | limit_tables(site, jobs, parts)
+    shapes = {**{name: table.shape for name, table in tables.items()}, **_shapes(site, jobs, parts, repeats=repeats)}
+    fixed = {name: tables[name] for name in _FIXED}
+    block = Slurm(fixed, {name: shape for name, shape in shapes.items() if name not in _FIXED})
+    for name, table in tables.items():
+        if name not in _FIXED:
+            getattr(block, name)[:] = table
     _fill_nodes(block, site)
     _fill_partitions(block, site)
     _fill_rules(block, site)
-    count, clock = block.count, block.clock
-    count["jobs"], count["random"], count["history"] = waiting, 1 + seed % 2147483645, int(repeats)
-    count["last_full"] = int(began + phases.full - site.rules.scheduler.sched_interval)
-    count["last_sched"], count["changed"], count["limit_phase"] = int(began), int(began), phases.limit
+    began = float(tables["agenda"]["time"][0]) if len(tables["agenda"]) else 0.0
+    count, clock, scheduler = block.count, block.clock, site.rules.scheduler
+    count["jobs"], count["random"], count["history"] = len(jobs), 1 + seed % 2147483645, int(repeats)
+    count["last_full"] = int(began + phases.full - scheduler.sched_interval)
+    count["last_sched"] = count["changed"] = count["last_period"] = int(began)
+    count["limit_phase"] = phases.limit
     clock["now"], clock["tick_phase"] = began, phases.tick
     clock["next_backfill"], clock["next_period"] = began + phases.backfill, began + phases.period
     return block
+
+
+def _shapes(site: Site, jobs: Array, parts: Array, *, repeats: bool) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of the tables that begin empty."""
+    nodes, number, words = len(site.nodes), len(jobs), -(-len(site.nodes) // 64)
+    runs = sum(len(job.runs) for job in site.jobs) if repeats else number
+    pieces = sum(len(run.nodes) for job in site.jobs for run in job.runs) if repeats else _most_pieces(jobs, nodes)
+    again = 4 if site.rules.preempt_type and not repeats else 1  # a job may start more than once
+    slices = 2 * max(site.rules.scheduler.bf_node_space_size, site.rules.scheduler.bf_max_job_test) + 4
+    records, queue = (2 * len(parts) + 1,), (max(number, 1),)
+    return {
+        "nodes": (nodes,), "views": (2, nodes), "partitions": (len(site.partitions),), "part_priority": (len(parts),),
+        "pieces": (again * pieces + 1,), "starts": (again * runs + 1,), "running": queue, "waiting": queue,
+        "records": records, "merged": records, "ends_at": queue, "ends_job": queue, "epilogs_at": queue,
+        "epilogs_job": queue, "slices": (slices,), "slice_nodes": (slices, words), "free_rows": (slices,),
+        "scratch": (SCRATCH_ROWS, words), "usable_cpus": (nodes,), "taken_cpus": (nodes,), "chosen": (nodes,),
+        "runs": (nodes,), "user_counts": (int(jobs["user"].max(initial=0)) + 1,),
+    }  # fmt: skip
+
+
+def _most_pieces(jobs: Array, nodes: int) -> int:
+    """Return on how many nodes all jobs together can run."""
+    most = np.where(jobs["max_nodes"] > 0, jobs["max_nodes"], np.maximum(jobs["min_nodes"], jobs["min_cpus"]))
+    return int(np.minimum(most, nodes).sum())
+
+
+def _partition_nodes(site: Site) -> Array:
+    rows = {node.name: row for row, node in enumerate(site.nodes)}
+    sets = [[rows[name] for name in partition.nodes if name in rows] for partition in site.partitions]
+    return node_words(sets, -(-len(site.nodes) // 64))
+
+
+def _fill_nodes(block: Any, site: Site) -> None:
+    is_by_cpu = site.rules.selects == "cpus"
+    for row, view, node in zip(block.nodes, block.views[0], site.nodes, strict=True):
+        cores, threads = (node.cpus, 1) if is_by_cpu else (node.cores, node.threads)
+        if site.rules.one_task_per_core:
+            threads = 1
+        row["cpus"], row["cores"], row["threads"] = cores * threads, cores, threads
+        row["memory"], row["weight"], row["gpus"] = node.memory_mib, node.weight, node.gpus
+        row["state"] = UP if node.works else DRAINED
+        view["cores"], view["memory"], view["gpus"] = cores, node.memory_mib, node.gpus
+
+
+def _fill_partitions(block: Any, site: Site) -> None:
+    cpus = {node.name: node.cpus for node in site.nodes}
+    qos = {each.name: row for row, each in enumerate(site.qos)}
+    over = site.rules.over_time_limit_min
+    for row, partition in zip(block.partitions, site.partitions, strict=True):
+        late = over if partition.over_time_limit_min is None else partition.over_time_limit_min
+        values = {
+            "factor": partition.job_factor, "tier": partition.tier, "max_time": _unset(partition.max_time_min),
+            "min_nodes": partition.min_nodes, "max_nodes": _unset(partition.max_nodes),
+            "max_cpus_per_node": _unset(partition.max_cpus_per_node), "exclusive": partition.is_exclusive,
+            "least_loaded": partition.is_least_loaded, "up": partition.state in ("UP", "DRAIN"),
+            "qos": qos.get(partition.qos, -1), "cpus": sum(cpus.get(name, 0) for name in partition.nodes),
+            "nodes": len(partition.nodes), "over_time": _unset(late),
+        }  # fmt: skip
+        for name, value in values.items():
+            row[name] = value
+
+
+def _unset(value: int | None) -> int:
+    return -1 if value is None else value
+
+
+def _fill_rules(block: Any, site: Site) -> None:
+    rules, scheduler, priority = site.rules, site.rules.scheduler, site.rules.priority
+    values: dict[str, float] = {
+        "weight_age": priority.age, "weight_assoc": priority.association, "weight_fair_share": priority.fair_share,
+        "weight_size": priority.size, "weight_part": priority.partition, "weight_qos": priority.qos,
+        "max_age": priority.max_age_s, "half_life": priority.half_life_s, "dampening": priority.dampening,
+        "epilog_least": rules.epilog_s[0], "epilog_most": rules.epilog_s[1],
+        "pass_least": rules.pass_s[0], "pass_most": rules.pass_s[1],
+        "deferred": scheduler.is_deferred, "backfills": rules.is_backfilling and scheduler.bf_interval > 0,
+        "bf_window": scheduler.bf_window_min * 60, "assoc_limit_stop": not scheduler.goes_past_limits,
+        "multifactor": priority.is_multifactor, "period": priority.period_s,
+        "enforces_limits": rules.enforces_limits, "enforces_qos": rules.enforces_qos, "safe": rules.is_safe,
+        "complete_wait": rules.complete_wait_s, "kill_wait": rules.kill_wait_s,
+        "over_time_limit": _unset(rules.over_time_limit_min), "preempts": rules.preempt_type != "",
+        "counts_memory": rules.counts_memory, "least_loaded": rules.is_least_loaded,
+        "cpus_total": sum(node.cpus for node in site.nodes), "nodes_total": len(site.nodes),
+        "version": 100 * rules.version[0] + rules.version[1], "pack_serial": scheduler.pack_serial_at_end,
+        "bf_node_space_size": scheduler.bf_node_space_size,
+    }  # fmt: skip
+    for name in block.rules.dtype.names:
+        if name in values:
+            block.rules[name] = values[name]
+        elif hasattr(scheduler, name):
+            block.rules[name] = getattr(scheduler, name)

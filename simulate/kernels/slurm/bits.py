@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from ...arrays import Array
+from ..block import int64
 from ..compile import trailing_zeros
 from ..jit import inner
 from ..queue.resources import popcount
-from ..block import int64
 
 _ONE, _NONE, _ALL = np.uint64(1), np.uint64(0), np.uint64(0xFFFFFFFFFFFFFFFF)
 

@@ -15,7 +15,7 @@ from ..block import Block, int64
 from ..compile import register
 from ..jit import inner
 from .backfill_pass import backfill_pass
-from .bits import has, next_node
+from .bits import next_node
 from .job_states import cancel, clean_up, draw, end, first_end, first_epilog, note_change, release, start, submit
 from .limits import age_run_minutes
 from .main_pass import main_pass

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 from numba import types
 
 from ..block import Block, int64
+from ..jit import inner
 from .backfill_pass import backfill_pass
 from .clocks import SlurmType, advance
 from .main_pass import main_pass
-from ..jit import inner
-import math
 
 ADVANCE, MAIN, FULL_MAIN, BACKFILL = range(4)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ..block import Block, int64
 from ..jit import inner
-from .bits import add, empty, number_of, shared_number, subtract
+from .bits import add, empty, shared_number, subtract
 from .job_states import is_eligible
 from .limits import has_licences
 from .record_order import sort_records

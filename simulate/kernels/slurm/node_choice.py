@@ -218,8 +218,10 @@ def _take_least_loaded(world: Block, job: int, words: Array, nodes: int, cpus: i
             if world.usable_cpus[node] > 0:
                 free = world.views[view, node].cores / world.nodes[node].cores
                 weight = world.nodes[node].weight
-                if best < 0 or weight < world.nodes[best].weight or (
-                    weight == world.nodes[best].weight and free > share
+                if (
+                    best < 0
+                    or weight < world.nodes[best].weight
+                    or (weight == world.nodes[best].weight and free > share)
                 ):
                     best, share = node, free
             node = next_node(words, node + 1)
@@ -241,8 +243,10 @@ def _take_busy(world: Block, job: int, words: Array, nodes: int, cpus: int, most
             if world.usable_cpus[node] > 0:
                 idle = world.views[view, node].jobs == 0
                 weight = world.nodes[node].weight
-                if best < 0 or weight < world.nodes[best].weight or (
-                    weight == world.nodes[best].weight and best_idle and not idle
+                if (
+                    best < 0
+                    or weight < world.nodes[best].weight
+                    or (weight == world.nodes[best].weight and best_idle and not idle)
                 ):
                     best, best_idle = node, idle
             node = next_node(words, node + 1)

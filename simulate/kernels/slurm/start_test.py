@@ -9,12 +9,12 @@ from __future__ import annotations
 from ...arrays import Array
 from ..block import Block, int64
 from ..jit import inner
-from .bits import copy, drop, intersect, next_node, number_of, shared_number, subtract
+from .bits import copy, drop, intersect, next_node, number_of, shared_number
 from .job_states import start
 from .limits import is_blocked_before_nodes, is_blocked_with_nodes
 from .node_choice import choose_nodes
 from .reserved_nodes import nodes_outside_reservations
-from .tables import BUSY, CANDIDATES, DOWN, LIMITED, NOW, RESERVED, STARTED, UP
+from .tables import BUSY, CANDIDATES, LIMITED, NOW, RESERVED, STARTED, UP
 
 
 @inner

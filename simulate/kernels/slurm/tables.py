@@ -98,7 +98,9 @@ RUN = row_dtype("", "first last cpus nodes weight used")
 #: A dependent: a job, how it depends, and seconds after the start for AFTER_START.
 AFTER = row_dtype("", "job kind delay")
 #: An association; `effective`: its effective usage.
-ASSOCIATION = row_dtype("usage norm_shares level factor effective", "shares parent is_user priority first_child sibling")
+ASSOCIATION = row_dtype(
+    "usage norm_shares level factor effective", "shares parent is_user priority first_child sibling"
+)
 QOS = row_dtype("usage usage_factor", "priority no_reserve")
 RESERVATION = row_dtype("", "start end maint ignore_jobs overlap flex allowed0 alloweds state closed")
 #: A start in the result; `end` is -1 while the job runs.
