@@ -27,7 +27,6 @@ from ..kernels.slurm.tables import (
     FUTURE,
     HELD,
     HISTORY,
-    HISTORY_START,
     JOB,
     NODE_STATE,
     RELEASE,
@@ -232,7 +231,6 @@ def agenda_tables(site: Site, jobs: Array, sets: NodeSets, *, repeats: bool) -> 
             part = partitions.get(run.partition, int(jobs[number]["part0"]))
             finish = run.end if run.end is not None else float("inf")
             by = {"main": 0, "backfill": 1}.get(run.started_by, 2)
-            events.append((int(run.start), HISTORY_START, len(history), 0))
             history.append((finish, number, part, int(run.start), sets.named(run.nodes), by, run.cpus))
     for event in site.events:
         if event.node in nodes:

@@ -89,6 +89,8 @@ def site_block(site: Site, phases: Phases, *, seed: int = 1, repeats: bool = Fal
     _fill_nodes(block, site)
     _fill_partitions(block, site)
     _fill_rules(block, site)
+    if repeats:
+        block.rules["epilog_least"] = block.rules["epilog_most"] = 0.0  # the record says when nodes were free
     began = float(tables["agenda"]["time"][0]) if len(tables["agenda"]) else 0.0
     count, clock, scheduler = block.count, block.clock, site.rules.scheduler
     count["jobs"], count["random"], count["history"] = len(jobs), 1 + seed % 2147483645, int(repeats)

@@ -7,7 +7,9 @@ Complexity: that of the passes, see `kernels/slurm/`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import Any
 
 from ..kernels.object_cache import load
@@ -16,7 +18,7 @@ from .site import Site
 from .site_tables import Phases, completed, site_block
 
 #: Requests of the kernel.
-ADVANCE, MAIN, FULL_MAIN, BACKFILL = range(4)
+ADVANCE, MAIN, FULL_MAIN, BACKFILL, REPEAT = range(5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,46 @@ def replay_site(site: Site, seed: int = 0, phases: Phases | None = None) -> Site
     return SiteReplay(
         starts_of(site, block), int(count["main_passes"]), int(count["backfill_passes"]), int(count["tests"])
     )
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryStep:
+    """A second in which jobs really started, and what one pass of each kind that started them does in the twin."""
+
+    time: float
+    real: tuple[SiteStart, ...]
+    twin: tuple[SiteStart, ...]
+
+
+def history_steps(site: Site, phases: Phases | None = None) -> Iterator[HistoryStep]:
+    """Follow the record of a site; before each second with starts, ask the twin what it would start then.
+
+    Args:
+        site: the site; the runs of its jobs say when they started, on which nodes, and which pass it was.
+        phases: of the clocks; only that of the calculation of priorities matters. None: drawn from the seed 0.
+    """
+    site = completed(site)
+    block = site_block(site, phases or Phases.drawn(site, 0), repeats=True)
+    call = load("slurm.entry")
+    history = block.history
+    order = sorted(range(len(history)), key=lambda row: (history["start"][row], row))
+    for time, rows in groupby(order, key=lambda row: int(history["start"][row])):
+        entries = list(rows)
+        call(block.address, ADVANCE, float(time))
+        trial, first = block.copy(), int(block.count["starts"])
+        by = set(history["by"][entries].tolist())
+        if by != {BY_BACKFILL}:
+            call(trial.address, FULL_MAIN, float(time))
+        if by != {BY_MAIN}:
+            call(trial.address, BACKFILL, float(time))
+        for row in entries:
+            call(block.address, REPEAT, float(row))
+        real = starts_of(site, block, first)
+        real = tuple(
+            replace(start, by=("main", "backfill", "")[history["by"][row]])
+            for start, row in zip(real, entries, strict=True)
+        )
+        yield HistoryStep(float(time), real, starts_of(site, trial, first))
 
 
 def starts_of(site: Site, block: Any, first: int = 0) -> tuple[SiteStart, ...]:

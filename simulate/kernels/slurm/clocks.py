@@ -16,7 +16,19 @@ from ..compile import register
 from ..jit import inner
 from .backfill_pass import backfill_pass
 from .bits import next_node
-from .job_states import cancel, clean_up, draw, end, first_end, first_epilog, note_change, release, start, submit
+from .job_states import (
+    cancel,
+    clean_up,
+    draw,
+    end,
+    first_end,
+    first_epilog,
+    note_change,
+    release,
+    requeue,
+    start,
+    submit,
+)
 from .limits import age_run_minutes
 from .main_pass import main_pass
 from .node_choice import choose_nodes
@@ -26,7 +38,6 @@ from .tables import (
     BY_HISTORY,
     CANCEL,
     CANDIDATES,
-    HISTORY_START,
     NODE_STATE,
     NOW,
     RELEASE,
@@ -166,7 +177,10 @@ def _happen(world: Block, now: int) -> None:
     world.count.next_event += 1
     kind, what = event.kind, event.what
     if kind == SUBMIT:
-        submit(world, what, now)
+        if event.state == 0:
+            submit(world, what, now)
+        else:
+            requeue(world, what, now, event.state)
     elif kind == RELEASE:
         release(world, what, now)
     elif kind == CANCEL:
@@ -179,12 +193,10 @@ def _happen(world: Block, now: int) -> None:
         begin_and_end_reservations(world, now)
         world.count.wanted = 1
         note_change(world, now)
-    elif kind == HISTORY_START:
-        _repeat(world, what, now)
 
 
 @inner
-def _repeat(world: Block, entry: int, now: int) -> None:
+def repeat(world: Block, entry: int, now: int) -> None:
     """Start a job as the record says: on these nodes, to end then."""
     past = world.history[entry]
     row, words = world.jobs[past.job], world.scratch[CANDIDATES]

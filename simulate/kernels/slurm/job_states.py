@@ -13,7 +13,7 @@ from ..heap import push, remove_first
 from ..jit import inner
 from .limits import count_end, count_start, give_licences, take_licences
 from .priority import billing_of, book_end, set_priority
-from .record_order import add_records
+from .record_order import add_records, drop_old_records
 from .tables import (
     ACCRUE_ALWAYS,
     AFTER_ANY,
@@ -67,6 +67,16 @@ def submit(world: Block, job: int, now: int) -> None:
     add_records(world, job)
     count.wanted = 1
     note_change(world, now)
+
+
+@inner
+def requeue(world: Block, job: int, now: int, delay: int) -> None:
+    """Put a job that has run back into the queue, to start again at the earliest after `delay` seconds."""
+    row = world.jobs[job]
+    drop_old_records(world)
+    row.state, row.submit, row.begin, row.accrue, row.begin_at = PENDING, now, 0, 0, now + delay
+    row.restarts += 1
+    submit(world, job, now)
 
 
 @inner

@@ -25,8 +25,8 @@ NOW, LATER = 0, 1
 BY_MAIN, BY_BACKFILL, BY_HISTORY = range(3)
 #: Answers to the question whether a job can start.
 STARTED, BUSY, LIMITED, RESERVED, NEVER = range(5)
-#: Kinds of events of the agenda: `what` is a job, a node, a reservation or a row of `history`.
-SUBMIT, RELEASE, CANCEL, NODE_STATE, RESERVATION_EDGE, HISTORY_START = range(6)
+#: Kinds of events of the agenda: `what` is a job, a node or a reservation.
+SUBMIT, RELEASE, CANCEL, NODE_STATE, RESERVATION_EDGE = range(5)
 #: Kinds of dependencies.
 AFTER_ANY, AFTER_OK, AFTER_NOT_OK, AFTER_START, SINGLETON = range(5)
 #: Flags of PriorityFlags, bits of `rules.priority_flags`.
