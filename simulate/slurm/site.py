@@ -60,7 +60,7 @@ class SitePartition:
     deny_accounts: frozenset[str] = frozenset()
     allow_qos: frozenset[str] | None = None
     deny_qos: frozenset[str] = frozenset()
-    billing_weights: Mapping[str, float] | None = None  # TRESBillingWeights; None: a CPU counts 1
+    billing_weights: Mapping[str, float] | None = None  # TRESBillingWeights, memory by MiB; None: a CPU counts 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,6 +214,7 @@ class PriorityRules:
     period_s: float = 300.0
     favours_small: bool = False
     dampening: float = 1.0
+    usage_reset: str = "NONE"  # PriorityUsageResetPeriod: NONE, NOW, DAILY, WEEKLY, MONTHLY, QUARTERLY or YEARLY
     flags: frozenset[str] = frozenset()  # upper case, as in PriorityFlags
 
 

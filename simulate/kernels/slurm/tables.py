@@ -61,7 +61,7 @@ RULES = row_dtype(
     "bf_max_job_assoc bf_max_job_array_resv bf_job_part_count_reserve bf_min_age_reserve bf_min_prio_reserve "
     "bf_one_resv_per_job bf_window_linear bf_busy_nodes bf_node_space_size "
     "multifactor priority_flags period enforces_limits enforces_qos safe complete_wait kill_wait over_time_limit "
-    "preempts counts_memory least_loaded cpus_total nodes_total version pack_serial",
+    "preempts counts_memory least_loaded cpus_total nodes_total version pack_serial weighs_tres",
 )
 #: A node: its size and state; `jobs`: jobs on it; `completing`: jobs that have ended on it and are not cleaned up.
 NODE = row_dtype("", "cpus cores threads memory weight gpus state completing")
@@ -71,8 +71,8 @@ VIEW = np.dtype([("cores", INT), ("memory", INT), ("gpus", INT), ("jobs", INT)],
 #: and reservations made in it.
 PARTITION = row_dtype(
     "factor",
-    "tier max_time min_nodes max_nodes max_cpus_per_node exclusive least_loaded up qos preempt_mode cpus nodes over_time "
-    "closed tested tested_pass reserves reserves_pass",
+    "tier max_time min_nodes max_nodes max_cpus_per_node exclusive least_loaded up qos preempt_mode cpus nodes "
+    "over_time closed tested tested_pass reserves reserves_pass",
 )
 #: A job. `limit`: minutes; `run`: seconds that it runs if nothing stops it; `until`: its start and its limit; `finish`:
 #: when it ends; `accrue`: since when its age counts, 0 before; `part0`, `parts`: its rows in `job_parts`; `part`: the
@@ -97,11 +97,16 @@ SLICE = row_dtype("", "begin end nodes")
 RUN = row_dtype("", "first last cpus nodes weight used")
 #: A dependent: a job, how it depends, and seconds after the start for AFTER_START.
 AFTER = row_dtype("", "job kind delay")
-#: An association; `effective`: its effective usage.
+#: An association. `usage`: billing seconds; `share`: of its siblings' shares, `norm_share`: of the cluster's; `level`:
+#: its level fair share; `effective`: its effective usage; `factor`: of fair share; `priority`: by the largest one.
+#: `fair_parent`: the account below which it competes (accounts with Fairshare=parent pass it on), -1 for root; `child0`
+#: and `children`: the rows of `siblings` that compete below it; `place`: its row there.
 ASSOCIATION = row_dtype(
-    "usage norm_shares level factor effective", "shares parent is_user priority first_child sibling"
+    "usage share norm_share level factor priority effective",
+    "parent fair_parent is_user shares_parent child0 children place",
 )
-QOS = row_dtype("usage usage_factor", "priority no_reserve")
+#: A QOS; `factor`: its priority by the largest one.
+QOS = row_dtype("usage factor usage_factor", "priority no_reserve no_decay")
 RESERVATION = row_dtype("", "start end maint ignore_jobs overlap flex allowed0 alloweds state closed")
 #: A start in the result; `end` is -1 while the job runs.
 START = row_dtype("priority", "job part start end by piece0 pieces")
@@ -116,7 +121,7 @@ COUNT = row_dtype(
     "",
     "jobs next_event running pieces starts waiting records slices free_rows wanted last_full last_sched changed armed "
     "backfill_started last_period ends epilogs chosen chosen_cpus test_start passes random history limit_phase "
-    "main_passes backfill_passes tests reservation_end epilog_seen stale in_pass",
+    "main_passes backfill_passes tests reservation_end epilog_seen stale in_pass basic next_reset",
 )
 CLOCK = row_dtype("now tick_phase next_backfill next_period next_main", "")
 
@@ -155,7 +160,13 @@ class Slurm(Block):
         "chosen": (INT, 1),  # nodes that were chosen, in the order of choice
         "runs": (RUN, 1),
         "associations": (ASSOCIATION, 1),
+        "siblings": (INT, 1),  # associations, those below one account next to each other, best level first
+        "sibling_space": (INT, 1),  # scratch of their sort
         "qos": (QOS, 1),
+        "usage_resets": (FLOAT, 1),  # times at which all usage becomes 0, ascending
+        "tres_weights": (FLOAT, 1),  # [TRES_COUNT] of PriorityWeightTRES
+        "partition_tres": (FLOAT, 2),  # [partitions, TRES_COUNT] resources of each partition
+        "billing_weights": (FLOAT, 2),  # [partitions, TRES_COUNT]; -1 in its first column: billing is the CPUs
         "reservations": (RESERVATION, 1),
         "reservation_nodes": (WORD, 2),
         "user_counts": (INT, 1),  # records of each user in a backfill pass

@@ -1,0 +1,182 @@
+"""Priorities of waiting jobs: priority/multifactor with its factors and flags (section "priority").
+
+Rule: a waiting job's priority changes only when the decay thread runs, and at its submission, release or requeue, with
+the fair-share factors of the last run. A held job has priority 0, any other at least 1. `part_priority` is aligned with
+`job_parts`. Sums are truncated, not rounded, as slurmctld does.
+Source: slurm.conf(5), PriorityType, PriorityFlags, PriorityWeight*.
+"""
+
+from __future__ import annotations
+
+import math
+
+from ..block import Block
+from ..jit import inner
+from .fair_share import book_usage, clear_usage, decay_usage, share_fairly
+from .tables import (
+    ACCRUE_ALWAYS,
+    CPU,
+    FAVOR_SMALL,
+    GPU,
+    HELD,
+    INCR_ONLY,
+    MAX_TRES,
+    MEM,
+    NO_NORMAL_TRES,
+    NODE_COUNT,
+    SMALL_RELATIVE_TO_TIME,
+    TRES_COUNT,
+)
+
+#: The first priority under priority/basic; each later job has one less.
+BASIC_TOP = 4_294_901_760.0
+
+
+# --- what the decay thread does ---
+@inner
+def start_priorities(world: Block, now: int) -> None:
+    """Calculate fair shares and priorities from the usage that the site begins with."""
+    world.count.last_period = now
+    share_fairly(world)
+    _set_waiting(world, now)
+
+
+@inner
+def calculate_priorities(world: Block, now: int) -> None:
+    """Let usage decay, book what running jobs used since the last run, and calculate fair shares and priorities."""
+    count = world.count
+    decay_usage(world, now - count.last_period)
+    while count.next_reset < len(world.usage_resets) and world.usage_resets[count.next_reset] <= now:
+        clear_usage(world)
+        count.next_reset += 1
+    for place in range(count.running):
+        book_usage(world, world.running[place], count.last_period, now)
+    count.last_period = now
+    share_fairly(world)
+    _set_waiting(world, now)
+
+
+@inner
+def book_end(world: Block, job: int, now: int) -> None:
+    """Book what a job used since the last run at its end; without enforced limits, Slurm loses that part."""
+    if world.rules.enforces_limits:
+        book_usage(world, job, world.count.last_period, now)
+
+
+@inner
+def _set_waiting(world: Block, now: int) -> None:
+    if world.rules.multifactor == 0:
+        return
+    for place in range(world.count.waiting):
+        set_priority(world, world.waiting[place], now)
+
+
+# --- the priority of a job ---
+@inner
+def set_priority(world: Block, job: int, now: int) -> None:
+    """Calculate a job's priority in each of its partitions, with the fair-share factors of the last run."""
+    row, rules = world.jobs[job], world.rules
+    shared = 0.0
+    if rules.multifactor:
+        shared = _age_points(world, job, now) + _share_points(world, job) + _size_points(world, job)
+    elif row.state != HELD:
+        shared = BASIC_TOP - world.count.basic
+        world.count.basic += 1
+    shared -= row.nice
+    for place in range(row.part0, row.part0 + row.parts):
+        value = 0.0
+        if row.state != HELD:
+            value = shared
+            if rules.multifactor:
+                value += _partition_points(world, job, world.job_parts[place])
+            value = max(math.floor(value), 1.0)
+            if rules.priority_flags & INCR_ONLY:
+                value = max(value, world.part_priority[place])
+        world.part_priority[place] = value
+
+
+@inner
+def _age_points(world: Block, job: int, now: int) -> float:
+    """Return the points for waiting since the job became eligible (ACCRUE_ALWAYS: since its submission)."""
+    rules, row = world.rules, world.jobs[job]
+    begin = row.submit if rules.priority_flags & ACCRUE_ALWAYS else row.accrue
+    if begin <= 0 or now <= begin:
+        return 0.0
+    age = now - begin
+    return rules.weight_age * (age / rules.max_age if age < rules.max_age else 1.0)
+
+
+@inner
+def _share_points(world: Block, job: int) -> float:
+    """Return the points of a job's association and of its QOS."""
+    rules, row, points = world.rules, world.jobs[job], 0.0
+    if row.assoc >= 0:
+        association = world.associations[row.assoc]
+        points += rules.weight_assoc * association.priority + rules.weight_fair_share * association.factor
+    if row.qos >= 0:
+        points += rules.weight_qos * world.qos[row.qos].factor
+    return points
+
+
+@inner
+def _size_points(world: Block, job: int) -> float:
+    """Return the points for the size of a job: large, small, or CPUs by minute of its limit."""
+    rules, row = world.rules, world.jobs[job]
+    cpus = row.counted_cpus if row.counted_cpus > 0 else row.min_cpus
+    flags, nodes_total, cpus_total = rules.priority_flags, rules.nodes_total, rules.cpus_total
+    if flags & SMALL_RELATIVE_TO_TIME:
+        limit = row.limit if row.limit > 0 else world.partitions[world.job_parts[row.part0]].max_time
+        factor = max(row.min_nodes * cpus_total / nodes_total, cpus) / max(limit, 1) / cpus_total
+    else:
+        factor = (row.min_nodes / nodes_total + cpus / cpus_total) / 2.0
+    if flags & FAVOR_SMALL:
+        factor = 1.0 - factor
+    return rules.weight_size * min(max(factor, 0.0), 1.0)
+
+
+@inner
+def _partition_points(world: Block, job: int, part: int) -> float:
+    """Return the points that depend on the partition: its factor, and the job's part of its resources."""
+    rules = world.rules
+    points = rules.weight_part * world.partitions[part].factor
+    if rules.weighs_tres:
+        for tres in range(TRES_COUNT):
+            weight = world.tres_weights[tres]
+            total = 1.0 if rules.priority_flags & NO_NORMAL_TRES else world.partition_tres[part, tres]
+            if weight != 0.0 and total > 0.0:
+                points += weight * _requested(world, job, tres) / total
+    return points
+
+
+@inner
+def _requested(world: Block, job: int, tres: int) -> float:
+    """Return how much of a trackable resource a waiting job asks for; its billing is not weighed."""
+    row = world.jobs[job]
+    if tres == CPU:
+        return float(row.min_cpus)
+    if tres == MEM:
+        return float(
+            row.memory_per_cpu * row.min_cpus if row.memory_per_cpu > 0 else max(row.memory, 0) * row.min_nodes
+        )
+    if tres == NODE_COUNT:
+        return float(row.min_nodes)
+    return float(row.gpus * row.min_nodes) if tres == GPU else 0.0
+
+
+# --- billing ---
+@inner
+def billing_of(world: Block, job: int) -> float:
+    """Return the billing of a job by its pieces and the weights of its partition; exclusive jobs have whole nodes."""
+    row, cpus, memory = world.jobs[job], 0, 0
+    exclusive = row.exclusive or world.partitions[row.part].exclusive
+    for place in range(row.piece0, row.piece0 + row.pieces):
+        piece = world.pieces[place]
+        cpus += world.nodes[piece.node].cpus if exclusive else piece.cpus
+        memory += piece.memory
+    weights, largest, total = world.billing_weights, 0.0, 0.0
+    if weights[row.part, CPU] < 0.0:  # the partition has no weights
+        return float(cpus)
+    for tres, amount in ((CPU, cpus), (MEM, memory), (NODE_COUNT, row.pieces), (GPU, row.gpus * row.pieces)):
+        largest = max(largest, weights[row.part, tres] * amount)
+        total += weights[row.part, tres] * amount
+    return largest if world.rules.priority_flags & MAX_TRES else total

@@ -1,0 +1,206 @@
+"""Tables of a site's shares: associations, QOS, and what its priorities weigh.
+
+Rule: `share_tables` gives whole tables, `set_shares` fills the fields of tables that others made. Both read the site
+alone. See `simulate.kernels.slurm.fair_share` and `priority`, which work on them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+
+from ..arrays import Array
+from ..kernels.slurm import tables
+from ..kernels.slurm.tables import ASSOCIATION, QOS, TRES_COUNT, Slurm
+from .site import TRES, Amounts, PriorityRules, Site, SiteJob
+
+_FLAGS = {
+    name: getattr(tables, name)
+    for name in (
+        "SMALL_RELATIVE_TO_TIME",
+        "ACCRUE_ALWAYS",
+        "NO_NORMAL_ASSOC",
+        "NO_NORMAL_PART",
+        "NO_NORMAL_QOS",
+        "NO_NORMAL_TRES",
+        "INCR_ONLY",
+        "CALCULATE_RUNNING",
+        "MAX_TRES",
+        "DEPTH_OBLIVIOUS",
+    )
+}
+
+
+def share_tables(site: Site) -> dict[str, Array]:
+    """Return the tables of the block `Slurm` that are made of associations, QOS and weights, by name."""
+    associations, siblings = _associations(site)
+    return {
+        "associations": associations,
+        "siblings": siblings,
+        "sibling_space": np.zeros_like(siblings),
+        "qos": _qos(site),
+        "tres_weights": _amounts(site.rules.priority.tres),
+        "partition_tres": _partition_tres(site),
+        "billing_weights": _billing_weights(site),
+        "usage_resets": _usage_resets(site),
+    }
+
+
+def set_shares(world: Slurm, site: Site) -> None:
+    """Fill the fields of `rules`, `partitions`, and `jobs` that priorities are made of.
+
+    Args:
+        world: a block with the tables of `share_tables`; its rows stand as those of the site.
+        site: the site.
+    """
+    priority, rules = site.rules.priority, world.rules
+    fields = {
+        "weight_age": priority.age,
+        "weight_assoc": priority.association,
+        "weight_fair_share": priority.fair_share,
+        "weight_size": priority.size,
+        "weight_part": priority.partition,
+        "weight_qos": priority.qos,
+        "max_age": max(priority.max_age_s, 1.0),
+        "half_life": priority.half_life_s,
+        "dampening": max(priority.dampening, 1.0),
+        "multifactor": priority.is_multifactor,
+        "priority_flags": _flags(priority),
+        "period": int(priority.period_s),
+        "enforces_limits": site.rules.enforces_limits,
+        "weighs_tres": any(priority.tres.values()),
+        "cpus_total": sum(node.cpus for node in site.nodes),
+        "nodes_total": len(site.nodes),
+    }
+    for name, value in fields.items():
+        rules[name] = value
+    world.partitions["factor"] = _by_largest([part.job_factor for part in site.partitions], priority, "NO_NORMAL_PART")
+    rows = {(row.account, row.user, row.partition): number for number, row in enumerate(site.associations)}
+    qos = {row.name: number for number, row in enumerate(site.qos)}
+    for job, row in zip(site.jobs, world.jobs, strict=True):
+        association = _association_of(job, rows)
+        name = job.qos or (site.associations[association].default_qos if association >= 0 else "")
+        row["assoc"], row["qos"], row["nice"] = association, qos.get(name or "normal", -1), job.nice
+
+
+def _association_of(job: SiteJob, rows: Mapping[tuple[str, str, str], int]) -> int:
+    """Return the row of a job's association, one of its partition before one of all; -1 if it has none."""
+    partition = job.partitions[0] if job.partitions else ""
+    for name in (partition, ""):
+        row = rows.get((job.account, job.user, name))
+        if row is not None:
+            return row
+    return -1
+
+
+def _flags(priority: PriorityRules) -> int:
+    """Return PriorityFlags as bits; Fair Tree is on unless a flag chooses another rule."""
+    bits = sum(bit for name, bit in _FLAGS.items() if name in priority.flags)
+    if not priority.flags & {"NO_FAIR_TREE", "DEPTH_OBLIVIOUS"}:
+        bits |= tables.FAIR_TREE
+    return bits | (tables.FAVOR_SMALL if priority.favours_small else 0)
+
+
+def _by_largest(values: list[int], priority: PriorityRules, raw_flag: str) -> Array:
+    """Return values by their largest one, 0 to 1; as they are if the site's flags say so."""
+    largest = max([1, *values]) if raw_flag not in priority.flags else 1
+    return np.array(values, float) / largest
+
+
+def _associations(site: Site) -> tuple[Array, Array]:
+    """Return the table of associations, and their rows ordered by the account below which they compete."""
+    rows = site.associations
+    table = np.zeros(len(rows), ASSOCIATION)
+    if not rows:
+        return table, np.zeros(0, np.int64)
+    table["priority"] = _by_largest([row.priority for row in rows], site.rules.priority, "NO_NORMAL_ASSOC")
+    table["usage"] = site.usage or 0.0
+    table["parent"] = [row.parent for row in rows]
+    table["is_user"] = [row.user != "" for row in rows]
+    table["shares_parent"] = [row.shares is None for row in rows]
+    table["fair_parent"] = -1
+    children: list[list[int]] = [[] for _ in rows]
+    for number, row in enumerate(rows[1:], 1):
+        above = row.parent
+        while rows[above].shares is None and rows[above].parent >= 0:
+            above = rows[above].parent
+        table["fair_parent"][number] = above
+        if row.user or row.shares is not None:
+            children[above].append(number)
+    table["share"][0] = table["norm_share"][0] = 1.0
+    for number, row in enumerate(rows[1:], 1):
+        parent = table["fair_parent"][number]
+        total = sum(rows[sibling].shares or 0 for sibling in children[parent])
+        if row.shares is None:
+            table["norm_share"][number] = table["norm_share"][parent]
+        elif total:
+            table["share"][number] = row.shares / total
+            table["norm_share"][number] = table["norm_share"][parent] * row.shares / total
+    counts = np.array([len(below) for below in children])
+    table["child0"], table["children"] = np.cumsum(counts) - counts, counts
+    return table, np.array([child for below in children for child in below], np.int64)
+
+
+def _qos(site: Site) -> Array:
+    table = np.zeros(len(site.qos), QOS)
+    table["factor"] = _by_largest([row.priority for row in site.qos], site.rules.priority, "NO_NORMAL_QOS")
+    for row, values in zip(site.qos, table, strict=True):
+        values["priority"], values["usage_factor"] = row.priority, row.usage_factor
+        flags = {flag.casefold() for flag in row.flags}
+        for name, flag in (("no_reserve", "noreserve"), ("no_decay", "nodecay")):
+            values[name] = flag in flags
+    return table
+
+
+# --- resources ---
+def _amounts(amounts: Amounts) -> Array:
+    """Return amounts of trackable resources as a row."""
+    return np.array([amounts.get(name, 0.0) for name in TRES])
+
+
+def _partition_tres(site: Site) -> Array:
+    """Return what each partition has of each trackable resource; [partitions, TRES_COUNT]."""
+    nodes = {node.name: np.array([node.cpus, node.memory_mib, 1.0, node.gpus, 0.0]) for node in site.nodes}
+    table = np.zeros((len(site.partitions), TRES_COUNT))
+    for part, row in zip(site.partitions, table, strict=True):
+        for name in part.nodes:
+            row += nodes[name]
+    return table
+
+
+def _billing_weights(site: Site) -> Array:
+    """Return TRESBillingWeights of each partition, by MiB of memory; -1 for CPUs where a partition has none."""
+    table = np.zeros((len(site.partitions), TRES_COUNT))
+    for part, row in zip(site.partitions, table, strict=True):
+        if part.billing_weights is None:
+            row[tables.CPU] = -1.0
+        else:
+            row[:] = _amounts(part.billing_weights)
+    return table
+
+
+# --- PriorityUsageResetPeriod ---
+def _usage_resets(site: Site) -> Array:
+    """Return the times of the site's period, and of a year after it, at which its usage becomes 0."""
+    if site.rules.priority.usage_reset in ("", "NONE") or not site.jobs:
+        return np.zeros(0)
+    begin = datetime.fromtimestamp(site.jobs[0].submit, UTC)
+    if site.rules.priority.usage_reset == "NOW":
+        return np.array([begin.timestamp()])
+    end = datetime.fromtimestamp(site.jobs[-1].submit, UTC) + timedelta(days=365)
+    day = begin.replace(hour=0, minute=0, second=0, microsecond=0)
+    times = []
+    while (day := day + timedelta(days=1)) <= end:
+        if _is_reset(day, site.rules.priority.usage_reset):
+            times.append(day.timestamp())
+    return np.array(times)
+
+
+def _is_reset(day: datetime, period: str) -> bool:
+    """Return whether usage becomes 0 at this midnight; weeks begin on Sunday."""
+    if period in ("DAILY", "WEEKLY"):
+        return period == "DAILY" or day.isoweekday() == 7
+    months = {"MONTHLY": 1, "QUARTERLY": 3, "YEARLY": 12}[period]
+    return day.day == 1 and (day.month - 1) % months == 0
