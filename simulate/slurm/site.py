@@ -65,7 +65,7 @@ class SitePartition:
 
 @dataclass(frozen=True, slots=True)
 class SiteLimits:
-    """Limits of a QOS or of an association; the last six of a QOS only."""
+    """Limits of a QOS or of an association; the last eight, and `min_tres`, of a QOS only."""
 
     group_jobs: int | None = None
     group_submit: int | None = None
@@ -86,6 +86,8 @@ class SiteLimits:
     account_jobs: int | None = None
     account_submit: int | None = None
     account_tres: Amounts = field(default_factory=dict)
+    user_run_minutes: Amounts = field(default_factory=dict)
+    account_run_minutes: Amounts = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +121,7 @@ class SiteAssociation:
 
 @dataclass(frozen=True, slots=True)
 class SiteReservation:
-    """A reservation, one instance."""
+    """A reservation, one instance; `created`: jobs do not avoid it before, None: it was always there."""
 
     name: str
     start: float
@@ -128,6 +130,8 @@ class SiteReservation:
     users: frozenset[str] = frozenset()
     accounts: frozenset[str] = frozenset()
     flags: frozenset[str] = frozenset()
+    partition: str = ""  # of PART_NODES
+    created: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,6 +286,7 @@ class SiteRules:
     complete_wait_s: float = 0.0
     kill_wait_s: float = 30.0
     over_time_limit_min: int | None = 0  # None: jobs are never killed
+    resv_over_run_min: int | None = 0  # None: jobs go on after their reservation
     preempt_type: str = ""  # "", partition_prio or qos
     preempt_mode: str = "OFF"
     preempt_exempt_s: float = 0.0

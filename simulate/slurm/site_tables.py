@@ -14,7 +14,7 @@ from ..arrays import Array
 from ..kernels.slurm.tables import DRAINED, SCRATCH_ROWS, UP, Slurm
 from .job_tables import NodeSets, agenda_tables, job_tables, node_words
 from .limit_tables import limit_tables
-from .reservation_tables import reservation_tables
+from .reservation_tables import instances, reservation_tables
 from .share_tables import share_tables
 from .site import Site, SiteAssociation, SiteQos
 
@@ -23,7 +23,7 @@ _FIXED = ("partition_nodes", "allowed_nodes", "job_parts", "after", "agenda", "h
 
 
 def completed(site: Site) -> Site:
-    """Return the site with an association and a QOS for each of its jobs, where the files name none."""
+    """Return the site with an association and a QOS for each of its jobs, and each instance of a reservation."""
     qos = list(site.qos)
     names = {each.name for each in qos}
     for name in ["normal", *(job.qos for job in site.jobs)]:
@@ -41,7 +41,7 @@ def completed(site: Site) -> Site:
         if (account, job.user) not in users:
             users.add((account, job.user))
             associations.append(SiteAssociation(account, job.user or "?", parent=accounts[account]))
-    return replace(site, qos=tuple(qos), associations=tuple(associations))
+    return replace(site, qos=tuple(qos), associations=tuple(associations), reservations=instances(site))
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ def site_block(site: Site, phases: Phases, *, seed: int = 1, repeats: bool = Fal
     jobs, parts = tables["jobs"], tables["job_parts"]
     tables |= agenda_tables(site, jobs, sets, repeats=repeats)
     tables |= {"allowed_nodes": sets.table(), "partition_nodes": _partition_nodes(site)}
-    tables |= reservation_tables(site) | share_tables(site) | limit_tables(site, jobs, parts)
+    tables |= reservation_tables(site, jobs) | share_tables(site) | limit_tables(site, jobs, parts)
     shapes = {**{name: table.shape for name, table in tables.items()}, **_shapes(site, jobs, parts, repeats=repeats)}
     fixed = {name: tables[name] for name in _FIXED}
     block = Slurm(fixed, {name: shape for name, shape in shapes.items() if name not in _FIXED})
@@ -95,7 +95,7 @@ def site_block(site: Site, phases: Phases, *, seed: int = 1, repeats: bool = Fal
     count, clock, scheduler = block.count, block.clock, site.rules.scheduler
     count["jobs"], count["random"], count["history"] = len(jobs), 1 + seed % 2147483645, int(repeats)
     count["last_full"] = int(began + phases.full - scheduler.sched_interval)
-    count["last_sched"] = count["changed"] = count["last_period"] = int(began)
+    count["last_sched"] = count["changed"] = count["last_period"] = count["usage_aged"] = int(began)
     count["limit_phase"] = phases.limit
     clock["now"], clock["tick_phase"] = began, phases.tick
     clock["next_backfill"], clock["next_period"] = began + phases.backfill, began + phases.period
@@ -179,7 +179,8 @@ def _fill_rules(block: Any, site: Site) -> None:
         "multifactor": priority.is_multifactor, "period": priority.period_s,
         "enforces_limits": rules.enforces_limits, "enforces_qos": rules.enforces_qos, "safe": rules.is_safe,
         "complete_wait": rules.complete_wait_s, "kill_wait": rules.kill_wait_s,
-        "over_time_limit": _unset(rules.over_time_limit_min), "preempts": rules.preempt_type != "",
+        "over_time_limit": _unset(rules.over_time_limit_min),
+        "resv_over_run": _unset(rules.resv_over_run_min), "preempts": rules.preempt_type != "",
         "counts_memory": rules.counts_memory, "least_loaded": rules.is_least_loaded,
         "cpus_total": sum(node.cpus for node in site.nodes), "nodes_total": len(site.nodes),
         "version": 100 * rules.version[0] + rules.version[1], "pack_serial": scheduler.pack_serial_at_end,

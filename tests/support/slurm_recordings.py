@@ -105,7 +105,10 @@ def _node_events(run: Run) -> list[tuple[str, ...]]:
             rows.append((node, _date(begin), _date(time), old.upper(), "recorded"))
         elif node and state and node not in since:
             since[node] = time, state
-    return [*rows, *((node, _date(time), "Unknown", state.upper(), "recorded") for node, (time, state) in since.items())]
+    return [
+        *rows,
+        *((node, _date(time), "Unknown", state.upper(), "recorded") for node, (time, state) in since.items()),
+    ]
 
 
 def _reservations(run: Run) -> list[tuple[str, ...]]:

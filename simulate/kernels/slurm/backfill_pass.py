@@ -117,7 +117,7 @@ def _plan_record(world: Block, job: int, slot: int, part: int, now: int) -> int:
     for _ in range(_MOST_TRIES):
         start = later
         find_candidates(world, job, part, world.scratch[AVAILABLE])
-        start = nodes_outside_reservations(world, job, start, limit, CANDIDATES)
+        start = nodes_outside_reservations(world, job, part, start, limit, CANDIDATES)
         if start < 0:
             return _IS_PASSED_OVER
         end = max(start, now) + 60 * limit

@@ -14,6 +14,7 @@ from ..jit import inner
 from .limits import count_end, count_start, give_licences, take_licences
 from .priority import billing_of, book_end, set_priority
 from .record_order import add_records, drop_old_records
+from .reserved_nodes import end_in_reservation, has_reservation_begun
 from .tables import (
     ACCRUE_ALWAYS,
     AFTER_ANY,
@@ -96,7 +97,7 @@ def release(world: Block, job: int, now: int) -> None:
 def is_eligible(world: Block, job: int, now: int) -> bool:
     """Return whether a waiting job could start, its resources apart; the first time, its age begins."""
     row = world.jobs[job]
-    if row.state != PENDING or row.unmet > 0 or row.begin_at > now:
+    if row.state != PENDING or row.unmet > 0 or row.begin_at > now or not has_reservation_begun(world, job, now):
         return False
     if row.begin == 0:
         row.begin = now
@@ -151,6 +152,9 @@ def _real_end(world: Block, job: int) -> float:
         limit = row.start + (row.limit + over) * 60
         check = limit + (world.count.limit_phase - limit) % 30
         finish = min(finish, check * 1.0)
+    limit = end_in_reservation(world, job, row.start)
+    if limit >= 0:  # killed by the first check after it
+        finish = min(finish, (limit + 1 + (world.count.limit_phase - limit - 1) % 30) * 1.0)
     return finish
 
 

@@ -9,8 +9,9 @@ from ..block import Block, int64
 from ..jit import inner
 from .bits import add, empty, shared_number, subtract
 from .job_states import is_eligible
-from .limits import has_licences
+from .limits import ALLOWED, has_licences
 from .record_order import sort_records
+from .reserved_nodes import instance_at
 from .start_test import try_start
 from .tables import AVAILABLE, BUSY, BY_MAIN, RESERVED, STARTED, UP
 
@@ -68,7 +69,7 @@ def main_pass(world: Block, now: int, is_full: bool) -> int:
             depth += 1
             if not is_full and depth > rules.default_queue_depth + 1:
                 break
-        if world.part_allowed[slot] == 0 or limits.up == 0:
+        if world.part_allowed[slot] != ALLOWED or limits.up == 0:
             continue
         if row.reservation >= 0:
             if world.reservations[row.reservation].closed == count.passes:
@@ -87,7 +88,7 @@ def main_pass(world: Block, now: int, is_full: bool) -> int:
                 world.jobs[row.array].refused, world.jobs[row.array].refused_part = count.passes, part
             if answer == RESERVED:
                 if row.reservation >= 0:
-                    subtract(available, world.reservation_nodes[row.reservation])
+                    subtract(available, world.reservation_nodes[instance_at(world, row.reservation, now)])
                 continue
             refused = answer == BUSY or (rules.assoc_limit_stop == 1)
             if row.required >= 0 and answer == BUSY:

@@ -173,10 +173,16 @@ def billing_of(world: Block, job: int) -> float:
         piece = world.pieces[place]
         cpus += world.nodes[piece.node].cpus if exclusive else piece.cpus
         memory += piece.memory
+    return billing_of_amounts(world, row.part, cpus, memory, row.pieces, row.gpus * row.pieces)
+
+
+@inner
+def billing_of_amounts(world: Block, part: int, cpus: int, memory: int, nodes: int, gpus: int) -> float:
+    """Return the billing of resources in a partition; memory in MiB, GPUs on all nodes."""
     weights, largest, total = world.billing_weights, 0.0, 0.0
-    if weights[row.part, CPU] < 0.0:  # the partition has no weights
+    if weights[part, CPU] < 0.0:  # the partition has no weights
         return float(cpus)
-    for tres, amount in ((CPU, cpus), (MEM, memory), (NODE_COUNT, row.pieces), (GPU, row.gpus * row.pieces)):
-        largest = max(largest, weights[row.part, tres] * amount)
-        total += weights[row.part, tres] * amount
+    for tres, amount in ((CPU, cpus), (MEM, memory), (NODE_COUNT, nodes), (GPU, gpus)):
+        largest = max(largest, weights[part, tres] * amount)
+        total += weights[part, tres] * amount
     return largest if world.rules.priority_flags & MAX_TRES else total

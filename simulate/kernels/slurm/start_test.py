@@ -54,7 +54,7 @@ def try_start(world: Block, job: int, part: int, available: Array, now: int, by:
         return int64(LIMITED)
     find_candidates(world, job, part, available)
     words = world.scratch[CANDIDATES]
-    begin = nodes_outside_reservations(world, job, now, row.limit, CANDIDATES)
+    begin = nodes_outside_reservations(world, job, part, now, row.limit, CANDIDATES)
     if begin < 0 or begin > now:
         return int64(RESERVED)
     node = next_node(words, 0)

@@ -45,6 +45,8 @@ DEPTH_OBLIVIOUS = 2048
 #: Columns of amounts of trackable resources.
 CPU, MEM, NODE_COUNT, GPU, BILLING = range(5)
 TRES_COUNT = 5
+#: Further columns: of what a counter holds, numbers of jobs; of what was spent, the run time.
+JOBS, SUBMITTED, WALL = 5, 6, 5
 NO_LIMIT = -1.0
 #: Rows of `scratch`, sets of nodes: those that a pass may use; the candidates of a job; the same before the plan is
 #: looked at; the nodes that were chosen; one that a function uses for itself.
@@ -61,7 +63,7 @@ RULES = row_dtype(
     "bf_max_job_assoc bf_max_job_array_resv bf_job_part_count_reserve bf_min_age_reserve bf_min_prio_reserve "
     "bf_one_resv_per_job bf_window_linear bf_busy_nodes bf_node_space_size "
     "multifactor priority_flags period enforces_limits enforces_qos safe complete_wait kill_wait over_time_limit "
-    "preempts counts_memory least_loaded cpus_total nodes_total version pack_serial weighs_tres",
+    "resv_over_run preempts counts_memory least_loaded cpus_total nodes_total version pack_serial weighs_tres",
 )
 #: A node: its size and state; `jobs`: jobs on it; `completing`: jobs that have ended on it and are not cleaned up.
 NODE = row_dtype("", "cpus cores threads memory weight gpus state completing")
@@ -85,7 +87,7 @@ JOB = row_dtype(
     "memory memory_per_cpu gpus exclusive contiguous nice user account assoc qos reservation part0 parts "
     "array task array_limit after0 afters unmet begin_at deadline requeued successful allowed required "
     "state start until part piece0 pieces counted_cpus expected cpus started_by refused refused_part running_tasks "
-    "restarts log exempt resv_count resv_pass",
+    "restarts log exempt resv_count resv_pass licence0 licences magnet0 magnets",
 )
 #: What a job has, or had, on a node.
 PIECE = np.dtype([("node", np.int32), ("cores", np.int32), ("cpus", np.int32), ("memory", np.int32)])
@@ -107,7 +109,20 @@ ASSOCIATION = row_dtype(
 )
 #: A QOS; `factor`: its priority by the largest one.
 QOS = row_dtype("usage factor usage_factor", "priority no_reserve no_decay")
-RESERVATION = row_dtype("", "start end maint ignore_jobs overlap flex allowed0 alloweds state closed")
+#: A reservation, one instance; `next`: the next instance of the same name, -1 if none; `created`: jobs see it from then
+#: on; `began`: 1 if a pass was asked for; `closed`: the pass in which a job of it was refused.
+RESERVATION = row_dtype("", "start end created maint overlap flex next began closed")
+#: A limit: `kind` as in `limits`; its counter and column; `bound`: an amount, or minutes of it.
+LIMIT = row_dtype("bound", "kind counter column")
+#: Jobs that the same limits bind. Rows of `limits`: `limits0` to `after0` are tested before nodes are picked, to
+#: `limits1` after that, to `submit1` at the submission. `counters0`, `counters1`: rows of `group_counters`.
+#: `usage_factor`: of the QOS; `time_factor`: the same where it multiplies the minutes of requests, else 1.
+LIMIT_GROUP = row_dtype("usage_factor time_factor", "limits0 after0 limits1 submit1 counters0 counters1")
+#: A counter of jobs and resources; `nodes`: its row of `counted_nodes`, -1 if no limit counts nodes; `decays`: its
+#: usage decays.
+COUNTER = row_dtype("", "nodes decays")
+LICENCE = row_dtype("", "licence number")
+COUNTED = np.dtype("i4")
 #: A start in the result; `end` is -1 while the job runs.
 START = row_dtype("priority", "job part start end by piece0 pieces")
 EVENT = row_dtype("", "time kind what state")
@@ -121,7 +136,7 @@ COUNT = row_dtype(
     "",
     "jobs next_event running pieces starts waiting records slices free_rows wanted last_full last_sched changed armed "
     "backfill_started last_period ends epilogs chosen chosen_cpus test_start passes random history limit_phase "
-    "main_passes backfill_passes tests reservation_end epilog_seen stale in_pass basic next_reset",
+    "main_passes backfill_passes tests reservation_end epilog_seen stale in_pass basic next_reset usage_aged",
 )
 CLOCK = row_dtype("now tick_phase next_backfill next_period next_main", "")
 
@@ -138,7 +153,11 @@ class Slurm(Block):
         "allowed_nodes": (WORD, 2),  # sets that jobs name by features and lists; -1: all
         "jobs": (JOB, 1),
         "job_parts": (INT, 1),  # partitions of each job, by tier
-        "part_allowed": (INT, 1),  # of each: 1 if the job keeps the partition's limits
+        "part_allowed": (INT, 1),  # of each: whether the job keeps the partition's limits, see `limits.ALLOWED`
+        "part_denied": (INT, 1),  # of each: 1 if sbatch rejects the job
+        "part_group": (INT, 1),  # of each: its row of `limit_groups`, -1: no limit
+        "part_least_nodes": (INT, 1),  # of each: nodes that the job gets at least, and at most; -1: any number
+        "part_most_nodes": (INT, 1),
         "part_priority": (FLOAT, 1),  # of each: the job's priority in it
         "after": (AFTER, 1),
         "pieces": (PIECE, 1),
@@ -167,8 +186,23 @@ class Slurm(Block):
         "tres_weights": (FLOAT, 1),  # [TRES_COUNT] of PriorityWeightTRES
         "partition_tres": (FLOAT, 2),  # [partitions, TRES_COUNT] resources of each partition
         "billing_weights": (FLOAT, 2),  # [partitions, TRES_COUNT]; -1 in its first column: billing is the CPUs
+        "limit_groups": (LIMIT_GROUP, 1),
+        "limits": (LIMIT, 1),
+        "counters": (COUNTER, 1),
+        "group_counters": (INT, 1),
+        "held": (INT, 2),  # [counters, TRES, JOBS and SUBMITTED] of running jobs
+        "promised": (INT, 2),  # [counters, TRES] amounts times seconds that running jobs may still take
+        "spent": (FLOAT, 2),  # [counters, TRES and WALL] amounts times seconds, decayed
+        "counted_nodes": (COUNTED, 2),  # [rows, nodes] jobs of a counter on each node
+        "promised_seconds": (INT, 1),  # [jobs] its part of `promised`
+        "usage_until": (INT, 1),  # [jobs] until when its usage is in `spent`
+        "request": (INT, 1),  # [TRES] scratch: of the job at hand
+        "job_licences": (LICENCE, 1),
+        "free_licences": (INT, 1),
         "reservations": (RESERVATION, 1),
         "reservation_nodes": (WORD, 2),
+        "reservation_stops": (INT, 2),  # [reservations, partitions] 1: a job of the partition waits for its end
+        "magnets": (INT, 1),  # magnetic reservations that jobs may use; see `jobs.magnet0`
         "user_counts": (INT, 1),  # records of each user in a backfill pass
         "agenda": (EVENT, 1),  # what happens by itself, by time
         "history": (HISTORY, 1),

@@ -1,0 +1,371 @@
+"""Tables of the limits of partitions, QOS and associations: a site's hierarchy of limits, resolved.
+
+Rule: of each kind of limit, and of each trackable resource, the first level that sets it binds: the QOS of the
+partition, the QOS of the job (first if it has OverPartQOS), then the associations. Group limits bind at every
+association up to root; the other limits of an account hold for those below it that set none. A limit is a comparison
+with one counter.
+Source: sacctmgr(1), slurm.conf(5), resource_limits of Slurm 22.05.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from ..arrays import Array
+from ..kernels.slurm import limits as kinds
+from ..kernels.slurm import tables
+from .site import TRES, Site, SiteLimits, SitePartition, SiteQos
+
+#: Who shares the counter of a limit: all jobs of a QOS, or those of a user or an account in it; all jobs of an
+#: association; ALONE: there is no counter.
+_TOGETHER, _USER, _ACCOUNT, _ASSOCIATION, _ALONE = range(5)
+#: A counter: who shares it, row of the QOS or association, and row of the user or account, else -1.
+Counter = tuple[int, int, int]
+_NO_COUNTER = (_ALONE, -1, -1)
+
+
+class _Kind(NamedTuple):
+    """A kind of limit: its field in `SiteLimits`.
+
+    `column`: None if the field has amounts; `sharers`: who shares a QOS's counter; `hides`: a QOS limit of this kind
+    hides the limits of associations with this name; `climbs`: it binds at every association up to root.
+    """
+
+    name: str
+    test: int
+    column: int | None
+    sharers: int
+    hides: str = ""
+    climbs: bool = False
+
+
+_KINDS = (
+    _Kind("group_jobs", kinds.HELD, tables.JOBS, _TOGETHER, "group_jobs", True),
+    _Kind("group_wall_min", kinds.SPENT, tables.WALL, _TOGETHER, "group_wall_min", True),
+    _Kind("group_tres_minutes", kinds.SPENT, None, _TOGETHER, "group_tres_minutes", True),
+    _Kind("group_tres", kinds.HELD, None, _TOGETHER, "group_tres", True),
+    _Kind("group_run_minutes", kinds.PROMISED, None, _TOGETHER, "group_run_minutes", True),
+    _Kind("max_jobs", kinds.HELD, tables.JOBS, _USER, "max_jobs"),
+    _Kind("user_jobs", kinds.HELD, tables.JOBS, _USER, "max_jobs"),
+    _Kind("account_jobs", kinds.HELD, tables.JOBS, _ACCOUNT, "max_jobs"),
+    _Kind("max_wall_min", kinds.LONGEST, tables.CPU, _ALONE, "max_wall_min"),
+    _Kind("max_tres", kinds.MOST, None, _ALONE, "max_tres"),
+    _Kind("max_tres_per_node", kinds.PER_NODE, None, _ALONE, "max_tres_per_node"),
+    _Kind("max_tres_minutes", kinds.MOST_MINUTES, None, _ALONE, "max_tres_minutes"),
+    _Kind("min_tres", kinds.LEAST, None, _ALONE, "min_tres"),
+    _Kind("user_tres", kinds.HELD, None, _USER),
+    _Kind("account_tres", kinds.HELD, None, _ACCOUNT),
+    _Kind("user_run_minutes", kinds.PROMISED, None, _USER),
+    _Kind("account_run_minutes", kinds.PROMISED, None, _ACCOUNT),
+    _Kind("group_submit", kinds.HELD, tables.SUBMITTED, _TOGETHER, "group_submit", True),
+    _Kind("max_submit", kinds.HELD, tables.SUBMITTED, _USER, "max_submit"),
+    _Kind("user_submit", kinds.HELD, tables.SUBMITTED, _USER, "max_submit"),
+    _Kind("account_submit", kinds.HELD, tables.SUBMITTED, _ACCOUNT, "max_submit"),
+)
+_OF_ASSOCIATIONS = frozenset(kind.hides for kind in _KINDS if kind.hides) - {"min_tres"}
+
+
+class _Limit(NamedTuple):
+    bound: float
+    test: int
+    counter: Counter
+    column: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Owner:
+    """What decides which limits bind a job: rows of its QOS (the first level first), association, user and account."""
+
+    qos: tuple[int, ...]
+    job_qos: int
+    association: int
+    user: int
+    account: int
+
+
+@dataclass(slots=True)
+class _Groups:
+    """The groups of jobs that the same limits bind, and the counters of these limits."""
+
+    site: Site
+    rows: dict[_Owner, int] = field(default_factory=dict)
+    limits: list[list[_Limit]] = field(default_factory=list)
+    counters: dict[Counter, int] = field(default_factory=dict)
+
+    def row_of(self, owner: _Owner) -> int:
+        """Return the row of a group, which is added if it is new."""
+        row = self.rows.get(owner)
+        if row is None:
+            row = self.rows[owner] = len(self.limits)
+            self.limits.append(_limits_of(self.site, owner))
+            for limit in self.limits[row]:
+                if limit.counter != _NO_COUNTER:
+                    self.counters.setdefault(limit.counter, len(self.counters))
+        return row
+
+
+def limit_tables(site: Site, jobs: Array, job_parts: Array) -> dict[str, Array]:
+    """Return the tables of `limits` by name, as they are when no job runs.
+
+    Args:
+        site: the site.
+        jobs: rows of `tables.JOB`, of the jobs of the site in their order; the columns limit, time_min, min_nodes,
+            max_nodes, min_cpus, user, account, assoc, qos, part0 and parts are read; licence0 and licences are filled.
+        job_parts: rows of partitions of each job.
+    """
+    groups, slots = _Groups(site), len(job_parts)
+    records = {name: np.zeros(slots, np.int64) for name in ("part_allowed", "part_denied")}
+    least, most, group_of = (np.full(slots, -1, np.int64) for _ in range(3))
+    partition_qos = _partition_qos(site)
+    binding = site.rules.enforces_limits
+    for job, row in enumerate(jobs):
+        for slot in range(row["part0"], row["part0"] + row["parts"]):
+            part = int(job_parts[slot])
+            owner = _Owner(
+                _qos_order(site, partition_qos[part], int(row["qos"])) if binding else (), int(row["qos"]),
+                int(row["assoc"]) if binding else -1, int(row["user"]), int(row["account"]),
+            )  # fmt: skip
+            least[slot], most[slot] = _node_numbers(site, site.partitions[part], int(row["qos"]))
+            records["part_allowed"][slot] = _allowance(site, job, row, part)
+            group_of[slot] = groups.row_of(owner)
+            limits = groups.limits[group_of[slot]]
+            for limit in limits:
+                if limit.column == tables.NODE_COUNT and limit.test in (kinds.HELD, kinds.MOST):
+                    most[slot] = limit.bound if most[slot] < 0 else min(most[slot], limit.bound)
+            records["part_denied"][slot] = _is_denied(site, owner, row, limits)
+    return {
+        **records, "part_least_nodes": least, "part_most_nodes": most, "part_group": group_of,
+        **_group_tables(site, groups), **_counter_tables(site, groups, len(jobs)), **_licence_tables(site, jobs),
+    }  # fmt: skip
+
+
+def unfollowed_limits(site: Site) -> list[str]:
+    """Return a sentence for each limit of the site that the replay does not follow."""
+    owners = [(f"QOS {qos.name}", qos.limits) for qos in site.qos]
+    owners += [(f"association {row.account}/{row.user}".rstrip("/"), row.limits) for row in site.associations]
+    return [
+        f"{owner}: {kind.name} of {name} is not followed: its jobs start too early"
+        for owner, limits in owners
+        for kind in _KINDS
+        if kind.column is None
+        for name in getattr(limits, kind.name)
+        if name not in TRES
+    ]
+
+
+# --- which limits bind ---
+def _limits_of(site: Site, owner: _Owner) -> list[_Limit]:
+    """Return the limits that bind the jobs of an owner: the tests before nodes are picked, then the others."""
+    limits, hidden = list[_Limit](), set[tuple[str, int]]()
+    for qos in owner.qos:
+        new = set[tuple[str, int]]()
+        for kind in _KINDS:
+            counter = _qos_counter(kind.sharers, qos, owner)
+            for column, bound in _bounds(site.qos[qos].limits, kind):
+                if (kind.name, column) not in hidden:
+                    limits += _with_safety(site, _Limit(bound, kind.test, counter, column))
+                    new |= {(kind.name, column), (f"association {kind.hides}", column)}
+        hidden |= new
+    level = owner.association
+    while level >= 0:
+        for kind in _KINDS:
+            if kind.name in _OF_ASSOCIATIONS and (kind.climbs or level == owner.association):
+                counter = _NO_COUNTER if kind.sharers == _ALONE else (_ASSOCIATION, level, -1)
+                for column, bound in _inherited(site, level, kind):
+                    if (f"association {kind.name}", column) not in hidden:
+                        limits += _with_safety(site, _Limit(bound, kind.test, counter, column))
+        level = site.associations[level].parent
+    return sorted(limits, key=_stage)
+
+
+def _qos_counter(sharers: int, qos: int, owner: _Owner) -> Counter:
+    if sharers == _ALONE:
+        return _NO_COUNTER
+    return (sharers, qos, {_USER: owner.user, _ACCOUNT: owner.account}.get(sharers, -1))
+
+
+def _stage(limit: _Limit) -> int:
+    """Return when a limit is tested: 0 before nodes are picked, 1 after that, 2 at the submission."""
+    if limit.column == tables.SUBMITTED and limit.test == kinds.HELD:
+        return 2
+    return (
+        0
+        if limit.test in (kinds.SPENT, kinds.LONGEST) or (limit.test == kinds.HELD and limit.column == tables.JOBS)
+        else 1
+    )
+
+
+def _with_safety(site: Site, limit: _Limit) -> Iterator[_Limit]:
+    yield limit
+    if limit.test == kinds.SPENT and limit.column != tables.WALL and site.rules.is_safe:
+        yield limit._replace(test=kinds.SAFE)
+
+
+def _bounds(limits: SiteLimits, kind: _Kind) -> Iterator[tuple[int, float]]:
+    """Yield the column and the bound of each limit of a kind."""
+    value = getattr(limits, kind.name)
+    if kind.column is None:
+        yield from ((TRES.index(name), float(amount)) for name, amount in value.items() if name in TRES)
+    elif value is not None:
+        yield kind.column, float(value)
+
+
+def _inherited(site: Site, level: int, kind: _Kind) -> Iterator[tuple[int, float]]:
+    """Yield the bounds of an association; those that do not climb come from the nearest level that sets them."""
+    bounds = dict(_bounds(site.associations[level].limits, kind))
+    parent = site.associations[level].parent
+    while parent >= 0 and not kind.climbs:
+        bounds = dict(_bounds(site.associations[parent].limits, kind)) | bounds
+        parent = site.associations[parent].parent
+    yield from bounds.items()
+
+
+def _qos_order(site: Site, partition_qos: int, job_qos: int) -> tuple[int, ...]:
+    """Return the rows of the QOS that bind a job, the one that wins first."""
+    order = [partition_qos, job_qos]
+    if job_qos >= 0 and _has_flag(site.qos[job_qos], "OverPartQOS"):
+        order.reverse()
+    return tuple(dict.fromkeys(row for row in order if row >= 0))
+
+
+def _partition_qos(site: Site) -> list[int]:
+    rows = {qos.name: row for row, qos in enumerate(site.qos)}
+    return [rows.get(partition.qos, -1) for partition in site.partitions]
+
+
+def _has_flag(qos: SiteQos, flag: str) -> bool:
+    return flag.lower() in {name.lower() for name in qos.flags}
+
+
+# --- partitions ---
+def _allowance(site: Site, job: int, row: Array, part: int) -> int:
+    """Return whether a partition takes a job: `limits.NEVER`, SHORTENED or ALLOWED."""
+    partition, qos = site.partitions[part], int(row["qos"])
+    flags = {flag.lower() for flag in site.qos[qos].flags} if qos >= 0 else set[str]()
+    least, most = _node_numbers(site, partition, qos)
+    too_few = 0 <= row["max_nodes"] < least and "partitionminnodes" not in flags
+    too_many = row["min_nodes"] > most >= 0 and "partitionmaxnodes" not in flags
+    if too_few or too_many or not _takes_owner(site, job, partition) or not _has_qos(site, row):
+        return kinds.NEVER
+    longest = partition.max_time_min
+    if longest is None or row["limit"] <= longest or "partitiontimelimit" in flags:
+        return kinds.ALLOWED
+    return kinds.SHORTENED if 0 <= row["time_min"] <= longest else kinds.NEVER
+
+
+def _node_numbers(site: Site, partition: SitePartition, qos: int) -> tuple[int, int]:
+    """Return the least and the most nodes of a job by its partition; -1 for no limit."""
+    least, most = partition.min_nodes, -1 if partition.max_nodes is None else partition.max_nodes
+    if qos >= 0:
+        least = 0 if _has_flag(site.qos[qos], "PartitionMinNodes") else least
+        most = -1 if _has_flag(site.qos[qos], "PartitionMaxNodes") else most
+    return least, most
+
+
+def _takes_owner(site: Site, job: int, partition: SitePartition) -> bool:
+    """Return whether the lists of a partition allow the account and the QOS of a job; Allow overrides Deny."""
+    owner = site.jobs[job]
+    return all(
+        name in allowed if allowed is not None else name not in denied
+        for name, allowed, denied in (
+            (owner.account, partition.allow_accounts, partition.deny_accounts),
+            (owner.qos, partition.allow_qos, partition.deny_qos),
+        )
+    )
+
+
+def _has_qos(site: Site, row: Array) -> bool:
+    """Return whether the association of a job has its QOS, where Slurm looks at that."""
+    association = int(row["assoc"])
+    if not site.rules.enforces_qos or association < 0 or row["qos"] < 0:
+        return True
+    names = site.associations[association].qos
+    return not names or site.qos[int(row["qos"])].name in names
+
+
+def _is_denied(site: Site, owner: _Owner, row: Array, limits: list[_Limit]) -> bool:
+    """Return whether sbatch rejects a job that would wait for ever: DenyOnLimit, and its request alone is too large."""
+    if not any(_has_flag(site.qos[qos], "DenyOnLimit") for qos in owner.qos):
+        return False
+    request = {tables.CPU: row["min_cpus"], tables.NODE_COUNT: row["min_nodes"]}
+    return any(
+        (limit.test == kinds.LONGEST and row["limit"] > limit.bound)
+        or (limit.test in (kinds.MOST, kinds.HELD) and request.get(limit.column, 0) > limit.bound)
+        or (limit.test == kinds.LEAST and request.get(limit.column, limit.bound) < limit.bound)
+        for limit in limits
+    )
+
+
+# --- arrays ---
+def _group_tables(site: Site, groups: _Groups) -> dict[str, Array]:
+    group_rows, limit_rows = np.zeros(len(groups.rows), tables.LIMIT_GROUP), list[_Limit]()
+    counters = list[int]()
+    for owner, group in groups.rows.items():
+        limits, row = groups.limits[group], group_rows[group]
+        stages = [_stage(limit) for limit in limits]
+        ends = np.cumsum([len(limit_rows), *(stages.count(stage) for stage in range(3))])
+        row["limits0"], row["after0"], row["limits1"], row["submit1"] = ends
+        limit_rows += limits
+        row["counters0"] = len(counters)
+        counters += [groups.counters[key] for key in _counters_of(site, owner) if key in groups.counters]
+        row["counters1"] = len(counters)
+        row["usage_factor"] = row["time_factor"] = 1.0
+        if owner.job_qos >= 0:
+            qos = site.qos[owner.job_qos]
+            row["usage_factor"] = qos.usage_factor
+            row["time_factor"] = qos.usage_factor if _has_flag(qos, "UsageFactorSafe") else 1.0
+    table = np.zeros(len(limit_rows), tables.LIMIT)
+    for place, limit in enumerate(limit_rows):
+        table[place] = (limit.bound, limit.test, groups.counters.get(limit.counter, -1), limit.column)
+    return {"limit_groups": group_rows, "limits": table, "group_counters": np.array(counters, np.int64)}
+
+
+def _counters_of(site: Site, owner: _Owner) -> Iterator[Counter]:
+    """Yield all counters that a job of an owner could move."""
+    for qos in owner.qos:
+        yield from (_qos_counter(sharers, qos, owner) for sharers in (_TOGETHER, _USER, _ACCOUNT))
+    level = owner.association
+    while level >= 0:
+        yield (_ASSOCIATION, level, -1)
+        level = site.associations[level].parent
+
+
+def _counter_tables(site: Site, groups: _Groups, jobs: int) -> dict[str, Array]:
+    rows = np.zeros(len(groups.counters), tables.COUNTER)
+    rows["nodes"] = -1
+    on_nodes = {
+        groups.counters[limit.counter]
+        for limits in groups.limits
+        for limit in limits
+        if limit.column == tables.NODE_COUNT and limit.test == kinds.HELD
+    }
+    for place, counter in enumerate(sorted(on_nodes)):
+        rows[counter]["nodes"] = place
+    spent = np.zeros((len(rows), tables.TRES_COUNT + 1))
+    for (sharers, owner, _), counter in groups.counters.items():
+        rows[counter]["decays"] = sharers == _ASSOCIATION or not _has_flag(site.qos[owner], "NoDecay")
+        if sharers == _ASSOCIATION and owner < len(site.usage):  # Slurm shows billing seconds alone
+            spent[counter, [tables.CPU, tables.BILLING]] = site.usage[owner]
+    return {
+        "counters": rows, "spent": spent, "counted_nodes": np.zeros((len(on_nodes), len(site.nodes)), tables.COUNTED),
+        "held": np.zeros((len(rows), tables.SUBMITTED + 1), np.int64),
+        "promised": np.zeros((len(rows), tables.TRES_COUNT), np.int64),
+        "promised_seconds": np.zeros(jobs, np.int64), "usage_until": np.zeros(jobs, np.int64),
+        "request": np.zeros(tables.TRES_COUNT, np.int64),
+    }  # fmt: skip
+
+
+def _licence_tables(site: Site, jobs: Array) -> dict[str, Array]:
+    """Return the tables of licences, and fill the columns of the jobs; a licence that the site lacks is free."""
+    rows = {name: row for row, name in enumerate(site.rules.licences)}
+    needs = list[tuple[int, int]]()
+    for job, row in zip(site.jobs, jobs, strict=True):
+        row["licence0"] = len(needs)
+        needs += [(rows[name], number) for name, number in job.licences.items() if name in rows]
+        row["licences"] = len(needs) - row["licence0"]
+    free = np.array(list(site.rules.licences.values()), np.int64)
+    return {"job_licences": np.array(needs, tables.LICENCE), "free_licences": free}
