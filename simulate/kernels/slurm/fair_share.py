@@ -11,7 +11,7 @@ import math
 
 from ..block import Block
 from ..jit import inner
-from .tables import DEPTH_OBLIVIOUS, FAIR_TREE
+from .tables import DEPTH_OBLIVIOUS
 
 ROOT = 0
 
@@ -62,19 +62,15 @@ def book_usage(world: Block, job: int, since: int, now: int) -> None:
         association = world.associations[association].parent
 
 
+# --- Fair Tree ---
 @inner
-def share_fairly(world: Block) -> None:
-    """Calculate the fair-share factor of each association from its shares and its usage."""
-    if len(world.associations) == 0:
-        return
-    if world.rules.priority_flags & FAIR_TREE:
+def rank_fairly(world: Block) -> None:
+    """Calculate the fair-share factor of each user from shares and usage, by Fair Tree."""
+    if len(world.associations) > 0:
         _set_levels(world)
         _rank_users(world)
-    else:
-        _set_classic_factors(world)
 
 
-# --- Fair Tree ---
 @inner
 def _set_levels(world: Block) -> None:
     """Set the level fair share of each association: its share among its siblings by its part of their usage."""
@@ -178,25 +174,40 @@ def _rank_users(world: Block) -> None:
 
 # --- classic ---
 @inner
-def _set_classic_factors(world: Block) -> None:
-    """Set the factor 2^-(effective usage / shares / dampening) of each association, the parents first."""
-    associations = world.associations
-    total, oblivious = associations[ROOT].usage, world.rules.priority_flags & DEPTH_OBLIVIOUS
-    associations[ROOT].effective = 1.0 if total > 0.0 else 0.0
-    for row in range(1, len(associations)):
-        association = associations[row]
-        parent = associations[association.fair_parent]
-        usage = association.usage / total if total > 0.0 else 0.0
-        if association.shares_parent:
-            association.effective = parent.effective
-        elif association.fair_parent == ROOT:
-            association.effective = usage
-        elif oblivious:
-            association.effective = _oblivious_usage(association, parent, usage, total)
+def forget_classic_factors(world: Block) -> None:
+    """Set the effective usage of all accounts, the parents first; that of users is calculated when it is needed."""
+    for row in range(len(world.associations)):
+        if world.associations[row].is_user:
+            world.associations[row].effective = -1.0
         else:
-            association.effective = usage + (parent.effective - usage) * association.share
-        shares = association.norm_share
-        association.factor = 0.0 if shares <= 0.0 else 2.0 ** -(association.effective / shares / world.rules.dampening)
+            _set_classic_factor(world, row)
+
+
+@inner
+def fair_share_factor(world: Block, row: int) -> float:
+    """Return the fair-share factor of an association; classic ones stay as they are until the next run."""
+    if world.associations[row].effective < 0.0:
+        _set_classic_factor(world, row)
+    return world.associations[row].factor
+
+
+@inner
+def _set_classic_factor(world: Block, row: int) -> None:
+    """Set an association's effective usage, and its factor 2^-(effective usage / shares / dampening)."""
+    associations, association = world.associations, world.associations[row]
+    total = associations[ROOT].usage
+    usage = association.usage / total if total > 0.0 else 0.0
+    if association.fair_parent < 0 or association.fair_parent == ROOT:
+        association.effective = usage
+    elif association.shares_parent:
+        association.effective = associations[association.fair_parent].effective
+    elif world.rules.priority_flags & DEPTH_OBLIVIOUS:
+        association.effective = _oblivious_usage(world, row, usage, total)
+    else:
+        above = associations[association.fair_parent].effective
+        association.effective = usage + (above - usage) * association.share
+    shares = association.norm_share
+    association.factor = 0.0 if shares <= 0.0 else 2.0 ** -(association.effective / shares / world.rules.dampening)
 
 
 @inner

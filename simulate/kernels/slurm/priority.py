@@ -12,10 +12,11 @@ import math
 
 from ..block import Block
 from ..jit import inner
-from .fair_share import book_usage, clear_usage, decay_usage, share_fairly
+from .fair_share import book_usage, clear_usage, decay_usage, fair_share_factor, forget_classic_factors, rank_fairly
 from .tables import (
     ACCRUE_ALWAYS,
     CPU,
+    FAIR_TREE,
     FAVOR_SMALL,
     GPU,
     HELD,
@@ -37,23 +38,35 @@ BASIC_TOP = 4_294_901_760.0
 def start_priorities(world: Block, now: int) -> None:
     """Calculate fair shares and priorities from the usage that the site begins with."""
     world.count.last_period = now
-    share_fairly(world)
-    _set_waiting(world, now)
+    _share_and_set(world, now, now)
 
 
 @inner
 def calculate_priorities(world: Block, now: int) -> None:
     """Let usage decay, book what running jobs used since the last run, and calculate fair shares and priorities."""
     count = world.count
-    decay_usage(world, now - count.last_period)
+    since = count.last_period
+    decay_usage(world, now - since)
     while count.next_reset < len(world.usage_resets) and world.usage_resets[count.next_reset] <= now:
         clear_usage(world)
         count.next_reset += 1
-    for place in range(count.running):
-        book_usage(world, world.running[place], count.last_period, now)
     count.last_period = now
-    share_fairly(world)
-    _set_waiting(world, now)
+    _share_and_set(world, since, now)
+
+
+@inner
+def _share_and_set(world: Block, since: int, now: int) -> None:
+    """Book usage since a time, share, and set priorities; classic accounts are shared before usage is booked."""
+    fair_tree = world.rules.priority_flags & FAIR_TREE
+    if not fair_tree:
+        forget_classic_factors(world)
+    for place in range(world.count.running):
+        book_usage(world, world.running[place], since, now)
+    if fair_tree:
+        rank_fairly(world)
+    if world.rules.multifactor:
+        for place in range(world.count.waiting):
+            set_priority(world, world.waiting[place], now)
 
 
 @inner
@@ -61,14 +74,6 @@ def book_end(world: Block, job: int, now: int) -> None:
     """Book what a job used since the last run at its end; without enforced limits, Slurm loses that part."""
     if world.rules.enforces_limits:
         book_usage(world, job, world.count.last_period, now)
-
-
-@inner
-def _set_waiting(world: Block, now: int) -> None:
-    if world.rules.multifactor == 0:
-        return
-    for place in range(world.count.waiting):
-        set_priority(world, world.waiting[place], now)
 
 
 # --- the priority of a job ---
@@ -111,8 +116,8 @@ def _share_points(world: Block, job: int) -> float:
     """Return the points of a job's association and of its QOS."""
     rules, row, points = world.rules, world.jobs[job], 0.0
     if row.assoc >= 0:
-        association = world.associations[row.assoc]
-        points += rules.weight_assoc * association.priority + rules.weight_fair_share * association.factor
+        points += rules.weight_assoc * world.associations[row.assoc].priority
+        points += rules.weight_fair_share * fair_share_factor(world, row.assoc)
     if row.qos >= 0:
         points += rules.weight_qos * world.qos[row.qos].factor
     return points
