@@ -1,0 +1,224 @@
+"""Records of jobs from `sacct -a -X -D -P`, found by the names of the columns, and grouped by job.
+
+Rule: one group for each job or array task: its runs in order, the record of the first submission first. Steps are not
+jobs. A record that cannot be read is left out, and counted by reason. What a missing column costs is said.
+Source: sacct(1) of Slurm 22.05.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import tzinfo
+
+from ...simulate.errors import ConfigError
+from ...simulate.slurm.site import JobRecord
+from ..hostlist import expand
+from . import slurm_values
+from .bar_table import BarTable, Record
+
+#: 77, 77_5, 77_[5-10%2], 77+1, 77.batch
+_ID = re.compile(r"(\d{1,12})(?:_(?:(\d{1,9})|\[([^\]]*)\]?))?(\+\d{1,6})?(\.\w+)?", re.ASCII)
+_TASKS = re.compile(r"(\d{1,9})(?:-(\d{1,9})(?::(\d{1,9}))?)?", re.ASCII)
+#: Most tasks of one array (MaxArraySize), and tasks that never started in all.
+MOST_TASKS, MOST_WAITING_TASKS = 4_000_001, 1_000_000
+#: States after which the same job runs again.
+_RUN_AGAIN = frozenset(
+    ("PREEMPTED", "NODE_FAIL", "REQUEUED", "BOOT_FAIL", "SUSPENDED", "RESIZING", "FAILED", "REVOKED")
+)
+#: Who started a job, by a word in Flags.
+_STARTERS = {"SchedMain": "main", "SchedBackfill": "backfill", "SchedSubmit": "submit"}
+#: Columns, and what is lost without them.
+_LOST = {
+    "submitline": "options such as --exclusive, -d, -w, --begin, -H, -L and partition lists are not known",
+    "eligible": "held jobs count from their submission",
+    "flags": "which scheduler started a job is not known",
+    "priority": "priorities cannot be compared",
+    "timelimitraw": "time limits come from SubmitLine or the partition",
+    "reqcpus": "CPUs come from SubmitLine, else 1",
+    "nodelist": "nodes cannot be compared",
+    "elapsedraw": "run times are End - Start, suspension included",
+    "end": "jobs run until their time limit",
+    "qos": "every job has the first QOS",
+    "account": "jobs belong to no association",
+    "user": "jobs belong to no association",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class JobRow:
+    """A record of a job or of an array task.
+
+    Args:
+        record: the fields.
+        job: number of the job, or of its array.
+        task: index in the array; -1: it is no array.
+        array_limit: the `%` of a record of waiting tasks; None: not there.
+        submit: epoch seconds.
+        run: what happened.
+        elapsed: seconds that it ran, suspension excluded; None: it did not end, or that is not known.
+    """
+
+    record: Record
+    job: int
+    task: int
+    array_limit: int | None
+    component: str
+    submit: float
+    run: JobRecord
+    elapsed: float | None
+
+    @property
+    def id(self) -> str:
+        """Return the JobID."""
+        return f"{self.job}{'' if self.task < 0 else f'_{self.task}'}{self.component}"
+
+
+def job_groups(table: BarTable, zone: tzinfo, unknown: list[str]) -> list[list[JobRow]]:
+    """Return the records of each job in the order of their submission, jobs in no order. O(records log records).
+
+    Args:
+        table: what sacct printed.
+        zone: the zone of its times.
+        unknown: receives what missing columns cost.
+    """
+    unknown += [f"sacct without {name}: {loss}" for name, loss in _LOST.items() if not table.has(name)]
+    groups: dict[tuple[str, str, str], list[JobRow]] = {}
+    reader = _Reader(zone, table.left_out)
+    for record in table.records():
+        for row in reader.rows(record):
+            groups.setdefault((row.id, record.text("user"), record.text("jobname")), []).append(row)
+    return [group for rows in groups.values() for group in _split(sorted(rows, key=lambda row: row.submit))]
+
+
+def _split(rows: list[JobRow]) -> Iterator[list[JobRow]]:
+    """Yield the rows of each job with this id: ids begin again some day, and a resized job has one record more."""
+    group = rows[:1]
+    for row in rows[1:]:
+        last = group[-1]
+        ended_alone = last.run.end is not None and last.run.state not in _RUN_AGAIN and row.submit > last.run.end
+        if (
+            ended_alone
+            and last.run.state in ("COMPLETED", "CANCELLED", "TIMEOUT")
+            and row.submit - last.submit > 86_400
+        ):
+            yield group
+            group = []
+        if row.submit == (group[-1].submit if group else None) and last.run.state != "RESIZING":
+            group.pop()  # the same record twice: the later one is complete
+        group.append(row)
+    yield group
+
+
+class _Reader:
+    """Reads records, and counts those that cannot be read."""
+
+    def __init__(self, zone: tzinfo, left_out: Counter[str]) -> None:
+        self.zone, self.left_out = zone, left_out
+        self.waiting_tasks = 0
+        self.node_lists: dict[str, tuple[str, ...]] = {}
+
+    def rows(self, record: Record) -> Iterator[JobRow]:
+        """Yield a row for each task of a record; none if it cannot be read."""
+        match = _ID.fullmatch(record.text("jobid") or record.text("jobidraw"))
+        if not match:
+            self.left_out["records without a JobID that can be read"] += 1
+            return
+        number, task, tasks, component, step = match.groups()
+        if step:
+            self.left_out["records of steps"] += 1
+            return
+        try:
+            submit = self.time(record, "submit")
+            if submit is None:
+                self.left_out["records without a time of submission"] += 1
+                return
+            run, elapsed = self.run(record)
+        except (ValueError, OverflowError, ConfigError):
+            self.left_out["records with a value that cannot be read"] += 1
+            return
+        if component:
+            self.left_out["components of heterogeneous jobs, which are treated as jobs of their own"] += 1
+        limit: int | None = None
+        indices = range(int(task or -1), int(task or -1) + 1)
+        if tasks is not None:
+            listed, _, text = tasks.partition("%")
+            limit = int(text) if text.isdigit() and len(text) < 9 and int(text) else None
+            yield from (
+                JobRow(record, int(number), index, limit, component or "", submit, run, elapsed)
+                for index in self.tasks(listed)
+            )
+            return
+        yield JobRow(record, int(number), indices[0], None, component or "", submit, run, elapsed)
+
+    def tasks(self, text: str) -> list[int]:
+        """Return the indices that `1,3,5-9:2` lists; Slurm ends a list that it cut with `...`."""
+        indices = list[int]()
+        for part in text.split(","):
+            match = _TASKS.fullmatch(part.strip())
+            if not match:
+                self.left_out["lists of waiting array tasks that Slurm cut off"] += 1
+                continue
+            first, last, step = int(match[1]), int(match[2] or match[1]), int(match[3] or 1)
+            span = range(first, last + 1, step or 1)
+            if last > MOST_TASKS or self.waiting_tasks + len(span) > MOST_WAITING_TASKS:
+                self.left_out["lists of more waiting array tasks than can be read"] += 1
+                continue
+            self.waiting_tasks += len(span)
+            indices += span
+        return indices
+
+    def time(self, record: Record, name: str) -> float | None:
+        """Return a time; None if it is not known or never came."""
+        return slurm_values.dump_moment(record.text(name), self.zone)
+
+    def run(self, record: Record) -> tuple[JobRecord, float | None]:
+        """Return what happened to a job, and how long it ran."""
+        state = record.text("state").partition(" ")[0].upper().rstrip("+")
+        start, end = self.time(record, "start"), self.time(record, "end")
+        nodes = self.nodes(record.text("nodelist"))
+        never = not nodes and record.text("allocnodes") in ("", "0") and record.text("alloccpus") in ("", "0")
+        if state == "PENDING" or (never and state in ("CANCELLED", "DEADLINE", "FAILED", "REVOKED")):
+            start = None
+        flags = record.text("flags")
+        elapsed = None
+        if start is not None and end is not None:
+            text = record.text("elapsedraw")
+            elapsed = float(slurm_values.whole(text)) if text.isdigit() else end - start
+            if elapsed < 0 or end < start:
+                raise ValueError("it ended before it started")
+        run = JobRecord(
+            state=state,
+            eligible=self.time(record, "eligible"),
+            start=start,
+            end=end,
+            partition=record.text("partition"),
+            nodes=nodes,
+            cpus=number_of(record, "alloccpus") or number_of(record, "ncpus"),
+            priority=number_of(record, "priority") if record.text("priority").isdigit() else None,
+            started_by=next((name for word, name in _STARTERS.items() if word in flags), ""),
+        )
+        return run, elapsed
+
+    def nodes(self, text: str) -> tuple[str, ...]:
+        """Return the nodes of a list; () for none."""
+        if text in ("", "None assigned", "None", "(null)"):
+            return ()
+        if text not in self.node_lists:
+            self.node_lists[text] = expand(text)
+        return self.node_lists[text]
+
+
+def number_of(record: Record, name: str) -> int:
+    """Return a whole number, 0 for an empty or missing field. Raises ValueError."""
+    number = slurm_values.count(record.text(name)) or 0
+    if number >= 2**53:
+        raise ValueError(f"{name} is too large")
+    return number
+
+
+def requested_tres(record: Record) -> Mapping[str, float]:
+    """Return what a job requested, by name; memory in MiB. Raises ValueError."""
+    return slurm_values.amounts(record.text("reqtres"))

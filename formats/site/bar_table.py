@@ -1,0 +1,170 @@
+"""Tables of `sacct -P`, `sacctmgr -P` and `sshare -P`: a header, then one record a line, fields divided by `|`.
+
+Rule: fields are found by the names in the header, in any order; `-p`, which ends every line with a bar, is read, too.
+A name or a command may hold bars and line ends: surplus fields and short lines are put together again where only one
+reading makes sense. A record that cannot be read is left out, and counted by reason.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ...simulate.errors import ConfigError
+from ..documents.files import read_bytes
+from ..documents.unpack import unpacked
+
+#: Columns with text of users, in the order in which surplus fields are tried in them.
+_TEXTS = ("submitline", "comment", "workdir", "reason", "jobname", "admincomment", "systemcomment", "wckey")
+_JOB = re.compile(r"\d+(?:_(?:\d+|\[[^\]]*\]?))?(?:\+\d+)?(?:\.\w+)?", re.ASCII)
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d|\d{1,11}|Unknown|None|", re.ASCII)
+_NUMBER = re.compile(r"-?\d*(?:\.\d+)?[KMGT]?", re.ASCII)
+#: Columns whose form is sure, which tells one reading of a record from another.
+_FORMS = {
+    **dict.fromkeys(("jobid", "jobidraw"), _JOB),
+    **dict.fromkeys(("submit", "eligible", "start", "end"), _TIME),
+    **dict.fromkeys(("elapsedraw", "reqcpus", "alloccpus", "allocnodes", "reqnodes", "priority", "associd"), _NUMBER),
+}
+
+
+@dataclass(slots=True)
+class BarTable:
+    """A table.
+
+    Args:
+        source: the file.
+        columns: names of the columns, without blanks, in lower case.
+        rows: number of the line, and the fields by column.
+        left_out: why a record was left out -> how many.
+    """
+
+    source: str
+    columns: tuple[str, ...]
+    rows: list[tuple[int, dict[str, str]]]
+    left_out: Counter[str] = field(default_factory=Counter)
+
+    def has(self, *names: str) -> bool:
+        """Return whether one of the columns is there."""
+        return any(name in self.columns for name in names)
+
+    def records(self) -> Iterator[Record]:
+        """Yield the records."""
+        for line, fields in self.rows:
+            yield Record(self.source, line, fields)
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A record of a table; `fields`: text by column name in lower case."""
+
+    source: str
+    line: int
+    fields: Mapping[str, str]
+
+    def text(self, *names: str) -> str:
+        """Return the text of the first of these columns that is there, without blanks around it; else ""."""
+        return next((self.fields[name].strip() for name in names if name in self.fields), "")
+
+
+def read_text(path: Path) -> str:
+    """Return the text of a file, which may be packed by gzip; bytes that are no UTF-8 become question marks.
+
+    Raises:
+        ConfigError: it cannot be read, or is too large.
+    """
+    data = unpacked(read_bytes(path), str(path))
+    return data.decode("utf-8-sig", "replace").replace("\0", "?")
+
+
+def read_bar_table(path: Path, required: Sequence[str] = ()) -> BarTable:
+    """Return the table in a file. O(bytes).
+
+    Args:
+        path: the file, which may be packed by gzip.
+        required: columns that must be there, in lower case without blanks.
+
+    Raises:
+        ConfigError: the file cannot be read, or a column is missing.
+    """
+    return bar_table(read_text(path), str(path), required)
+
+
+def bar_table(text: str, source: str, required: Sequence[str] = ()) -> BarTable:
+    """Return the table in a text; see `read_bar_table`."""
+    lines = [line.removesuffix("\r") for line in text.split("\n")]
+    place = next((i for i, line in enumerate(lines) if "|" in line), len(lines))
+    if place == len(lines):
+        raise ConfigError(source, "line 1", "no header", "column names, divided by `|` (option -P)")
+    header = [name.replace(" ", "").lower() for name in lines[place].split("|")]
+    ends_with_bar = header[-1] == ""
+    columns = tuple(header[:-1] if ends_with_bar else header)
+    for name in required:
+        if name not in columns:
+            raise ConfigError(source, f"line {place + 1}", f"column {name} is missing", f"among {', '.join(columns)}")
+    if len(set(columns)) != len(columns):
+        raise ConfigError(source, f"line {place + 1}", "a column is there twice", "each column once")
+    table = BarTable(source, columns, [])
+    begins = _beginning(columns)
+    pending: list[str] = []
+    first = place + 1
+    for number, line in enumerate([*lines[place + 1 :], None], start=place + 2):
+        if line is not None and pending and not begins(line):
+            pending.append(line)
+            continue
+        if pending:
+            _add(table, first, "\n".join(pending).rstrip("\n"), ends_with_bar)
+        pending, first = ([line] if line else []), number
+    return table
+
+
+def _beginning(columns: Sequence[str]) -> Callable[[str], bool]:
+    """Return what says whether a line begins a record."""
+    form = _FORMS.get(columns[0])
+    if form is None or columns[0] not in ("jobid", "jobidraw"):
+        return lambda line: "|" in line
+    return lambda line: "|" in line and form.fullmatch(line.partition("|")[0]) is not None
+
+
+def _add(table: BarTable, line: int, text: str, ends_with_bar: bool) -> None:
+    if not text.strip():
+        return
+    fields = text.removesuffix("|").split("|") if ends_with_bar else text.split("|")
+    columns = table.columns
+    if len(fields) < len(columns):
+        table.left_out["records that were cut off"] += 1
+        return
+    if len(fields) == len(columns):
+        table.rows.append((line, dict(zip(columns, fields, strict=True))))
+        return
+    for reading in _readings(columns, fields):
+        if all(form.fullmatch(reading[name].strip()) for name, form in _FORMS.items() if name in reading):
+            table.rows.append((line, reading))
+            return
+    table.left_out["records with bars in a text that cannot be told apart"] += 1
+
+
+def _readings(columns: Sequence[str], fields: Sequence[str]) -> Iterator[dict[str, str]]:
+    """Yield the records that these fields can be if bars stand inside one or two texts."""
+    surplus = len(fields) - len(columns)
+    places = sorted(columns.index(name) for name in _TEXTS if name in columns)
+    if surplus > 1000:
+        places = places[-1:]
+    for place in reversed(places):
+        yield _joined(columns, fields, {place: surplus})
+    if surplus <= 100:
+        for last in reversed(places):
+            for before in (place for place in places if place < last):
+                for bars in range(1, surplus):
+                    yield _joined(columns, fields, {before: bars, last: surplus - bars})
+
+
+def _joined(columns: Sequence[str], fields: Sequence[str], bars: Mapping[int, int]) -> dict[str, str]:
+    record, place = dict[str, str](), 0
+    for i, name in enumerate(columns):
+        width = 1 + bars.get(i, 0)
+        record[name] = "|".join(fields[place : place + width])
+        place += width
+    return record

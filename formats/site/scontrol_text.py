@@ -1,0 +1,72 @@
+"""Output of `scontrol -o show node|partition|reservation` and `scontrol show config` as the lines of slurm.conf.
+
+Rule: a record is a line of `KEY=VALUE`, divided by blanks; a word without `=` continues the value before, and the first
+value of a key counts, because a reason or a comment may hold `KEY=VALUE`.
+Source: scontrol(1) of Slurm 22.05.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from .slurm_conf import ConfLine, SlurmConf
+
+_SETTING = re.compile(r"[ \t]*(\w+(?:\[\d+\])?) *= ?(.*?)[ \t]*\r?", re.ASCII)
+_NOTHING = frozenset(("(null)", "n/a", "none", "(none)", "unknown"))
+#: Names that scontrol gives to what slurm.conf names otherwise.
+_AS_IN_CONF = {
+    "cputot": "cpus", "availablefeatures": "features", "maxmempercpu": "maxmempercpu", "qos": "qos",
+    "corespeccount": "corespeccount",
+}  # fmt: skip
+
+
+def words_of(line: str, first: str) -> dict[str, str]:
+    """Return key -> value of a record that begins with the key `first`."""
+    words: dict[str, str] = {}
+    last = first
+    for word in line.split():
+        key, equals, value = word.partition("=")
+        if equals:
+            last = key
+            words.setdefault(key, value)
+        elif last in words:
+            words[last] += f" {word}"
+    return words
+
+
+def records(text: str, first: str) -> Iterator[tuple[int, dict[str, str]]]:
+    """Yield the number of each line that begins with the key `first`, and its key -> value."""
+    for number, line in enumerate(text.split("\n"), start=1):
+        if line.lstrip().startswith(f"{first}="):
+            yield number, words_of(line, first)
+
+
+def configuration(text: str, source: str) -> SlurmConf:
+    """Return what `scontrol show config` prints as settings; a value such as (null) or N/A is not set."""
+    conf = SlurmConf()
+    for number, line in enumerate(text.split("\n"), start=1):
+        match = _SETTING.fullmatch(line)
+        if match and match[2].lower() not in _NOTHING:
+            key = match[1].lower()
+            conf.settings[key] = ConfLine({key: match[2]}, source, number)
+    return conf
+
+
+def conf_lines(text: str, source: str, first: str) -> list[ConfLine]:
+    """Return records of nodes or partitions as lines of slurm.conf.
+
+    Args:
+        text: what `scontrol -o show node` or `show partition` printed.
+        source: the file.
+        first: `NodeName` or `PartitionName`.
+    """
+    lines = list[ConfLine]()
+    for number, words in records(text, first):
+        values = {}
+        for key, value in words.items():
+            name = key.lower()
+            if value.lower() not in _NOTHING or name in ("overtimelimit",):
+                values[_AS_IN_CONF.get(name, name)] = value
+        lines.append(ConfLine(values, source, number))
+    return lines

@@ -1,0 +1,221 @@
+"""A site from the files in a folder: what slurm.conf, sacctmgr, scontrol and sacct say of it.
+
+Rule: a file is read where it is there, also packed by gzip; without slurm.conf, `scontrol show config`, `show node` and
+`show partition` take its place. What a missing file costs, what could not be read and what is not followed are
+sentences in `Site.unknown`. The state that nodes have at the end of the period says nothing about its begin, and is not
+used.
+
+Files: `slurm.conf` and what it includes, `scontrol_config.txt`, `scontrol_node.txt`, `scontrol_part.txt`,
+`scontrol_res.txt` (scontrol -o show ...); `assoc.psv`, `qos.psv`, `events.psv`, `reservations.psv`
+(sacctmgr -P show assoc|qos|event|reservation); `sacctmgr_dump.cfg` (sacctmgr dump); `sshare.psv` (sshare -a -l -P when
+the period begins); `sacct.psv` (sacct -a -X -D -P --format=...,SubmitLine).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, tzinfo
+from pathlib import Path
+
+from ...simulate.errors import ConfigError
+from ...simulate.slurm.site import Site, SiteAssociation, SiteJob, SiteQos, SiteReservation, SiteRules
+from ..documents.files import is_file
+from ..text import counted
+from . import scontrol_text
+from .accounting_table import job_groups
+from .bar_table import BarTable, Record, read_bar_table, read_text
+from .machine_tables import site_nodes, site_partitions
+from .sacctmgr_tables import (
+    dumped_parents,
+    node_events,
+    site_associations,
+    site_qos,
+    site_reservations,
+    site_usage,
+    tree_parents,
+)
+from .site_jobs import JobReader, SiteMachine
+from .site_rules import site_rules, site_version, unfollowed_settings
+from .slurm_conf import ConfLine, SlurmConf, read_slurm_conf
+
+
+def read_site(folder: Path, sacct: Path | None = None, zone: tzinfo = UTC) -> Site:
+    """Return the site whose files lie in a folder. O(bytes of its files).
+
+    Args:
+        folder: the folder; see the top of this file.
+        sacct: the dump of sacct; None: `sacct.psv` in the folder.
+        zone: the zone of the times in the dumps.
+
+    Raises:
+        ConfigError: there are no nodes or no jobs to read, or a file that is needed cannot be read.
+    """
+    files = _Files(folder)
+    conf, version = _configuration(files)
+    rules = site_rules(conf, version)
+    files.unknown += unfollowed_settings(conf)
+    nodes = site_nodes(conf.lines.get("nodename", []), conf.lines.get("downnodes", []), files.unknown)
+    if not nodes:
+        raise ConfigError(str(folder), "", "no file describes nodes", "slurm.conf, or scontrol_node.txt")
+    partitions = site_partitions(
+        conf.lines.get("partitionname", []), conf.lines.get("nodeset", []), nodes, files.unknown
+    )
+    if not partitions:
+        raise ConfigError(str(folder), "", "no file describes partitions", "slurm.conf, or scontrol_part.txt")
+    associations, by_id = _associations(files, conf, rules)
+    events = files.table("events")
+    if events is None:
+        files.unknown.append("no events.psv: nodes are treated as working all the time")
+    machine = SiteMachine(rules, nodes, partitions, zone)
+    return Site(
+        rules=rules,
+        nodes=tuple(nodes.values()),
+        partitions=partitions,
+        qos=_qos(files, rules),
+        associations=associations,
+        reservations=_reservations(files, tuple(nodes), by_id, zone),
+        events=node_events(events, nodes, zone) if events else (),
+        jobs=_jobs(files, sacct, machine),
+        usage=_usage(files, associations),
+        unknown=files.sentences(),
+    )
+
+
+@dataclass(slots=True)
+class _Files:
+    """The files of a folder, and what is not known after they were read."""
+
+    folder: Path
+    unknown: list[str] = field(default_factory=list)
+    tables: list[BarTable] = field(default_factory=list)
+    left_out: Counter[str] = field(default_factory=Counter)
+
+    def path(self, name: str) -> Path | None:
+        """Return a file, perhaps packed by gzip; None if it is not there."""
+        return next((path for path in (self.folder / name, self.folder / f"{name}.gz") if is_file(path)), None)
+
+    def text(self, name: str) -> str:
+        """Return the text of a file; "" without it."""
+        path = self.path(name)
+        return read_text(path) if path else ""
+
+    def table(self, name: str, required: Sequence[str] = ()) -> BarTable | None:
+        """Return the table in `NAME.psv`; None without it."""
+        path = self.path(f"{name}.psv")
+        return self.add(read_bar_table(path, required)) if path else None
+
+    def add(self, table: BarTable) -> BarTable:
+        """Keep a table, to say later what was left out of it."""
+        self.tables.append(table)
+        return table
+
+    def lines(self, name: str, first: str) -> list[ConfLine]:
+        """Return the records of a file of scontrol as lines of slurm.conf; [] without it."""
+        return scontrol_text.conf_lines(self.text(name), str(self.folder / name), first)
+
+    def sentences(self) -> tuple[str, ...]:
+        """Return what is not known, with what was left out of each table."""
+        counts = [f"{table.source}: left out: {counted(table.left_out)}" for table in self.tables if table.left_out]
+        return (*self.unknown, *counts, *([f"left out: {counted(self.left_out)}"] if self.left_out else []))
+
+
+def _configuration(files: _Files) -> tuple[SlurmConf, tuple[int, int] | None]:
+    """Return the settings and lines of slurm.conf, or of scontrol without it, and the version of Slurm."""
+    path = files.path("slurm.conf")
+    shown = scontrol_text.configuration(files.text("scontrol_config.txt"), str(files.folder / "scontrol_config.txt"))
+    conf = read_slurm_conf(path) if path else shown
+    if not conf.settings:
+        raise ConfigError(str(files.folder), "", "no settings", "slurm.conf, or scontrol_config.txt")
+    nodes = files.lines("scontrol_node.txt", "NodeName")
+    for key, name, first in (
+        ("nodename", "scontrol_node.txt", "NodeName"),
+        ("partitionname", "scontrol_part.txt", "PartitionName"),
+    ):
+        if not conf.lines.get(key):
+            conf.lines[key] = nodes if key == "nodename" else files.lines(name, first)
+            if key == "nodename":
+                for i, line in enumerate(nodes):
+                    values = {name: text for name, text in line.values.items() if name != "state"}
+                    conf.lines[key][i] = ConfLine(values, line.source, line.line)
+    version = site_version(shown.text("SLURM_VERSION"))
+    if version is None:
+        version = next((found for line in nodes if (found := site_version(line.values.get("version", "")))), None)
+    if version is None:
+        files.unknown.append("no file says which version Slurm has: the rules of 22.05 hold")
+    return conf, version
+
+
+def _qos(files: _Files, rules: SiteRules) -> tuple[SiteQos, ...]:
+    table = files.table("qos", ("name",))
+    if table is None:
+        if rules.enforces_qos or rules.enforces_limits or rules.priority.qos:
+            files.unknown.append("no qos.psv: QOS have no priority and no limits")
+        return ()
+    return site_qos(table, files.unknown)
+
+
+def _associations(
+    files: _Files, conf: SlurmConf, rules: SiteRules
+) -> tuple[tuple[SiteAssociation, ...], dict[str, SiteAssociation]]:
+    table = files.table("assoc", ("account",))
+    if table is None:
+        if rules.enforces_associations or rules.priority.fair_share:
+            files.unknown.append("no assoc.psv: there are no shares and no limits of associations")
+        return (), {}
+    shares = files.table("sshare", ("account",))
+    parents = tree_parents(shares) if shares else {}
+    parents |= dumped_parents(files.text("sacctmgr_dump.cfg"))
+    return site_associations(table, conf.text("ClusterName"), parents, files.unknown)
+
+
+def _usage(files: _Files, associations: tuple[SiteAssociation, ...]) -> tuple[float, ...]:
+    """Return the usage of the associations when the period begins; () without `sshare.psv`."""
+    shares = next((table for table in files.tables if table.source.partition("sshare.psv")[1]), None)
+    if shares is None:
+        if associations:
+            files.unknown.append("no sshare.psv: usage is 0 when the period begins; fair share is wrong at first")
+        return ()
+    return site_usage(shares, associations)
+
+
+def _reservations(
+    files: _Files, nodes: tuple[str, ...], by_id: dict[str, SiteAssociation], zone: tzinfo
+) -> tuple[SiteReservation, ...]:
+    """Return the reservations of the database, and those that only scontrol shows."""
+    table = files.table("reservations")
+    records = list(table.records()) if table else []
+    listed = {record.text("name", "reservationname") for record in records}
+    left_out = table.left_out if table else files.left_out
+    for name in ("scontrol_res.txt", "scontrol_reservation.txt", "scontrol_resv.txt"):
+        for number, words in scontrol_text.records(files.text(name), "ReservationName"):
+            fields = {key.lower(): "" if text == "(null)" else text for key, text in words.items()}
+            if fields["reservationname"] not in listed:
+                records.append(Record(str(files.folder / name), number, fields))
+    if table is None:
+        files.unknown.append("no reservations.psv: reservations that ended before the dump are not known")
+    return site_reservations(records, nodes, by_id, zone, left_out)
+
+
+def _jobs(files: _Files, sacct: Path | None, machine: SiteMachine) -> tuple[SiteJob, ...]:
+    """Return the jobs by submission, then id."""
+    path = sacct or files.path("sacct.psv")
+    if path is None:
+        raise ConfigError(str(files.folder), "", "no dump of sacct", "sacct.psv, or a file that is named")
+    table = files.add(read_bar_table(path, ("submit",)))
+    if not table.has("jobid", "jobidraw"):
+        raise ConfigError(str(path), "line 1", "column jobid is missing", f"among {', '.join(table.columns)}")
+    reader = JobReader(machine)
+    groups = job_groups(table, machine.zone, files.unknown)
+    groups.sort(key=lambda group: (group[0].submit, group[0].job, group[0].task))
+    jobs = tuple(job for group in groups if (job := reader.job(group)))
+    table.left_out.update(reader.left_out)
+    if reader.unknown_options:
+        files.unknown.append(f"options that are not known: {', '.join(sorted(reader.unknown_options)[:20])}")
+    files.unknown += [f"--{name}: not followed, {number} jobs" for name, number in sorted(reader.unfollowed.items())]
+    if reader.hidden and table.has("submitline"):
+        files.unknown.append(
+            f"{reader.hidden} jobs were submitted as a script: its options are seen only where sacct shows their effect"
+        )
+    return jobs

@@ -1,0 +1,216 @@
+"""The rules of a site from its settings: scheduler, priority, selection of nodes, limits, preemption.
+
+Rule: settings are looked up in slurm.conf, or in `scontrol show config`, whose values read alike (`30 sec`, `NO`). A
+value that cannot be read is an error with file and line. What has no setting has the default of the site's version.
+Source: slurm.conf(5) of Slurm 22.05; the defaults of 23.11 from its release notes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import TypeVar
+
+from ...simulate.slurm.site import PriorityRules, SiteRules
+from ..documents.document_errors import found
+from . import slurm_values
+from .scheduler_parameters import scheduler_rules, unfollowed_parameters
+from .slurm_conf import SlurmConf
+
+T = TypeVar("T")
+Default = TypeVar("Default")
+_VERSION = re.compile(r"(\d{2})\.(\d{2})(?:\.|-|$|\D)", re.ASCII)
+#: From this version on, cons_tres and multifactor are the defaults.
+_NEW_DEFAULTS = (23, 11)
+_DEFAULT_VERSION = (22, 5)
+
+
+def site_version(text: str) -> tuple[int, int] | None:
+    """Return the version in a text such as `22.05.8`; None if it has none."""
+    match = _VERSION.match(text.strip())
+    return (int(match[1]), int(match[2])) if match else None
+
+
+def setting(conf: SlurmConf, key: str, convert: Callable[[str], T], default: Default, allowed: str) -> T | Default:
+    """Return a setting; `default` if it is not set.
+
+    Args:
+        conf: the settings.
+        key: its name.
+        convert: makes a value of the text; raises ValueError.
+        default: the value without the setting.
+        allowed: what is allowed, for the error.
+
+    Raises:
+        ConfigError: `convert` does not know the text.
+    """
+    text = conf.text(key)
+    if not text:
+        return default
+    try:
+        return convert(text)
+    except (ValueError, OverflowError):
+        raise conf.settings[key.lower()].error(found(text), allowed, key) from None
+
+
+def _whole(text: str) -> int:
+    """Return a whole number, also with a unit behind it (`30 sec`)."""
+    return slurm_values.whole(text.split()[0])
+
+
+def _number(text: str) -> float:
+    number = float(text.split()[0])
+    if not abs(number) < slurm_values.MOST:
+        raise ValueError
+    return number
+
+
+def _flag(text: str) -> bool:
+    word = text.lower()
+    if word not in ("yes", "no", "true", "false", "1", "0", "up", "down"):
+        raise ValueError
+    return word in ("yes", "true", "1", "up")
+
+
+def is_yes(text: str) -> bool:
+    """Return whether a value of a line is yes. Raises ValueError for anything but yes and no."""
+    return _flag(text)
+
+
+def _seconds(text: str) -> float:
+    """Return the seconds of a span; 0 for none."""
+    return slurm_values.span(text) or 0.0
+
+
+_SPAN = "minutes, h:m:s or d-h:m:s"
+
+
+def priority_rules(conf: SlurmConf, version: tuple[int, int]) -> PriorityRules:
+    """Return the rules of priority/multifactor. Raises ConfigError."""
+
+    def weight(name: str) -> float:
+        return float(setting(conf, f"PriorityWeight{name}", _whole, 0, "a whole number"))
+
+    kind = conf.text("PriorityType") or ("priority/multifactor" if version >= _NEW_DEFAULTS else "priority/basic")
+    period = setting(conf, "PriorityCalcPeriod", _seconds, 300.0, _SPAN)
+    dampening = setting(conf, "FairShareDampeningFactor", _number, 1.0, "a number above 0")
+    return PriorityRules(
+        is_multifactor="multifactor" in kind.lower(),
+        age=weight("Age"),
+        association=weight("Assoc"),
+        fair_share=weight("FairShare"),
+        size=weight("JobSize"),
+        partition=weight("Partition"),
+        qos=weight("QOS"),
+        tres=setting(conf, "PriorityWeightTRES", slurm_values.weights, {}, "NAME=WEIGHT, divided by commas"),
+        max_age_s=setting(conf, "PriorityMaxAge", _seconds, 604_800.0, _SPAN),
+        half_life_s=setting(conf, "PriorityDecayHalfLife", _seconds, 604_800.0, _SPAN),
+        period_s=period or 300.0,
+        favours_small=setting(conf, "PriorityFavorSmall", _flag, False, "YES or NO"),
+        dampening=dampening if dampening > 0 else 1.0,
+        flags=frozenset(word.strip().upper() for word in conf.text("PriorityFlags").split(",") if word.strip()),
+    )
+
+
+def site_rules(conf: SlurmConf, version: tuple[int, int] | None) -> SiteRules:
+    """Return the rules of a site.
+
+    Args:
+        conf: its settings.
+        version: of Slurm; None: not known, 22.05.
+
+    Raises:
+        ConfigError: a setting cannot be read.
+    """
+    version = version or _DEFAULT_VERSION
+    selects, memory, words = _selection(conf, version)
+    enforced = conf.text("AccountingStorageEnforce").lower()
+    is_safe = "safe" in enforced or "all" in enforced
+    limits = is_safe or "limits" in enforced
+    enforces_qos = "qos" in enforced or "all" in enforced
+    parameters = conf.text("SchedulerParameters")
+    preemption = conf.text("PreemptType").lower().rpartition("/")[2]
+    exempt = conf.text("PreemptExemptTime")
+    dependencies = conf.text("DependencyParameters") + parameters
+    return SiteRules(
+        version=version,
+        scheduler=scheduler_rules(parameters),
+        priority=priority_rules(conf, version),
+        is_backfilling="builtin" not in conf.text("SchedulerType").lower(),
+        selects=selects,
+        counts_memory=memory,
+        is_least_loaded="CR_LLN" in words,
+        one_task_per_core="CR_ONE_TASK_PER_CORE" in words,
+        default_memory_per_cpu_mib=setting(conf, "DefMemPerCPU", memory_limit, None, "MiB"),
+        default_memory_per_node_mib=setting(conf, "DefMemPerNode", memory_limit, None, "MiB"),
+        max_memory_per_cpu_mib=setting(conf, "MaxMemPerCPU", memory_limit, None, "MiB"),
+        enforces_associations=limits or enforces_qos or "associations" in enforced,
+        enforces_limits=limits,
+        enforces_qos=enforces_qos,
+        is_safe=is_safe,
+        complete_wait_s=float(setting(conf, "CompleteWait", _whole, 0, "seconds")),
+        kill_wait_s=float(setting(conf, "KillWait", _whole, 30, "seconds")),
+        over_time_limit_min=setting(conf, "OverTimeLimit", over_time, 0, "minutes, or UNLIMITED"),
+        preempt_type="" if preemption == "none" else preemption,
+        preempt_mode=conf.text("PreemptMode").upper() or "OFF",
+        preempt_exempt_s=0.0 if exempt == "-1" else setting(conf, "PreemptExemptTime", _seconds, 0.0, _SPAN),
+        requeues=setting(conf, "JobRequeue", _whole, 1, "0 or 1") != 0,
+        message_timeout_s=float(setting(conf, "MessageTimeout", _whole, 10, "seconds")),
+        licences=setting(conf, "Licenses", licence_counts, {}, "NAME:COUNT, divided by commas"),
+        kills_invalid_dependents="kill_invalid_depend" in dependencies.lower(),
+    )
+
+
+def _selection(conf: SlurmConf, version: tuple[int, int]) -> tuple[str, bool, frozenset[str]]:
+    """Return what is selected, whether memory is counted, and the words of SelectTypeParameters."""
+    kind = conf.text("SelectType").lower() or ("select/cons_tres" if version >= _NEW_DEFAULTS else "select/linear")
+    words = frozenset(word.strip().upper() for word in conf.text("SelectTypeParameters").split(",") if word.strip())
+    resources = [word for word in words if re.fullmatch(r"CR_(CPU|CORE|SOCKET)(_MEMORY)?|CR_MEMORY", word)]
+    if not resources and version >= _NEW_DEFAULTS and "linear" not in kind:
+        resources = ["CR_CORE_MEMORY"]
+    memory = any("MEMORY" in word for word in resources)
+    if "linear" in kind:
+        return "nodes", memory, words
+    for unit, name in (("SOCKET", "sockets"), ("CORE", "cores"), ("CPU", "cpus")):
+        if any(f"CR_{unit}" in word for word in resources):
+            return name, memory, words
+    return "cores", memory, words
+
+
+def memory_limit(text: str) -> int | None:
+    """Return MiB; None for none, which Slurm also writes as 0."""
+    return slurm_values.mebibytes(text) or None
+
+
+def over_time(text: str) -> int | None:
+    """Return minutes; None for UNLIMITED."""
+    return None if text.upper() in ("UNLIMITED", "INFINITE", "65535") else _whole(text)
+
+
+def licence_counts(text: str) -> dict[str, int]:
+    """Return how many of each licence `a:10,b*2,c=1,d` lists. Raises ValueError."""
+    counts: dict[str, int] = {}
+    for word in text.replace(" ", "").split(","):
+        name, _, number = (
+            re.sub(r"[*=]", ":", word).rpartition(":") if re.search(r"[:*=]\d+$", word) else (word, "", "1")
+        )
+        if name:
+            counts[name] = counts.get(name, 0) + slurm_values.whole(number)
+    return counts
+
+
+def unfollowed_settings(conf: SlurmConf) -> Iterator[str]:
+    """Yield what the settings ask for that a replay does not follow, and what that does."""
+    for key in sorted(conf.repeated):
+        yield f"{key} is set more than once: the last value counts, as in Slurm"
+    if names := list(unfollowed_parameters(conf.text("SchedulerParameters"))):
+        yield f"SchedulerParameters {', '.join(names)}: not followed; passes may test other jobs"
+    topology = conf.text("TopologyPlugin").lower().rpartition("/")[2]
+    if topology not in ("", "none", "default", "flat"):
+        yield f"TopologyPlugin={topology}: not followed; jobs of several nodes may start on other nodes, or sooner"
+    if conf.text("SuspendProgram") and conf.text("SuspendTime").lower() not in ("", "-1", "infinite", "0"):
+        yield "SuspendTime: nodes that sleep are treated as awake; starts do not wait for a boot"
+    if conf.text("MaxMemPerNode") and slurm_values.UNKNOWN.isdisjoint({conf.text("MaxMemPerNode").lower()}):
+        yield "MaxMemPerNode: not followed"
+    if conf.text("JobSubmitPlugins"):
+        yield "JobSubmitPlugins: what a plugin changes in a job is seen only where sacct shows it"
