@@ -6,15 +6,15 @@ alone. See `simulate.kernels.slurm.fair_share` and `priority`, which work on the
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import numpy as np
 
 from ..arrays import Array
 from ..kernels.slurm import tables
-from ..kernels.slurm.tables import ASSOCIATION, QOS, TRES_COUNT, Slurm
-from .site import TRES, Amounts, PriorityRules, Site, SiteJob
+from ..kernels.slurm.tables import ASSOCIATION, QOS, TRES_COUNT
+from .site import TRES, Amounts, PriorityRules, Site
 
 _FLAGS = {
     name: getattr(tables, name)
@@ -41,6 +41,7 @@ def share_tables(site: Site) -> dict[str, Array]:
         "siblings": siblings,
         "sibling_space": np.zeros_like(siblings),
         "qos": _qos(site),
+        "job_list": np.zeros(len(site.jobs), np.int64),
         "tres_weights": _amounts(site.rules.priority.tres),
         "partition_tres": _partition_tres(site),
         "billing_weights": _billing_weights(site),
@@ -48,51 +49,22 @@ def share_tables(site: Site) -> dict[str, Array]:
     }
 
 
-def set_shares(world: Slurm, site: Site) -> None:
-    """Fill the fields of `rules`, `partitions`, and `jobs` that priorities are made of.
+def set_shares(world: Any, site: Site) -> None:
+    """Fill the fields of `rules`, `partitions`, and `jobs` that priorities are made of and that are no plain copies.
 
     Args:
-        world: a block with the tables of `share_tables`; its rows stand as those of the site.
+        world: the block `Slurm`; its rows stand as those of the site.
         site: the site.
     """
     priority, rules = site.rules.priority, world.rules
-    fields = {
-        "weight_age": priority.age,
-        "weight_assoc": priority.association,
-        "weight_fair_share": priority.fair_share,
-        "weight_size": priority.size,
-        "weight_part": priority.partition,
-        "weight_qos": priority.qos,
-        "max_age": max(priority.max_age_s, 1.0),
-        "half_life": priority.half_life_s,
-        "dampening": max(priority.dampening, 1.0),
-        "multifactor": priority.is_multifactor,
-        "priority_flags": _flags(priority),
-        "period": int(priority.period_s),
-        "enforces_limits": site.rules.enforces_limits,
-        "weighs_tres": any(priority.tres.values()),
-        "cpus_total": sum(node.cpus for node in site.nodes),
-        "nodes_total": len(site.nodes),
-    }
-    for name, value in fields.items():
-        rules[name] = value
+    rules["priority_flags"], rules["weighs_tres"] = _flags(priority), any(priority.tres.values())
+    rules["max_age"], rules["dampening"] = max(priority.max_age_s, 1.0), max(priority.dampening, 1.0)
     world.partitions["factor"] = _by_largest([part.job_factor for part in site.partitions], priority, "NO_NORMAL_PART")
     rows = {(row.account, row.user, row.partition): number for number, row in enumerate(site.associations)}
-    qos = {row.name: number for number, row in enumerate(site.qos)}
     for job, row in zip(site.jobs, world.jobs, strict=True):
-        association = _association_of(job, rows)
-        name = job.qos or (site.associations[association].default_qos if association >= 0 else "")
-        row["assoc"], row["qos"], row["nice"] = association, qos.get(name or "normal", -1), job.nice
-
-
-def _association_of(job: SiteJob, rows: Mapping[tuple[str, str, str], int]) -> int:
-    """Return the row of a job's association, one of its partition before one of all; -1 if it has none."""
-    partition = job.partitions[0] if job.partitions else ""
-    for name in (partition, ""):
-        row = rows.get((job.account, job.user, name))
-        if row is not None:
-            return row
-    return -1
+        own = rows.get((job.account, job.user, job.partitions[0] if job.partitions else ""))
+        if own is not None:
+            row["assoc"] = own
 
 
 def _flags(priority: PriorityRules) -> int:

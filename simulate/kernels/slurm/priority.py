@@ -18,6 +18,7 @@ from .tables import (
     CPU,
     FAIR_TREE,
     FAVOR_SMALL,
+    GONE,
     GPU,
     HELD,
     INCR_ONLY,
@@ -25,6 +26,8 @@ from .tables import (
     MEM,
     NO_NORMAL_TRES,
     NODE_COUNT,
+    PENDING,
+    RUNNING,
     SMALL_RELATIVE_TO_TIME,
     TRES_COUNT,
 )
@@ -56,17 +59,31 @@ def calculate_priorities(world: Block, now: int) -> None:
 
 @inner
 def _share_and_set(world: Block, since: int, now: int) -> None:
-    """Book usage since a time, share, and set priorities; classic accounts are shared before usage is booked."""
+    """Book usage since a time, calculate fair shares, and set the priorities of all waiting jobs.
+
+    Fair Tree ranks users once all usage is booked. The classic rule shares accounts before; then jobs are booked or
+    prioritised in turn, so that a user's share counts the usage of the jobs before its first waiting job.
+    """
+    count, job_list, kept_count = world.count, world.job_list, 0
     fair_tree = world.rules.priority_flags & FAIR_TREE
     if not fair_tree:
         forget_classic_factors(world)
-    for place in range(world.count.running):
-        book_usage(world, world.running[place], since, now)
+    for place in range(count.listed):
+        job = job_list[place]
+        if world.jobs[job].state == GONE:
+            world.jobs[job].listed = 0
+            continue
+        job_list[kept_count] = job
+        kept_count += 1
+        if world.jobs[job].state == RUNNING:
+            book_usage(world, job, since, now)
+        elif not fair_tree:
+            _recalculate(world, job, now)
+    count.listed = kept_count
     if fair_tree:
         rank_fairly(world)
-    if world.rules.multifactor:
-        for place in range(world.count.waiting):
-            set_priority(world, world.waiting[place], now)
+        for place in range(kept_count):
+            _recalculate(world, job_list[place], now)
 
 
 @inner
@@ -78,15 +95,26 @@ def book_end(world: Block, job: int, now: int) -> None:
 
 # --- the priority of a job ---
 @inner
+def _recalculate(world: Block, job: int, now: int) -> None:
+    """Calculate the priority of a waiting job anew; under priority/basic it stays as it is."""
+    if world.rules.multifactor and world.jobs[job].state == PENDING:
+        set_priority(world, job, now)
+
+
+@inner
 def set_priority(world: Block, job: int, now: int) -> None:
     """Calculate a job's priority in each of its partitions, with the fair-share factors of the last run."""
-    row, rules = world.jobs[job], world.rules
+    row, rules, count = world.jobs[job], world.rules, world.count
+    if row.listed == 0:
+        row.listed = 1
+        world.job_list[count.listed] = job
+        count.listed += 1
     shared = 0.0
     if rules.multifactor:
         shared = _age_points(world, job, now) + _share_points(world, job) + _size_points(world, job)
     elif row.state != HELD:
-        shared = BASIC_TOP - world.count.basic
-        world.count.basic += 1
+        shared = BASIC_TOP - count.basic
+        count.basic += 1
     shared -= row.nice
     for place in range(row.part0, row.part0 + row.parts):
         value = 0.0
@@ -160,9 +188,7 @@ def _requested(world: Block, job: int, tres: int) -> float:
     if tres == CPU:
         return float(row.min_cpus)
     if tres == MEM:
-        return float(
-            row.memory_per_cpu * row.min_cpus if row.memory_per_cpu > 0 else max(row.memory, 0) * row.min_nodes
-        )
+        return float(row.memory * (row.min_cpus if row.memory_per_cpu else row.min_nodes))
     if tres == NODE_COUNT:
         return float(row.min_nodes)
     return float(row.gpus * row.min_nodes) if tres == GPU else 0.0

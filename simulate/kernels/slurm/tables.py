@@ -87,7 +87,7 @@ JOB = row_dtype(
     "memory memory_per_cpu gpus exclusive contiguous nice user account assoc qos reservation part0 parts "
     "array task array_limit after0 afters unmet begin_at deadline requeued successful allowed required "
     "state start until part piece0 pieces counted_cpus expected cpus started_by refused refused_part running_tasks "
-    "restarts log exempt resv_count resv_pass licence0 licences magnet0 magnets",
+    "restarts log exempt resv_count resv_pass licence0 licences magnet0 magnets listed",
 )
 #: What a job has, or had, on a node.
 PIECE = np.dtype([("node", np.int32), ("cores", np.int32), ("cpus", np.int32), ("memory", np.int32)])
@@ -136,7 +136,7 @@ COUNT = row_dtype(
     "",
     "jobs next_event running pieces starts waiting records slices free_rows wanted last_full last_sched changed armed "
     "backfill_started last_period ends epilogs chosen chosen_cpus test_start passes random history limit_phase "
-    "main_passes backfill_passes tests reservation_end epilog_seen stale in_pass basic next_reset usage_aged",
+    "main_passes backfill_passes tests reservation_end epilog_seen stale in_pass basic next_reset listed usage_aged",
 )
 CLOCK = row_dtype("now tick_phase next_backfill next_period next_main", "")
 
@@ -179,6 +179,7 @@ class Slurm(Block):
         "chosen": (INT, 1),  # nodes that were chosen, in the order of choice
         "runs": (RUN, 1),
         "associations": (ASSOCIATION, 1),
+        "job_list": (INT, 1),  # submitted jobs that have not left, in the order of submission
         "siblings": (INT, 1),  # associations, those below one account next to each other, best level first
         "sibling_space": (INT, 1),  # scratch of their sort
         "qos": (QOS, 1),
