@@ -15,7 +15,7 @@ from ..kernels.slurm.tables import DRAINED, SCRATCH_ROWS, UP, Slurm
 from .job_tables import NodeSets, agenda_tables, job_tables, node_words
 from .limit_tables import limit_tables
 from .reservation_tables import instances, reservation_tables
-from .share_tables import share_tables
+from .share_tables import set_shares, share_tables
 from .site import Site, SiteAssociation, SiteQos
 
 #: Tables that no kernel writes; copies of a state share them.
@@ -89,13 +89,14 @@ def site_block(site: Site, phases: Phases, *, seed: int = 1, repeats: bool = Fal
     _fill_nodes(block, site)
     _fill_partitions(block, site)
     _fill_rules(block, site)
+    set_shares(block, site)
     if repeats:
         block.rules["epilog_least"] = block.rules["epilog_most"] = 0.0  # the record says when nodes were free
     began = float(tables["agenda"]["time"][0]) if len(tables["agenda"]) else 0.0
     count, clock, scheduler = block.count, block.clock, site.rules.scheduler
     count["jobs"], count["random"], count["history"] = len(jobs), 1 + seed % 2147483645, int(repeats)
     count["last_full"] = int(began + phases.full - scheduler.sched_interval)
-    count["last_sched"] = count["changed"] = count["last_period"] = count["usage_aged"] = int(began)
+    count["last_sched"] = count["changed"] = count["usage_aged"] = int(began)
     count["limit_phase"] = phases.limit
     clock["now"], clock["tick_phase"] = began, phases.tick
     clock["next_backfill"], clock["next_period"] = began + phases.backfill, began + phases.period

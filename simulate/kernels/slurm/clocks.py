@@ -32,7 +32,7 @@ from .job_states import (
 from .limits import age_run_minutes
 from .main_pass import main_pass
 from .node_choice import choose_nodes
-from .priority import calculate_priorities
+from .priority import calculate_priorities, start_priorities
 from .reserved_nodes import begin_and_end_reservations
 from .tables import (
     BY_HISTORY,
@@ -53,6 +53,8 @@ SlurmType = register(Slurm, __name__)
 def advance(world: Block, until: float) -> None:
     """Let time pass until `until`, seconds since the epoch; events at that time have happened then."""
     count, clock = world.count, world.clock
+    if count.last_period == 0:
+        start_priorities(world, int64(math.floor(clock.next_period)) - world.rules.period)
     while True:
         time, kind = _next_event(world)
         if time > until:

@@ -211,14 +211,15 @@ def _set_classic_factor(world: Block, row: int) -> None:
 
 
 @inner
-def _oblivious_usage(association: Block, parent: Block, usage: float, total: float) -> float:
-    """Return the effective usage that counts an account's own siblings more than the accounts above it."""
-    shares, siblings_usage = association.norm_share, parent.usage / total if total > 0.0 else 0.0
-    if shares <= 0.0 or siblings_usage <= 0.0 or usage <= 0.0:
+def _oblivious_usage(world: Block, row: int, usage: float, total: float) -> float:
+    """Return the effective usage that counts an association's own siblings more than the accounts above it."""
+    association = world.associations[row]
+    parent = world.associations[association.fair_parent]
+    if association.norm_share <= 0.0 or parent.usage <= 0.0 or usage <= 0.0:
         return 0.0
     above = parent.effective / parent.norm_share
-    local = (usage / shares) / (siblings_usage / parent.norm_share)
+    local = (usage / association.norm_share) / (parent.usage / total / parent.norm_share)
     exponent = 1.0
     if above > 0.0 and math.log(above) * math.log(local) <= 0.0:
         exponent = 1.0 / (1.0 + (5.0 * math.log(above)) ** 2)
-    return above * local**exponent * shares
+    return above * local**exponent * association.norm_share
