@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..arrays import Array
-from ..kernels.slurm import limits as kinds
+from ..kernels.slurm import job_limits as kinds
 from ..kernels.slurm import tables
 from .site import TRES, Site, SiteLimits, SitePartition, SiteQos
 
@@ -109,7 +109,7 @@ class _Groups:
 
 
 def limit_tables(site: Site, jobs: Array, job_parts: Array) -> dict[str, Array]:
-    """Return the tables of `limits` by name, as they are when no job runs.
+    """Return the tables of `job_limits` by name, as they are when no job runs.
 
     Args:
         site: the site.
@@ -243,7 +243,7 @@ def _has_flag(qos: SiteQos, flag: str) -> bool:
 
 # --- partitions ---
 def _allowance(site: Site, job: int, row: Array, part: int) -> int:
-    """Return whether a partition takes a job: `limits.NEVER`, SHORTENED or ALLOWED."""
+    """Return whether a partition takes a job: `job_limits.NEVER`, SHORTENED or ALLOWED."""
     partition, qos = site.partitions[part], int(row["qos"])
     flags = {flag.lower() for flag in site.qos[qos].flags} if qos >= 0 else set[str]()
     least, most = _node_numbers(site, partition, qos)

@@ -10,8 +10,8 @@ from __future__ import annotations
 from ..block import Block, int64
 from ..jit import inner
 from .bits import add, copy, empty, number_of
+from .job_limits import has_licences, is_blocked_before_nodes, is_blocked_with_nodes
 from .job_states import is_eligible
-from .limits import has_licences, is_blocked_before_nodes, is_blocked_with_nodes
 from .main_pass import find_available
 from .plan import begin_plan, is_clear, is_full, look, reserve
 from .record_order import sort_records

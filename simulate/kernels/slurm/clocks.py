@@ -16,6 +16,7 @@ from ..compile import register
 from ..jit import inner
 from .backfill_pass import backfill_pass
 from .bits import next_node
+from .job_limits import age_run_minutes
 from .job_states import (
     cancel,
     clean_up,
@@ -29,7 +30,6 @@ from .job_states import (
     start,
     submit,
 )
-from .limits import age_run_minutes
 from .main_pass import main_pass
 from .node_choice import choose_nodes
 from .priority import calculate_priorities, start_priorities

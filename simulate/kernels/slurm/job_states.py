@@ -11,7 +11,7 @@ import math
 from ..block import Block, int64
 from ..heap import push, remove_first
 from ..jit import inner
-from .limits import count_end, count_start, give_licences, take_licences
+from .job_limits import count_end, count_start, give_licences, take_licences
 from .priority import billing_of, book_end, set_priority
 from .record_order import add_records, drop_old_records
 from .reserved_nodes import end_in_reservation, has_reservation_begun

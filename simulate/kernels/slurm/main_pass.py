@@ -8,8 +8,8 @@ from __future__ import annotations
 from ..block import Block, int64
 from ..jit import inner
 from .bits import add, empty, shared_number, subtract
+from .job_limits import ALLOWED, has_licences
 from .job_states import is_eligible
-from .limits import ALLOWED, has_licences
 from .record_order import sort_records
 from .reserved_nodes import instance_at
 from .start_test import try_start

@@ -10,8 +10,8 @@ from ...arrays import Array
 from ..block import Block, int64
 from ..jit import inner
 from .bits import copy, drop, intersect, next_node, number_of, shared_number
+from .job_limits import is_blocked_before_nodes, is_blocked_with_nodes
 from .job_states import start
-from .limits import is_blocked_before_nodes, is_blocked_with_nodes
 from .node_choice import choose_nodes
 from .reserved_nodes import nodes_outside_reservations
 from .tables import BUSY, CANDIDATES, LIMITED, NOW, RESERVED, STARTED, UP

@@ -112,7 +112,7 @@ QOS = row_dtype("usage factor usage_factor", "priority no_reserve no_decay")
 #: A reservation, one instance; `next`: the next instance of the same name, -1 if none; `created`: jobs see it from then
 #: on; `began`: 1 if a pass was asked for; `closed`: the pass in which a job of it was refused.
 RESERVATION = row_dtype("", "start end created maint overlap flex next began closed")
-#: A limit: `kind` as in `limits`; its counter and column; `bound`: an amount, or minutes of it.
+#: A limit: `kind` as in `job_limits`; its counter and column; `bound`: an amount, or minutes of it.
 LIMIT = row_dtype("bound", "kind counter column")
 #: Jobs that the same limits bind. Rows of `limits`: `limits0` to `after0` are tested before nodes are picked, to
 #: `limits1` after that, to `submit1` at the submission. `counters0`, `counters1`: rows of `group_counters`.
@@ -153,7 +153,7 @@ class Slurm(Block):
         "allowed_nodes": (WORD, 2),  # sets that jobs name by features and lists; -1: all
         "jobs": (JOB, 1),
         "job_parts": (INT, 1),  # partitions of each job, by tier
-        "part_allowed": (INT, 1),  # of each: whether the job keeps the partition's limits, see `limits.ALLOWED`
+        "part_allowed": (INT, 1),  # of each: whether the job keeps the partition's limits, see `job_limits.ALLOWED`
         "part_denied": (INT, 1),  # of each: 1 if sbatch rejects the job
         "part_group": (INT, 1),  # of each: its row of `limit_groups`, -1: no limit
         "part_least_nodes": (INT, 1),  # of each: nodes that the job gets at least, and at most; -1: any number

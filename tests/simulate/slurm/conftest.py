@@ -1,0 +1,21 @@
+"""Kernels of Slurm's rules as plain Python, in this process."""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+import pytest
+
+from pilotfish.simulate.kernels import interpreted
+from pilotfish.simulate.kernels.slurm import bits, fair_share, job_limits, priority, reserved_nodes
+
+
+@pytest.fixture
+def plain_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Call the functions of limits and reservations uncompiled."""
+    modules: tuple[ModuleType, ...] = (bits, fair_share, priority, job_limits, reserved_nodes)
+    for module in modules:
+        for name, function in vars(module).copy().items():
+            if hasattr(function, "py_func"):
+                monkeypatch.setattr(module, name, function.py_func)
+    monkeypatch.setattr(bits, "trailing_zeros", interpreted.trailing_zeros)
