@@ -31,7 +31,7 @@ def whatif(
       pilotfish whatif site --repeat 10 --seed 1
       pilotfish whatif site --sacct march.psv.gz --starts starts.csv
     """
-    from ...formats.site.read_site import read_site
+    from ...formats.site.site_folder import read_site
     from ...formats.site.starts_file import dump_starts
     from ...simulate.slurm.site_comparison import agreement
     from ...simulate.slurm.site_outcome import recorded_outcome, replayed_outcome

@@ -11,7 +11,7 @@ import io
 
 from ...simulate.slurm.job_labels import job_labels
 from ...simulate.slurm.site import Site
-from ...simulate.slurm.site_replay import SiteReplay
+from ...simulate.slurm.twin import SiteReplay
 from ..hostlist import fold
 
 COLUMNS = ("job", "submit", "start", "end", "nodes")

@@ -15,7 +15,7 @@ import numpy as np
 from ..arrays import Array
 from ..replay.metrics import TAU_S
 from .site import Site, SiteJob
-from .site_replay import SiteReplay
+from .twin import SiteReplay
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,19 @@ def recorded_outcome(site: Site) -> SiteOutcome:
 
 def replayed_outcome(site: Site, replay: SiteReplay) -> SiteOutcome:
     """Return what happened in a replay of the site. O(starts)."""
-    return _outcome(site, (_Run(one.job, one.start, one.end, one.cpus, one.by) for one in replay.starts))
+    node_cpus = {node.name: node.cpus for node in site.nodes}
+    whole = {one.name for one in site.partitions if one.is_exclusive or site.rules.selects == "nodes"}
+
+    def cpus(job: SiteJob, partition: str, nodes: Iterable[str]) -> int:
+        if job.is_exclusive or partition in whole:
+            return sum(node_cpus[node] for node in nodes)
+        return job.runs[0].cpus if job.runs and job.runs[0].cpus else requested_cpus(job)
+
+    runs = (
+        _Run(one.job, one.start, one.end, cpus(site.jobs[one.job], one.partition, one.nodes), one.by)
+        for one in replay.starts
+    )
+    return _outcome(site, runs)
 
 
 def _outcome(site: Site, runs: Iterable[_Run]) -> SiteOutcome:

@@ -1,11 +1,21 @@
-"""Recordings of a real Slurm: its configuration, dumps and accounting of small cases. They are not in the project.
+"""Recordings of a real Slurm: cases with known submissions, each run several times. They are not in the project.
 
-They are in the folder that SLURM_RECORDINGS names, else in a `data/slurm-real` of a neighbour of the checkout.
+They are in the folder that SLURM_RECORDINGS names, else in a `data/slurm-real` of a neighbour of the checkout. A case
+has `slurm.conf`, `assoc.psv`, `qos.psv` and runs `r1`, `r2`, ... with `sacct.psv.gz`, `run.json` and the commands of
+scontrol that were given during the run, `events_done.csv`.
 """
 
 from __future__ import annotations
 
+import csv
+import gzip
+import json
 import os
+import re
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -13,13 +23,179 @@ import pytest
 CHECKOUT = Path(__file__).resolve().parents[2]
 
 
+def recordings() -> Path | None:
+    """Return the folder of the recordings; None: there is none."""
+    if named := os.environ.get("SLURM_RECORDINGS"):
+        return Path(named)
+    return next(iter(sorted(CHECKOUT.parent.glob("*/data/slurm-real"))), None)
+
+
 def recorded_case(name: str) -> Path:
     """Return the folder of a recorded case; the test is skipped if it is not there."""
-    named = os.environ.get("SLURM_RECORDINGS")
-    folders = [Path(named)] if named else sorted(CHECKOUT.parent.glob("*/data/slurm-real"))
-    for folder in folders:
-        if (folder / name / "slurm.conf").exists():
-            return folder / name
+    root = recordings()
+    if root and (root / name / "slurm.conf").exists():
+        return root / name
     pytest.skip(
         f"NOT compared with the real Slurm: its recording {name} is not in SLURM_RECORDINGS or */data/slurm-real"
     )
+
+
+@dataclass(frozen=True)
+class Run:
+    """A recorded run of a case."""
+
+    folder: Path
+
+    @property
+    def case(self) -> str:
+        """Return the name of the case."""
+        return self.folder.parent.name
+
+    def __str__(self) -> str:
+        return f"{self.case}-{self.folder.name}"
+
+    @property
+    def t0(self) -> float:
+        """Return the time of second 0 of the case, seconds since the epoch."""
+        return float(json.loads((self.folder / "run.json").read_text())["t0"])
+
+    def commands(self) -> Iterator[tuple[float, dict[str, str], str]]:
+        """Yield (time, arguments, verb) of each command of scontrol that succeeded, in order."""
+        path = self.folder / "events_done.csv"
+        if not path.exists():
+            return
+        with path.open(newline="") as file:
+            for row in sorted(csv.DictReader(file), key=lambda row: float(row["t_done"])):
+                words = row["command"].split()
+                arguments = dict(word.lower().split("=", 1) for word in words if "=" in word)
+                if row["rc"] == "0":
+                    yield self.t0 + float(row["t_done"]), arguments, " ".join(words[1:3])
+
+
+def runs(folder: Path | None = None) -> list[Run]:
+    """Return the runs of all cases that were recorded as a site has them (without traces of the scheduler)."""
+    root = folder or recordings()
+    return [Run(path.parent) for path in sorted(root.glob("*/r[0-9]*/run.json"))] if root else []
+
+
+def cases() -> dict[str, list[Run]]:
+    """Return case -> its runs."""
+    by_case: dict[str, list[Run]] = {}
+    for run in runs():
+        by_case.setdefault(run.case, []).append(run)
+    return by_case
+
+
+def site_folder(run: Run, folder: Path) -> Path:
+    """Write the site of a run as its operator would have recorded it: configuration, accounting, events, reservations.
+
+    Args:
+        run: a recorded run.
+        folder: is made; its files are named as `pilotfish whatif` reads them.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in ("slurm.conf", "assoc.psv", "qos.psv", "sacctmgr_dump.cfg"):
+        shutil.copy(run.folder.parent / name, folder / name)
+    for name in ("sacct.psv.gz", "scontrol_config.txt.gz"):
+        shutil.copy(run.folder / name, folder / name)
+    _write(folder / "sshare.psv", "Account|User|RawUsage", [("root", "", "0")])  # no usage when the run begins
+    _write(folder / "events.psv", "NodeName|TimeStart|TimeEnd|State|Reason", _node_events(run))
+    header = "Name|TimeStart|TimeEnd|NodeNames|Flags|Users|Accounts"
+    _write(folder / "reservations.psv", header, _reservations(run))
+    return folder
+
+
+def _write(path: Path, header: str, rows: list[tuple[str, ...]]) -> None:
+    path.write_text("\n".join([header, *("|".join(row) for row in rows)]) + "\n")
+
+
+def _node_events(run: Run) -> list[tuple[str, ...]]:
+    """Return the times in which nodes took no jobs."""
+    rows, since = list[tuple[str, ...]](), dict[str, tuple[float, str]]()
+    for time, arguments, _ in run.commands():
+        node, state = arguments.get("nodename"), arguments.get("state")
+        if node and state == "resume" and node in since:
+            begin, old = since.pop(node)
+            rows.append((node, _date(begin), _date(time), old.upper(), "recorded"))
+        elif node and state and node not in since:
+            since[node] = time, state
+    return [
+        *rows,
+        *((node, _date(time), "Unknown", state.upper(), "recorded") for node, (time, state) in since.items()),
+    ]
+
+
+def _reservations(run: Run) -> list[tuple[str, ...]]:
+    """Return the reservations that were created."""
+    rows = list[tuple[str, ...]]()
+    for _, arguments, verb in run.commands():
+        if verb == "create reservation":
+            start = datetime.fromisoformat(arguments["starttime"].upper()).replace(tzinfo=UTC)
+            end = start + timedelta(minutes=int(arguments["duration"]))
+            times = (f"{moment:%Y-%m-%dT%H:%M:%S}" for moment in (start, end))
+            flags, users, accounts = (arguments.get(key, "") for key in ("flags", "users", "accounts"))
+            rows.append((arguments["reservationname"], *times, arguments["nodes"], flags.upper(), users, accounts))
+    return rows
+
+
+def _date(time: float) -> str:
+    return datetime.fromtimestamp(time, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+
+
+def seconds(text: str) -> float | None:
+    """Return the time of sacct and squeue as seconds since the epoch; None: it has none."""
+    try:
+        return datetime.strptime(text, "%Y-%m-%dT%H:%M:%S").replace(tzinfo=UTC).timestamp()
+    except ValueError:
+        return None
+
+
+@dataclass(frozen=True)
+class RecordedStart:
+    """The first start of a job, in seconds since the epoch."""
+
+    submit: float
+    start: float
+
+
+def recorded_starts(run: Run) -> Mapping[str, RecordedStart]:
+    """Return job name (array task: name_5) -> its first start, straight from sacct's text."""
+    starts = dict[str, RecordedStart]()
+    with gzip.open(run.folder / "sacct.psv.gz", "rt", encoding="utf-8") as file:
+        for row in csv.DictReader(file, delimiter="|", quoting=csv.QUOTE_NONE):
+            task = row["JobID"].partition("_")[2]
+            name = f"{row['JobName']}_{task}" if task else row["JobName"]
+            submit, start = seconds(row["Submit"]), seconds(row["Start"])
+            if submit is not None and start is not None and row["NodeList"] not in ("", "None assigned"):
+                old = starts.get(name)
+                if old is None or start < old.start:
+                    starts[name] = RecordedStart(submit, start)
+    return starts
+
+
+@dataclass(frozen=True)
+class ExpectedStart:
+    """The start of a waiting job as backfill planned it when squeue was asked."""
+
+    asked: float
+    job: str  # name
+    id: str  # as squeue shows it: 77, 77_[5-10]
+    start: float
+
+
+def expected_starts(run: Run) -> list[ExpectedStart]:
+    """Return the planned starts of waiting jobs in all samples of squeue."""
+    expected, asked, is_queue = list[ExpectedStart](), 0.0, False
+    with gzip.open(run.folder / "samples.txt.gz", "rt", encoding="utf-8") as file:
+        for line in file:
+            if sample := re.match(r"# t=([0-9.]+)", line):
+                asked = run.t0 + float(sample[1])
+            if line.startswith("#"):
+                is_queue = line.startswith("## squeue")
+                continue
+            cells = line.rstrip("\n").split("|")
+            if is_queue and len(cells) >= 8 and cells[3] == "PD":
+                start = seconds(cells[6])
+                if start is not None:
+                    expected.append(ExpectedStart(asked, cells[1], cells[0], start))
+    return expected
