@@ -13,7 +13,7 @@ from itertools import groupby
 from typing import Any
 
 from ..kernels.object_cache import load
-from ..kernels.slurm.tables import BY_MAIN
+from ..kernels.slurm.tables import BY_BACKFILL, BY_MAIN
 from .site import Site
 from .site_tables import Phases, completed, site_block
 

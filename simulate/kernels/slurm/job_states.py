@@ -145,7 +145,7 @@ def expected_end(world: Block, job: int, now: int) -> int:
 @inner
 def _real_end(world: Block, job: int) -> float:
     """Return when a job that starts now ends: its run, or the first check of time limits after its limit."""
-    row, rules = world.jobs[job], world.rules
+    row = world.jobs[job]
     over = world.partitions[row.part].over_time
     finish = row.start + row.run
     if over >= 0 and row.limit >= 0:
