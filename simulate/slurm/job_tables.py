@@ -106,7 +106,6 @@ def job_tables(site: Site, sets: NodeSets) -> dict[str, Array]:
     accounts = {name: row for row, name in enumerate(dict.fromkeys(job.account for job in site.jobs))}
     associations = {(each.account, each.user): row for row, each in enumerate(site.associations)}
     qos = {each.name: row for row, each in enumerate(site.qos)}
-    reservations = {each.name: row for row, each in enumerate(site.reservations)}
     jobs = np.zeros(len(site.jobs), JOB)
     parts, heads = list[int](), dict[str, int]()
     default = next((row for row, each in enumerate(site.partitions) if each.is_default), 0)
@@ -119,7 +118,6 @@ def job_tables(site: Site, sets: NodeSets) -> dict[str, Array]:
         row["user"], row["account"] = users[job.user], accounts[job.account]
         row["assoc"] = associations.get((job.account or "root", job.user or "?"), -1)
         row["qos"] = qos.get(job.qos or "normal", 0)
-        row["reservation"] = reservations.get(job.reservation, -1)
         row["allowed"] = sets.allowed(job)
         row["required"] = sets.named(job.required_nodes) if job.required_nodes else -1
     for number, job in enumerate(site.jobs):

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..arrays import Array
-from ..kernels.slurm.tables import DRAINED, SCRATCH_ROWS, UP, Slurm
+from ..kernels.slurm.tables import CLEAN, DRAINED, FREE, IDLE, NODE_SETS, SCRATCH_ROWS, TAKING, UP, Slurm
 from .job_tables import NodeSets, agenda_tables, job_tables, node_words
 from .limit_tables import limit_tables
 from .reservation_tables import instances, reservation_tables
@@ -87,6 +87,7 @@ def site_block(site: Site, phases: Phases, *, seed: int = 1, repeats: bool = Fal
         if name not in _FIXED:
             getattr(block, name)[:] = table
     _fill_nodes(block, site)
+    _fill_node_sets(block)
     _fill_partitions(block, site)
     _fill_rules(block, site)
     set_shares(block, site)
@@ -116,6 +117,7 @@ def _shapes(site: Site, jobs: Array, parts: Array, *, repeats: bool) -> dict[str
         "pieces": (again * pieces + 1,), "starts": (again * runs + 1,), "running": queue, "waiting": queue,
         "records": records, "merged": records, "ends_at": queue, "ends_job": queue, "epilogs_at": queue,
         "epilogs_job": queue, "slices": (slices,), "slice_nodes": (slices, words), "free_rows": (slices,),
+        "node_sets": (NODE_SETS, words),
         "scratch": (SCRATCH_ROWS, words), "usable_cpus": (nodes,), "taken_cpus": (nodes,), "chosen": (nodes,),
         "runs": (nodes,), "user_counts": (int(jobs["user"].max(initial=0)) + 1,),
     }  # fmt: skip
@@ -143,6 +145,17 @@ def _fill_nodes(block: Any, site: Site) -> None:
         row["memory"], row["weight"], row["gpus"] = node.memory_mib, node.weight, node.gpus
         row["state"] = UP if node.works else DRAINED
         view["cores"], view["memory"], view["gpus"] = cores, node.memory_mib, node.gpus
+
+
+def _fill_node_sets(block: Any) -> None:
+    """Say which nodes take jobs, are clean, free and idle: at the beginning, no job runs."""
+    nodes = len(block.nodes)
+    everywhere = node_words([range(nodes)], block.node_sets.shape[1])[0]
+    block.node_sets[TAKING] = node_words([np.flatnonzero(block.nodes["state"] == UP).tolist()], len(everywhere))[0]
+    for row in (CLEAN, FREE, IDLE):
+        block.node_sets[row] = everywhere
+    weights, cpus = np.unique(block.nodes["weight"]), np.unique(block.nodes["cpus"])
+    block.count["uniform"] = int(len(weights) <= 1 and len(cpus) <= 1)
 
 
 def _fill_partitions(block: Any, site: Site) -> None:

@@ -12,12 +12,11 @@ from ..jit import inner
 from .bits import add, copy, empty, number_of
 from .job_limits import has_licences, is_blocked_before_nodes, is_blocked_with_nodes
 from .job_states import is_eligible
-from .main_pass import find_available
 from .plan import begin_plan, is_clear, is_full, look, reserve
 from .record_order import sort_records
 from .reserved_nodes import nodes_outside_reservations
 from .start_test import chosen_memory, find_candidates, has_required, try_start
-from .tables import AVAILABLE, BY_BACKFILL, CANDIDATES, CHOSEN, LIMITED, RESERVED, STARTED, WHOLE
+from .tables import AVAILABLE, BY_BACKFILL, CANDIDATES, CHOSEN, LIMITED, RESERVED, STARTED, TAKING, WHOLE
 from .will_run import NO_START, earliest_start
 
 #: Longest time of a job without any limit, minutes: a year.
@@ -38,7 +37,7 @@ def backfill_pass(world: Block, now: int) -> int:
     count.backfill_passes += 1
     count.in_pass = 1
     count.backfill_started = now
-    find_available(world, True)
+    copy(world.scratch[AVAILABLE], world.node_sets[TAKING])
     begin_plan(world, world.scratch[AVAILABLE], now)
     for i in range(len(world.user_counts)):
         world.user_counts[i] = 0
@@ -131,7 +130,7 @@ def _plan_record(world: Block, job: int, slot: int, part: int, now: int) -> int:
             if can_try_later:
                 continue
             return _IS_PASSED_OVER
-        begin = earliest_start(world, job, part, CANDIDATES, now)
+        begin = earliest_start(world, job, slot, CANDIDATES, now)
         if begin == NO_START:
             if can_try_later:
                 continue
@@ -147,7 +146,7 @@ def _plan_record(world: Block, job: int, slot: int, part: int, now: int) -> int:
         cpus, nodes, memory = count.chosen_cpus, count.chosen, chosen_memory(world, job)
         row.counted_cpus = cpus
         if begin <= now:
-            answer = try_start(world, job, part, chosen, now, int64(BY_BACKFILL))
+            answer = try_start(world, job, slot, chosen, now, int64(BY_BACKFILL))
             if answer == STARTED:
                 return _HAS_STARTED
             if answer == LIMITED or answer == RESERVED:

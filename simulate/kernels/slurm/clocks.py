@@ -15,7 +15,7 @@ from ..block import Block, int64
 from ..compile import register
 from ..jit import inner
 from .backfill_pass import backfill_pass
-from .bits import next_node
+from .bits import add, drop, next_node
 from .job_limits import age_run_minutes
 from .job_states import (
     cancel,
@@ -43,6 +43,8 @@ from .tables import (
     RELEASE,
     RESERVATION_EDGE,
     SUBMIT,
+    TAKING,
+    UP,
     Slurm,
 )
 
@@ -189,6 +191,10 @@ def _happen(world: Block, now: int) -> None:
         cancel(world, what, now)
     elif kind == NODE_STATE:
         world.nodes[what].state = event.state
+        if event.state == UP:
+            add(world.node_sets[TAKING], what)
+        else:
+            drop(world.node_sets[TAKING], what)
         world.count.wanted = 1
         note_change(world, now)
     elif kind == RESERVATION_EDGE:
@@ -206,7 +212,10 @@ def repeat(world: Block, entry: int, now: int) -> None:
     for word in range(len(words)):
         words[word] = nodes[word]
     row.finish = past.finish
-    if not choose_nodes(world, past.job, past.part, int64(CANDIDATES), int64(NOW)):
+    slot = row.part0
+    while slot + 1 < row.part0 + row.parts and world.job_parts[slot] != past.part:
+        slot += 1
+    if not choose_nodes(world, past.job, slot, int64(CANDIDATES), int64(NOW)):
         _take_all(world, nodes, past.cpus)
     start(world, past.job, past.part, now, int64(BY_HISTORY))
 

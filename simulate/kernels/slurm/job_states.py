@@ -11,7 +11,9 @@ import math
 from ..block import Block, int64
 from ..heap import push, remove_first
 from ..jit import inner
+from .bits import add, drop
 from .job_limits import count_end, count_start, give_licences, take_licences
+from .node_use import give_on_node, take_on_node
 from .priority import billing_of, book_end, set_priority
 from .record_order import add_records, drop_old_records
 from .reserved_nodes import end_in_reservation, has_reservation_begun
@@ -22,11 +24,11 @@ from .tables import (
     AFTER_OK,
     AFTER_START,
     BY_HISTORY,
+    CLEAN,
     COMPLETING,
     FUTURE,
     GONE,
     HELD,
-    NOW,
     PENDING,
     RUNNING,
 )
@@ -168,7 +170,7 @@ def start(world: Block, job: int, part: int, now: int, by: int) -> None:
     row.cpus, row.counted_cpus = count.chosen_cpus, count.chosen_cpus
     for i in range(count.chosen):
         node = world.chosen[i]
-        place, free, piece = world.nodes[node], world.views[NOW, node], world.pieces[count.pieces]
+        place, piece = world.nodes[node], world.pieces[count.pieces]
         cpus = world.taken_cpus[node]
         cores = (cpus + place.threads - 1) // place.threads
         memory = row.memory
@@ -178,10 +180,7 @@ def start(world: Block, job: int, part: int, now: int, by: int) -> None:
             memory = row.memory * cores * place.threads
         piece.node, piece.cores, piece.cpus, piece.memory = node, cores, cpus, memory
         count.pieces += 1
-        free.cores -= cores
-        free.memory -= memory
-        free.gpus -= row.gpus
-        free.jobs += 1
+        take_on_node(world, node, cores, memory, row.gpus)
     leave_queue(world, job)
     row.billing = billing_of(world, job)
     count_start(world, job)
@@ -191,6 +190,7 @@ def start(world: Block, job: int, part: int, now: int, by: int) -> None:
     entry = world.starts[count.starts]
     entry.job, entry.part, entry.start, entry.end, entry.by = job, part, now, -1, by
     entry.piece0, entry.pieces, entry.priority = row.piece0, row.pieces, _priority_in(world, job, part)
+    entry.cpus = row.cpus
     row.log = count.starts
     count.starts += 1
     if by != BY_HISTORY:
@@ -244,12 +244,9 @@ def end(world: Block, job: int, now: int) -> None:
     give_licences(world, job)
     for i in range(row.piece0, row.piece0 + row.pieces):
         piece = world.pieces[i]
-        free = world.views[NOW, piece.node]
-        free.cores += piece.cores
-        free.memory += piece.memory
-        free.gpus += row.gpus
-        free.jobs -= 1
+        give_on_node(world, piece.node, piece.cores, piece.memory, row.gpus)
         world.nodes[piece.node].completing += 1
+        drop(world.node_sets[CLEAN], piece.node)
     if row.array >= 0:
         world.jobs[row.array].running_tasks -= 1
     least, most = world.rules.epilog_least, world.rules.epilog_most
@@ -284,7 +281,10 @@ def clean_up(world: Block, job: int, now: int) -> None:
     """The nodes of an ended job are clean: they take new jobs, and its dependents learn of its end."""
     row = world.jobs[job]
     for i in range(row.piece0, row.piece0 + row.pieces):
-        world.nodes[world.pieces[i].node].completing -= 1
+        node = world.pieces[i].node
+        world.nodes[node].completing -= 1
+        if world.nodes[node].completing == 0:
+            add(world.node_sets[CLEAN], node)
     row.state = GONE
     _free_dependents(world, job, now, row.successful == 1)
     note_change(world, now)

@@ -7,23 +7,13 @@ from __future__ import annotations
 
 from ..block import Block, int64
 from ..jit import inner
-from .bits import add, empty, shared_number, subtract
+from .bits import copy, shared_number, subtract
 from .job_limits import ALLOWED, has_licences
 from .job_states import is_eligible
 from .record_order import sort_records
 from .reserved_nodes import instance_at
 from .start_test import try_start
-from .tables import AVAILABLE, BUSY, BY_MAIN, RESERVED, STARTED, UP
-
-
-@inner
-def find_available(world: Block, with_completing: bool) -> None:
-    """Put the nodes that take jobs into the row AVAILABLE."""
-    words = world.scratch[AVAILABLE]
-    empty(words)
-    for node in range(len(world.nodes)):
-        if world.nodes[node].state == UP and (with_completing or world.nodes[node].completing == 0):
-            add(words, node)
+from .tables import AVAILABLE, BUSY, BY_MAIN, RESERVED, STARTED, TAKING
 
 
 @inner
@@ -41,7 +31,7 @@ def main_pass(world: Block, now: int, is_full: bool) -> int:
     count.passes += 1
     count.main_passes += 1
     count.in_pass = 1
-    find_available(world, True)
+    copy(world.scratch[AVAILABLE], world.node_sets[TAKING])
     available = world.scratch[AVAILABLE]
     started, depth, last_array = int64(0), int64(0), int64(-1)
     for k in range(count.records):
@@ -80,7 +70,7 @@ def main_pass(world: Block, now: int, is_full: bool) -> int:
         if not refused:
             if not has_licences(world, job):
                 continue
-            answer = try_start(world, job, part, available, now, int64(BY_MAIN))
+            answer = try_start(world, job, slot, available, now, int64(BY_MAIN))
             if answer == STARTED:
                 started += 1
                 continue

@@ -11,14 +11,16 @@ from __future__ import annotations
 from ...arrays import Array
 from ..block import Block, int64
 from ..jit import inner
-from .bits import next_node
-from .tables import LATER
+from .bits import copy, intersect, next_node, number_of
+from .node_use import free_on
+from .tables import FREE, FREE_LATER, IDLE, IDLE_LATER, LATER, NOW, OWN
 
 
 @inner
 def usable_cpus(world: Block, job: int, part: int, node: int, view: int) -> int:
     """Return how many CPUs a job could have on a node, 0 if it cannot use the node."""
-    row, place, free, limits = world.jobs[job], world.nodes[node], world.views[view, node], world.partitions[part]
+    row, place, limits = world.jobs[job], world.nodes[node], world.partitions[part]
+    free = free_on(world, node, view)
     cpus = free.cores * place.threads
     whole = row.exclusive == 1 or limits.exclusive == 1
     if whole and (free.jobs > 0 or free.cores < place.cores):
@@ -52,7 +54,7 @@ def usable_cpus(world: Block, job: int, part: int, node: int, view: int) -> int:
 
 
 @inner
-def choose_nodes(world: Block, job: int, part: int, candidates: int, view: int) -> bool:
+def choose_nodes(world: Block, job: int, slot: int, candidates: int, view: int) -> bool:
     """Choose nodes and CPUs for a job; return whether it fits.
 
     The choice is in `taken_cpus` and the first `count.chosen` cells of `chosen`.
@@ -60,19 +62,27 @@ def choose_nodes(world: Block, job: int, part: int, candidates: int, view: int) 
     Args:
         world: the state.
         job: its row.
-        part: the partition.
+        slot: the row of its partition in `job_parts`.
         candidates: the row of `scratch` with the nodes that it may use.
         view: what is free: NOW or LATER.
     """
-    count, row = world.count, world.jobs[job]
-    least = max(row.min_nodes, world.partitions[part].min_nodes, int64(1))
+    count, row, part = world.count, world.jobs[job], world.job_parts[slot]
+    least, most = max(world.part_least_nodes[slot], row.min_nodes, int64(1)), world.part_most_nodes[slot]
+    if row.max_nodes >= 0 and (most < 0 or row.max_nodes < most):
+        most = row.max_nodes
     wanted = max(row.want_nodes, least)
-    most = row.max_nodes
-    limit = world.partitions[part].max_nodes
-    if limit >= 0 and (most < 0 or limit < most):
-        most = limit
-    words = world.scratch[candidates]
-    nodes, cpus, largest = int64(0), int64(0), int64(0)
+    words = world.scratch[OWN]
+    copy(words, world.scratch[candidates])
+    if row.exclusive == 1 or world.partitions[part].exclusive == 1:
+        intersect(words, world.node_sets[IDLE if view == NOW else IDLE_LATER])
+    else:
+        intersect(words, world.node_sets[FREE if view == NOW else FREE_LATER])
+    count.chosen = 0
+    nodes = number_of(words)
+    if nodes < least:
+        return False
+    cpus, largest = int64(0), int64(0)
+    nodes = 0
     node = next_node(words, 0)
     while node >= 0:
         usable = usable_cpus(world, job, part, node, view)
@@ -82,7 +92,6 @@ def choose_nodes(world: Block, job: int, part: int, candidates: int, view: int) 
             cpus += usable
             largest = max(largest, usable)
         node = next_node(words, node + 1)
-    count.chosen = 0
     dropped = int64(0)
     while nodes >= least and cpus >= row.min_cpus:
         if _take(world, job, words, min(wanted, nodes), most, view):
@@ -216,7 +225,7 @@ def _take_least_loaded(world: Block, job: int, words: Array, nodes: int, cpus: i
         node = next_node(words, 0)
         while node >= 0:
             if world.usable_cpus[node] > 0:
-                free = world.views[view, node].cores / world.nodes[node].cores
+                free = free_on(world, node, view).cores / world.nodes[node].cores
                 weight = world.nodes[node].weight
                 if (
                     best < 0
@@ -241,7 +250,7 @@ def _take_busy(world: Block, job: int, words: Array, nodes: int, cpus: int, most
         node = next_node(words, 0)
         while node >= 0:
             if world.usable_cpus[node] > 0:
-                idle = world.views[view, node].jobs == 0
+                idle = free_on(world, node, view).jobs == 0
                 weight = world.nodes[node].weight
                 if (
                     best < 0

@@ -9,12 +9,12 @@ from __future__ import annotations
 from ...arrays import Array
 from ..block import Block, int64
 from ..jit import inner
-from .bits import copy, drop, intersect, next_node, number_of, shared_number
+from .bits import copy, intersect, number_of, shared_number
 from .job_limits import is_blocked_before_nodes, is_blocked_with_nodes
 from .job_states import start
 from .node_choice import choose_nodes
 from .reserved_nodes import nodes_outside_reservations
-from .tables import BUSY, CANDIDATES, LIMITED, NOW, RESERVED, STARTED, UP
+from .tables import BUSY, CANDIDATES, CLEAN, LIMITED, NOW, RESERVED, STARTED
 
 
 @inner
@@ -38,18 +38,18 @@ def has_required(world: Block, job: int, words: Array) -> bool:
 
 
 @inner
-def try_start(world: Block, job: int, part: int, available: Array, now: int, by: int) -> int:
+def try_start(world: Block, job: int, slot: int, available: Array, now: int, by: int) -> int:
     """Start a job if it can start now; return STARTED, or why it cannot.
 
     Args:
         world: the state.
         job: its row.
-        part: the partition.
+        slot: the row of its partition in `job_parts`.
         available: the nodes that may be used.
         now: the time.
         by: who starts it: BY_MAIN or BY_BACKFILL.
     """
-    row = world.jobs[job]
+    row, part = world.jobs[job], world.job_parts[slot]
     if is_blocked_before_nodes(world, job, part, now):
         return int64(LIMITED)
     find_candidates(world, job, part, available)
@@ -57,12 +57,8 @@ def try_start(world: Block, job: int, part: int, available: Array, now: int, by:
     begin = nodes_outside_reservations(world, job, part, now, row.limit, CANDIDATES)
     if begin < 0 or begin > now:
         return int64(RESERVED)
-    node = next_node(words, 0)
-    while node >= 0:
-        if world.nodes[node].completing > 0 or world.nodes[node].state != UP:
-            drop(words, node)
-        node = next_node(words, node + 1)
-    fits = has_required(world, job, words) and choose_nodes(world, job, part, CANDIDATES, NOW)
+    intersect(words, world.node_sets[CLEAN])
+    fits = has_required(world, job, words) and choose_nodes(world, job, slot, CANDIDATES, NOW)
     if fits:
         memory, gpus = chosen_memory(world, job), row.gpus * world.count.chosen
         if is_blocked_with_nodes(world, job, part, now, world.count.chosen_cpus, world.count.chosen, memory, gpus):

@@ -48,6 +48,10 @@ TRES_COUNT = 5
 #: Further columns: of what a counter holds, numbers of jobs; of what was spent, the run time.
 JOBS, SUBMITTED, WALL = 5, 6, 5
 NO_LIMIT = -1.0
+#: Rows of `node_sets`, kept up to date: nodes that take jobs; nodes on which nothing is cleaned up; nodes with free
+#: cores; nodes without jobs; the last two in the later view.
+TAKING, CLEAN, FREE, IDLE, FREE_LATER, IDLE_LATER = range(6)
+NODE_SETS = 6
 #: Rows of `scratch`, sets of nodes: those that a pass may use; the candidates of a job; the same before the plan is
 #: looked at; the nodes that were chosen; one that a function uses for itself.
 AVAILABLE, CANDIDATES, WHOLE, CHOSEN, OWN, MORE = range(6)
@@ -65,8 +69,9 @@ RULES = row_dtype(
     "multifactor priority_flags period enforces_limits enforces_qos safe complete_wait kill_wait over_time_limit "
     "resv_over_run preempts counts_memory least_loaded cpus_total nodes_total version pack_serial weighs_tres",
 )
-#: A node: its size and state; `jobs`: jobs on it; `completing`: jobs that have ended on it and are not cleaned up.
-NODE = row_dtype("", "cpus cores threads memory weight gpus state completing")
+#: A node: its size and state; `jobs`: jobs on it; `completing`: jobs that have ended on it and are not cleaned up;
+#: `touched`: the question for which its later view was made.
+NODE = row_dtype("", "cpus cores threads memory weight gpus state completing touched")
 #: What is free on a node in one view, and how many jobs have a part of it.
 VIEW = np.dtype([("cores", INT), ("memory", INT), ("gpus", INT), ("jobs", INT)], align=True)
 #: A partition; `closed`, `tested`, `reserves`: the pass in which a job of it was refused; records tested in this pass,
@@ -124,7 +129,7 @@ COUNTER = row_dtype("", "nodes decays")
 LICENCE = row_dtype("", "licence number")
 COUNTED = np.dtype("i4")
 #: A start in the result; `end` is -1 while the job runs.
-START = row_dtype("priority", "job part start end by piece0 pieces")
+START = row_dtype("priority", "job part start end by piece0 pieces cpus")
 EVENT = row_dtype("", "time kind what state")
 #: A run that really happened; its nodes are a row of `allowed_nodes`.
 HISTORY = row_dtype("finish", "job part start nodes by cpus")
@@ -136,7 +141,8 @@ COUNT = row_dtype(
     "",
     "jobs next_event running pieces starts waiting records slices free_rows wanted last_full last_sched changed armed "
     "backfill_started last_period ends epilogs chosen chosen_cpus test_start passes random history limit_phase "
-    "main_passes backfill_passes tests reservation_end epilog_seen stale in_pass basic next_reset listed usage_aged",
+    "main_passes backfill_passes tests reservation_end stale in_pass basic next_reset listed usage_aged plans question "
+    "uniform",
 )
 CLOCK = row_dtype("now tick_phase next_backfill next_period next_main", "")
 
@@ -173,6 +179,7 @@ class Slurm(Block):
         "slices": (SLICE, 1),
         "slice_nodes": (WORD, 2),
         "free_rows": (INT, 1),  # rows of `slice_nodes` that no slice uses
+        "node_sets": (WORD, 2),
         "scratch": (WORD, 2),
         "usable_cpus": (INT, 1),  # [nodes] CPUs that the job at hand could have
         "taken_cpus": (INT, 1),  # [nodes] CPUs that were chosen for it

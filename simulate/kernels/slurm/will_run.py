@@ -1,6 +1,6 @@
 """When a job could run: Slurm's `_will_run_test`, which looks at the ends of running jobs in windows that double.
 
-Complexity: O(running + rounds x candidates); one copy of the view of the nodes.
+Complexity: O(running + rounds x candidates); copies of the views of nodes whose jobs end.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from ..jit import inner
 from .bits import has
 from .job_states import expected_end
 from .node_choice import choose_nodes
+from .node_use import begin_later, give_later
 from .tables import LATER, NOW
 
 #: Width of the first window, seconds, and what the first end is rounded up to.
@@ -21,24 +22,22 @@ NO_START = int64(-1)
 
 
 @inner
-def earliest_start(world: Block, job: int, part: int, candidates: int, now: int) -> int:
+def earliest_start(world: Block, job: int, slot: int, candidates: int, now: int) -> int:
     """Return when a job could start on the candidates, NO_START if never; the choice of nodes is in `chosen`.
 
     Args:
         world: the state.
         job: its row.
-        part: the partition.
+        slot: the row of its partition in `job_parts`.
         candidates: the row of `scratch` with the nodes.
         now: the time.
     """
     world.count.tests += 1
-    if choose_nodes(world, job, part, candidates, NOW):
+    if choose_nodes(world, job, slot, candidates, NOW):
         return now
     count, running = world.count, world.running
     words = world.scratch[candidates]
-    for node in range(len(world.nodes)):
-        free, later = world.views[NOW, node], world.views[LATER, node]
-        later.cores, later.memory, later.gpus, later.jobs = free.cores, free.memory, free.gpus, free.jobs
+    begin_later(world)
     window, i = _WINDOW, int64(0)
     while i < count.running:
         base, last, together = int64(0), int64(0), int64(0)
@@ -65,7 +64,7 @@ def earliest_start(world: Block, job: int, part: int, candidates: int, now: int)
                     window *= 2
                 if until <= base + window:
                     break
-        if choose_nodes(world, job, part, candidates, LATER):
+        if choose_nodes(world, job, slot, candidates, LATER):
             return max(last, now + 1)
     return NO_START
 
@@ -82,9 +81,5 @@ def _give_up(world: Block, job: int, words: Array) -> bool:
     if uses:
         for k in range(row.piece0, row.piece0 + row.pieces):
             piece = world.pieces[k]
-            free = world.views[LATER, piece.node]
-            free.cores += piece.cores
-            free.memory += piece.memory
-            free.gpus += row.gpus
-            free.jobs -= 1
+            give_later(world, piece.node, piece.cores, piece.memory, row.gpus)
     return uses

@@ -1,0 +1,74 @@
+"""What is free on the nodes, really and in a question about later.
+
+Rule: the sets of free and idle nodes always agree with the views. The later view of a node is copied from the real one
+when the question first changes it, so a question costs what it touches.
+"""
+
+from __future__ import annotations
+
+from ...arrays import Row
+from ..block import Block
+from ..jit import inner
+from .bits import add, copy, drop
+from .tables import FREE, FREE_LATER, IDLE, IDLE_LATER, LATER, NOW
+
+
+@inner
+def take_on_node(world: Block, node: int, cores: int, memory: int, gpus: int) -> None:
+    """Give a job a part of a node."""
+    free = world.views[NOW, node]
+    free.cores -= cores
+    free.memory -= memory
+    free.gpus -= gpus
+    free.jobs += 1
+    drop(world.node_sets[IDLE], node)
+    if free.cores <= 0:
+        drop(world.node_sets[FREE], node)
+
+
+@inner
+def give_on_node(world: Block, node: int, cores: int, memory: int, gpus: int) -> None:
+    """Take a job's part of a node back."""
+    free = world.views[NOW, node]
+    free.cores += cores
+    free.memory += memory
+    free.gpus += gpus
+    free.jobs -= 1
+    if free.cores > 0:
+        add(world.node_sets[FREE], node)
+    if free.jobs == 0:
+        add(world.node_sets[IDLE], node)
+
+
+@inner
+def begin_later(world: Block) -> None:
+    """Begin a question about later: the later view is the real one."""
+    world.count.question += 1
+    copy(world.node_sets[FREE_LATER], world.node_sets[FREE])
+    copy(world.node_sets[IDLE_LATER], world.node_sets[IDLE])
+
+
+@inner
+def give_later(world: Block, node: int, cores: int, memory: int, gpus: int) -> None:
+    """Take a job's part of a node back in the later view."""
+    place, later = world.nodes[node], world.views[LATER, node]
+    if place.touched != world.count.question:
+        place.touched = world.count.question
+        free = world.views[NOW, node]
+        later.cores, later.memory, later.gpus, later.jobs = free.cores, free.memory, free.gpus, free.jobs
+    later.cores += cores
+    later.memory += memory
+    later.gpus += gpus
+    later.jobs -= 1
+    if later.cores > 0:
+        add(world.node_sets[FREE_LATER], node)
+    if later.jobs == 0:
+        add(world.node_sets[IDLE_LATER], node)
+
+
+@inner
+def free_on(world: Block, node: int, view: int) -> Row:
+    """Return what is free on a node in a view."""
+    if view == LATER and world.nodes[node].touched == world.count.question:
+        return world.views[LATER, node]
+    return world.views[NOW, node]
