@@ -15,11 +15,33 @@ from typing import Any
 from ..kernels.object_cache import load
 from ..kernels.slurm.tables import BY_BACKFILL, BY_MAIN
 from .site import Site
-from .site_replay import SiteReplay, SiteStart
 from .site_tables import Phases, completed, site_block
 
 #: Requests of the kernel.
 ADVANCE, MAIN, FULL_MAIN, BACKFILL, REPEAT = range(5)
+
+
+@dataclass(frozen=True, slots=True)
+class SiteStart:
+    """A start of a job. `job`: its row in `Site.jobs`; `by`: main or backfill; `end` is None while it runs."""
+
+    job: int
+    partition: str
+    start: float
+    end: float | None
+    nodes: tuple[str, ...]
+    by: str
+    priority: int
+
+
+@dataclass(frozen=True, slots=True)
+class SiteReplay:
+    """What a replay of a site gave: its starts in order, and how much work it was."""
+
+    starts: tuple[SiteStart, ...]
+    main_passes: int
+    backfill_passes: int
+    tests: int  # how often it was asked when a job could run
 
 
 def replay_site(site: Site, seed: int = 0, phases: Phases | None = None) -> SiteReplay:
@@ -36,7 +58,10 @@ def replay_site(site: Site, seed: int = 0, phases: Phases | None = None) -> Site
     last = max((int(event["time"]) for event in block.agenda), default=0)
     longest = last + 400 * 86400
     call(block.address, ADVANCE, float(longest))
-    return SiteReplay(starts_of(site, block), seed)
+    count = block.count
+    return SiteReplay(
+        starts_of(site, block), int(count["main_passes"]), int(count["backfill_passes"]), int(count["tests"])
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +121,6 @@ def starts_of(site: Site, block: Any, first: int = 0) -> tuple[SiteStart, ...]:
                 tuple(names[node] for node in nodes),
                 "main" if entry["by"] == BY_MAIN else "backfill",
                 int(entry["priority"]),
-                entry["cpus"],
             )  # fmt: skip
         )
     return tuple(starts)
