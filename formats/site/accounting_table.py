@@ -10,13 +10,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import tzinfo
 
 from ...simulate.errors import ConfigError
 from ...simulate.slurm.site import JobRecord
+from .. import slurm_values
 from ..hostlist import expand
-from . import slurm_values
 from .bar_table import BarTable, Record
 
 #: 77, 77_5, 77_[5-10%2], 77+1, 77.batch
@@ -24,10 +24,8 @@ _ID = re.compile(r"(\d{1,12})(?:_(?:(\d{1,9})|\[([^\]]*)\]?))?(\+\d{1,6})?(\.\w+
 _TASKS = re.compile(r"(\d{1,9})(?:-(\d{1,9})(?::(\d{1,9}))?)?", re.ASCII)
 #: Most tasks of one array (MaxArraySize), and tasks that never started in all.
 MOST_TASKS, MOST_WAITING_TASKS = 4_000_001, 1_000_000
-#: States after which the same job runs again.
-_RUN_AGAIN = frozenset(
-    ("PREEMPTED", "NODE_FAIL", "REQUEUED", "BOOT_FAIL", "SUSPENDED", "RESIZING", "FAILED", "REVOKED")
-)
+#: Seconds after which a record with the same id is another job.
+_DAY_S = 86_400.0
 #: Who started a job, by a word in Flags.
 _STARTERS = {"SchedMain": "main", "SchedBackfill": "backfill", "SchedSubmit": "submit"}
 #: Columns, and what is lost without them.
@@ -56,6 +54,7 @@ class JobRow:
         job: number of the job, or of its array.
         task: index in the array; -1: it is no array.
         array_limit: the `%` of a record of waiting tasks; None: not there.
+        component: `+1` for a component of a heterogeneous job, else "".
         submit: epoch seconds.
         run: what happened.
         elapsed: seconds that it ran, suspension excluded; None: it did not end, or that is not known.
@@ -90,26 +89,36 @@ def job_groups(table: BarTable, zone: tzinfo, unknown: list[str]) -> list[list[J
     for record in table.records():
         for row in reader.rows(record):
             groups.setdefault((row.id, record.text("user"), record.text("jobname")), []).append(row)
+    if reader.repeated_hours:
+        unknown.append(
+            f"{reader.repeated_hours} jobs were submitted in an hour that a change of the clock repeats: its first pass"
+            " counts (SLURM_TIME_FORMAT=%s prints times without a zone)"
+        )
     return [group for rows in groups.values() for group in _split(sorted(rows, key=lambda row: row.submit))]
 
 
 def _split(rows: list[JobRow]) -> Iterator[list[JobRow]]:
-    """Yield the rows of each job with this id: ids begin again some day, and a resized job has one record more."""
+    """Yield the runs of each job with this id, user and name, which begin again a day after a job ended, or later."""
     group = rows[:1]
     for row in rows[1:]:
         last = group[-1]
-        ended_alone = last.run.end is not None and last.run.state not in _RUN_AGAIN and row.submit > last.run.end
-        if (
-            ended_alone
-            and last.run.state in ("COMPLETED", "CANCELLED", "TIMEOUT")
-            and row.submit - last.submit > 86_400
-        ):
+        if row.submit == last.submit:
+            group[-1] = _merged(last, row)
+        elif last.run.end is not None and row.submit > last.run.end + _DAY_S:
             yield group
-            group = []
-        if row.submit == (group[-1].submit if group else None) and last.run.state != "RESIZING":
-            group.pop()  # the same record twice: the later one is complete
-        group.append(row)
+            group = [row]
+        else:
+            group.append(row)
     yield group
+
+
+def _merged(first: JobRow, second: JobRow) -> JobRow:
+    """Return two records of one run: a job that was resized has one for each size, any other was written twice."""
+    if first.run.state != "RESIZING" or first.run.start is None:
+        return second
+    elapsed = None if second.elapsed is None else second.elapsed + (first.elapsed or 0.0)
+    run = replace(second.run, start=first.run.start, nodes=first.run.nodes, cpus=first.run.cpus)
+    return replace(second, record=first.record, run=run, elapsed=elapsed)
 
 
 class _Reader:
@@ -118,6 +127,7 @@ class _Reader:
     def __init__(self, zone: tzinfo, left_out: Counter[str]) -> None:
         self.zone, self.left_out = zone, left_out
         self.waiting_tasks = 0
+        self.repeated_hours = 0
         self.node_lists: dict[str, tuple[str, ...]] = {}
 
     def rows(self, record: Record) -> Iterator[JobRow]:
@@ -132,6 +142,7 @@ class _Reader:
             return
         try:
             submit = self.time(record, "submit")
+            self.repeated_hours += slurm_values.is_repeated(record.text("submit"), self.zone)
             if submit is None:
                 self.left_out["records without a time of submission"] += 1
                 return
@@ -142,7 +153,6 @@ class _Reader:
         if component:
             self.left_out["components of heterogeneous jobs, which are treated as jobs of their own"] += 1
         limit: int | None = None
-        indices = range(int(task or -1), int(task or -1) + 1)
         if tasks is not None:
             listed, _, text = tasks.partition("%")
             limit = int(text) if text.isdigit() and len(text) < 9 and int(text) else None
@@ -151,7 +161,9 @@ class _Reader:
                 for index in self.tasks(listed)
             )
             return
-        yield JobRow(record, int(number), indices[0], None, component or "", submit, run, elapsed)
+        yield JobRow(
+            record, int(number), -1 if task is None else int(task), None, component or "", submit, run, elapsed
+        )
 
     def tasks(self, text: str) -> list[int]:
         """Return the indices that `1,3,5-9:2` lists; Slurm ends a list that it cut with `...`."""
@@ -179,9 +191,8 @@ class _Reader:
         state = record.text("state").partition(" ")[0].upper().rstrip("+")
         start, end = self.time(record, "start"), self.time(record, "end")
         nodes = self.nodes(record.text("nodelist"))
-        never = not nodes and record.text("allocnodes") in ("", "0") and record.text("alloccpus") in ("", "0")
-        if state == "PENDING" or (never and state in ("CANCELLED", "DEADLINE", "FAILED", "REVOKED")):
-            start = None
+        if state == "PENDING" or (not nodes and "0" in (record.text("allocnodes"), record.text("alloccpus"))):
+            start = None  # Slurm before 21.08 prints the end of a job that was cancelled while it waited
         flags = record.text("flags")
         elapsed = None
         if start is not None and end is not None:

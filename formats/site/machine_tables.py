@@ -14,9 +14,9 @@ from typing import TypeVar
 
 from ...simulate.errors import ConfigError
 from ...simulate.slurm.site import SiteNode, SitePartition
+from .. import slurm_values
 from ..documents.document_errors import found
 from ..hostlist import MOST_NODES, expand, parse_cpus
-from . import slurm_values
 from .site_rules import is_yes, memory_limit, over_time
 from .slurm_conf import ConfLine
 

@@ -15,8 +15,8 @@ from datetime import tzinfo
 
 from ...simulate.errors import ConfigError
 from ...simulate.slurm.site import NodeEvent, SiteAssociation, SiteQos, SiteReservation
+from .. import slurm_values
 from ..hostlist import expand
-from . import slurm_values
 from .bar_table import BarTable, Record
 from .site_limits import site_limits
 
@@ -251,7 +251,7 @@ def site_reservations(
         except (ValueError, OverflowError, ConfigError):
             left_out["reservations with a value that cannot be read"] += 1
             continue
-        reservations.setdefault((reservation.name, reservation.start), reservation)
+        reservations[reservation.name, reservation.start] = reservation
     return tuple(sorted(reservations.values(), key=lambda one: (one.start, one.name)))
 
 

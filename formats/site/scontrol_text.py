@@ -1,7 +1,6 @@
 """Output of `scontrol -o show node|partition|reservation` and `scontrol show config` as the lines of slurm.conf.
 
-Rule: a record is a line of `KEY=VALUE`, divided by blanks; a word without `=` continues the value before, and the first
-value of a key counts, because a reason or a comment may hold `KEY=VALUE`.
+Rule: a record is a line of `KEY=VALUE`, as `slurm_values.words_of` splits it.
 Source: scontrol(1) of Slurm 22.05.
 """
 
@@ -10,36 +9,20 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from .. import slurm_values
 from .slurm_conf import ConfLine, SlurmConf
 
 _SETTING = re.compile(r"[ \t]*(\w+(?:\[\d+\])?) *= ?(.*?)[ \t]*\r?", re.ASCII)
 _NOTHING = frozenset(("(null)", "n/a", "none", "(none)", "unknown"))
 #: Names that scontrol gives to what slurm.conf names otherwise.
-_AS_IN_CONF = {
-    "cputot": "cpus", "availablefeatures": "features", "maxmempercpu": "maxmempercpu", "qos": "qos",
-    "corespeccount": "corespeccount",
-}  # fmt: skip
-
-
-def words_of(line: str, first: str) -> dict[str, str]:
-    """Return key -> value of a record that begins with the key `first`."""
-    words: dict[str, str] = {}
-    last = first
-    for word in line.split():
-        key, equals, value = word.partition("=")
-        if equals:
-            last = key
-            words.setdefault(key, value)
-        elif last in words:
-            words[last] += f" {word}"
-    return words
+_AS_IN_CONF = {"cputot": "cpus", "availablefeatures": "features"}
 
 
 def records(text: str, first: str) -> Iterator[tuple[int, dict[str, str]]]:
     """Yield the number of each line that begins with the key `first`, and its key -> value."""
     for number, line in enumerate(text.split("\n"), start=1):
         if line.lstrip().startswith(f"{first}="):
-            yield number, words_of(line, first)
+            yield number, slurm_values.words_of(line, first)
 
 
 def configuration(text: str, source: str) -> SlurmConf:
@@ -54,7 +37,7 @@ def configuration(text: str, source: str) -> SlurmConf:
 
 
 def conf_lines(text: str, source: str, first: str) -> list[ConfLine]:
-    """Return records of nodes or partitions as lines of slurm.conf.
+    """Return records of nodes or partitions as lines of slurm.conf, without the present state of nodes.
 
     Args:
         text: what `scontrol -o show node` or `show partition` printed.
@@ -63,10 +46,8 @@ def conf_lines(text: str, source: str, first: str) -> list[ConfLine]:
     """
     lines = list[ConfLine]()
     for number, words in records(text, first):
-        values = {}
-        for key, value in words.items():
-            name = key.lower()
-            if value.lower() not in _NOTHING or name in ("overtimelimit",):
-                values[_AS_IN_CONF.get(name, name)] = value
-        lines.append(ConfLine(values, source, number))
+        values = {key.lower(): value for key, value in words.items() if value.lower() not in _NOTHING}
+        if first == "NodeName":
+            values.pop("state", None)
+        lines.append(ConfLine({_AS_IN_CONF.get(key, key): value for key, value in values.items()}, source, number))
     return lines

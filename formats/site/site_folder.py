@@ -89,7 +89,7 @@ class _Files:
 
     folder: Path
     unknown: list[str] = field(default_factory=list)
-    tables: list[BarTable] = field(default_factory=list)
+    tables: dict[str, BarTable] = field(default_factory=dict)
     left_out: Counter[str] = field(default_factory=Counter)
 
     def path(self, name: str) -> Path | None:
@@ -104,11 +104,11 @@ class _Files:
     def table(self, name: str, required: Sequence[str] = ()) -> BarTable | None:
         """Return the table in `NAME.psv`; None without it."""
         path = self.path(f"{name}.psv")
-        return self.add(read_bar_table(path, required)) if path else None
+        return self.add(name, read_bar_table(path, required)) if path else None
 
-    def add(self, table: BarTable) -> BarTable:
+    def add(self, name: str, table: BarTable) -> BarTable:
         """Keep a table, to say later what was left out of it."""
-        self.tables.append(table)
+        self.tables[name] = table
         return table
 
     def lines(self, name: str, first: str) -> list[ConfLine]:
@@ -117,7 +117,9 @@ class _Files:
 
     def sentences(self) -> tuple[str, ...]:
         """Return what is not known, with what was left out of each table."""
-        counts = [f"{table.source}: left out: {counted(table.left_out)}" for table in self.tables if table.left_out]
+        counts = [
+            f"{table.source}: left out: {counted(table.left_out)}" for table in self.tables.values() if table.left_out
+        ]
         return (*self.unknown, *counts, *([f"left out: {counted(self.left_out)}"] if self.left_out else []))
 
 
@@ -129,19 +131,12 @@ def _configuration(files: _Files) -> tuple[SlurmConf, tuple[int, int] | None]:
     if not conf.settings:
         raise ConfigError(str(files.folder), "", "no settings", "slurm.conf, or scontrol_config.txt")
     nodes = files.lines("scontrol_node.txt", "NodeName")
-    for key, name, first in (
-        ("nodename", "scontrol_node.txt", "NodeName"),
-        ("partitionname", "scontrol_part.txt", "PartitionName"),
-    ):
-        if not conf.lines.get(key):
-            conf.lines[key] = nodes if key == "nodename" else files.lines(name, first)
-            if key == "nodename":
-                for i, line in enumerate(nodes):
-                    values = {name: text for name, text in line.values.items() if name != "state"}
-                    conf.lines[key][i] = ConfLine(values, line.source, line.line)
-    version = site_version(shown.text("SLURM_VERSION"))
-    if version is None:
-        version = next((found for line in nodes if (found := site_version(line.values.get("version", "")))), None)
+    if not conf.lines.get("nodename"):
+        conf.lines["nodename"] = nodes
+    if not conf.lines.get("partitionname"):
+        conf.lines["partitionname"] = files.lines("scontrol_part.txt", "PartitionName")
+    printed = [shown.text("SLURM_VERSION"), *(line.values.get("version", "") for line in nodes)]
+    version = next((version for text in printed if (version := site_version(text))), None)
     if version is None:
         files.unknown.append("no file says which version Slurm has: the rules of 22.05 hold")
     return conf, version
@@ -172,7 +167,7 @@ def _associations(
 
 def _usage(files: _Files, associations: tuple[SiteAssociation, ...]) -> tuple[float, ...]:
     """Return the usage of the associations when the period begins; () without `sshare.psv`."""
-    shares = next((table for table in files.tables if table.source.partition("sshare.psv")[1]), None)
+    shares = files.tables.get("sshare")
     if shares is None:
         if associations:
             files.unknown.append("no sshare.psv: usage is 0 when the period begins; fair share is wrong at first")
@@ -188,11 +183,11 @@ def _reservations(
     records = list(table.records()) if table else []
     listed = {record.text("name", "reservationname") for record in records}
     left_out = table.left_out if table else files.left_out
-    for name in ("scontrol_res.txt", "scontrol_reservation.txt", "scontrol_resv.txt"):
-        for number, words in scontrol_text.records(files.text(name), "ReservationName"):
+    for path in sorted((*files.folder.glob("scontrol_res*.txt*"), *files.folder.glob("samples.txt*"))):
+        for number, words in scontrol_text.records(read_text(path), "ReservationName"):
             fields = {key.lower(): "" if text == "(null)" else text for key, text in words.items()}
             if fields["reservationname"] not in listed:
-                records.append(Record(str(files.folder / name), number, fields))
+                records.append(Record(str(path), number, fields))
     if table is None:
         files.unknown.append("no reservations.psv: reservations that ended before the dump are not known")
     return site_reservations(records, nodes, by_id, zone, left_out)
@@ -203,7 +198,7 @@ def _jobs(files: _Files, sacct: Path | None, machine: SiteMachine) -> tuple[Site
     path = sacct or files.path("sacct.psv")
     if path is None:
         raise ConfigError(str(files.folder), "", "no dump of sacct", "sacct.psv, or a file that is named")
-    table = files.add(read_bar_table(path, ("submit",)))
+    table = files.add("sacct", read_bar_table(path, ("submit",)))
     if not table.has("jobid", "jobidraw"):
         raise ConfigError(str(path), "line 1", "column jobid is missing", f"among {', '.join(table.columns)}")
     reader = JobReader(machine)

@@ -16,8 +16,8 @@ from datetime import tzinfo
 
 from ...simulate.errors import ConfigError
 from ...simulate.slurm.site import SiteJob, SiteNode, SitePartition, SiteRules
+from .. import slurm_values
 from ..hostlist import expand
-from . import slurm_values
 from .accounting_table import JobRow, number_of, requested_tres
 from .site_rules import licence_counts
 from .submit_line import SubmitOptions, submit_options
@@ -25,7 +25,11 @@ from .submit_line import SubmitOptions, submit_options
 _LATER = re.compile(r"now(?:\+(\d{1,9})\s*(seconds?|minutes?|hours?|days?|weeks?|)s?)?", re.ASCII | re.IGNORECASE)
 _UNITS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400, "week": 604_800}
 _RANGE = re.compile(r"(\d{1,9})([kKmM]?)(?:-(\d{1,9})([kKmM]?))?", re.ASCII)
+#: The limit of a job without any, as backfilling counts it: 365 days.
+_NO_LIMIT_MIN = 525_600
 _UNFINISHED = ("RUNNING", "PENDING", "SUSPENDED", "COMPLETING", "REQUEUED", "RESIZING")
+#: Values of --exclusive for whole nodes.
+_WHOLE_NODES = ("", "exclusive")
 #: Options that a replay does not follow, and that change where or when a job starts.
 _UNFOLLOWED = frozenset((
     "batch", "bb", "bbf", "cluster-constraint", "core-spec", "cores-per-socket", "extra-node-info",
@@ -58,7 +62,7 @@ class JobReader:
         self.unfollowed: Counter[str] = Counter()
         self.unknown_options: Counter[str] = Counter()
         self.hidden = 0
-        self._options: dict[tuple[str, str], SubmitOptions] = {}
+        self._options: dict[tuple[str, str, int], SubmitOptions] = {}
 
     def job(self, group: Sequence[JobRow]) -> SiteJob | None:
         """Return the job of its records; None, and it is counted, if a value cannot be read."""
@@ -68,24 +72,26 @@ class JobReader:
             self.left_out["jobs with an option or a request that cannot be read"] += 1
             return None
 
-    def options(self, line: str, name: str) -> SubmitOptions:
-        """Return the options of a command; tasks of an array share theirs."""
-        key = (line, name)
+    def options(self, row: JobRow) -> SubmitOptions:
+        """Return the options of a job's command; tasks of an array share theirs."""
+        key = (row.record.text("submitline"), row.record.text("jobname"), int(row.component or 0))
         if key not in self._options:
             if len(self._options) > 10_000:
                 self._options.clear()
-            self._options[key] = submit_options(line, name)
+            self._options[key] = submit_options(*key)
         return self._options[key]
 
     def _job(self, group: Sequence[JobRow]) -> SiteJob:
         first, last = group[0], group[-1]
         record = first.record
-        options = self.options(record.text("submitline"), record.text("jobname"))
+        options = self.options(first)
         values = options.values
         for name in options.unknown:
             self.unknown_options[name] += 1
         for name in _UNFOLLOWED & values.keys():
             self.unfollowed[name] += 1
+        if (kind := values.get("exclusive", "")) not in _WHOLE_NODES:
+            self.unfollowed[f"exclusive={kind}"] += 1
         self.hidden += not options.is_whole
         request = _request(options, last, self.machine)
         submit = first.submit
@@ -98,10 +104,10 @@ class JobReader:
             user=record.text("user"),
             account=values.get("account", "") if not record.text("account") else record.text("account"),
             qos=record.text("qos"),
-            partitions=self._partitions(options, group),
+            partitions=self._partitions(options, first),
             submit=submit,
             runs=tuple(row.run for row in group),
-            limit_min=_limit(options, first),
+            limit_min=self._limit(options, first),
             time_min_min=slurm_values.minutes(values.get("time-min", "")),
             min_nodes=request.nodes,
             max_nodes=request.most_nodes,
@@ -132,11 +138,24 @@ class JobReader:
             run_s=_run_seconds(last),
         )
 
-    def _partitions(self, options: SubmitOptions, group: Sequence[JobRow]) -> tuple[str, ...]:
+    def _partitions(self, options: SubmitOptions, row: JobRow) -> tuple[str, ...]:
         """Return the partitions of a job: of its command, else of its first record."""
-        text = options.values.get("partition", "") or group[0].record.text("partition")
+        text = options.values.get("partition", "") or row.record.text("partition")
         names = tuple(dict.fromkeys(word for word in text.split(",") if word and word != "(null)"))
         return names or self.machine.default_partition()
+
+    def _limit(self, options: SubmitOptions, row: JobRow) -> int | None:
+        """Return the time limit in minutes; with --time-min a pass may have lowered the one in the record."""
+        text, limit = row.record.text("timelimitraw"), options.values.get("time", "")
+        if text.isdigit() and len(text) < 10 and not (limit and "time-min" in options.values):
+            return int(text)
+        if limit not in ("", "0", "-1") and (minutes := slurm_values.minutes(limit)) is not None:
+            return minutes
+        if not limit and text.lower() not in ("unlimited", "partition_limit"):
+            return None
+        names = self._partitions(options, row)
+        limits = [partition.max_time_min for partition in self.machine.partitions if partition.name in names]
+        return max((limit for limit in limits if limit is not None), default=_NO_LIMIT_MIN)
 
     def _moment(self, text: str, submit: float) -> float | None:
         """Return the time of --begin or --deadline; None if it needs the calendar of the machine."""
@@ -160,19 +179,6 @@ def _nodes(text: str) -> tuple[str, ...]:
 def _array_limit(text: str) -> int | None:
     limit = text.partition("%")[2]
     return int(limit) if limit.isdigit() and 0 < len(limit) < 10 and int(limit) else None
-
-
-def _limit(options: SubmitOptions, row: JobRow) -> int | None:
-    """Return the time limit in minutes; with --time-min a pass may have lowered the one in the record."""
-    text = row.record.text("timelimitraw")
-    if text.isdigit() and len(text) < 10 and "time-min" not in options.values:
-        return int(text)
-    limit = options.values.get("time", "")
-    return int(text) if text.isdigit() and len(text) < 10 and not limit else _minutes(limit)
-
-
-def _minutes(text: str) -> int | None:
-    return None if text in ("0", "-1") else slurm_values.minutes(text)
 
 
 def _run_seconds(row: JobRow) -> float:
@@ -212,7 +218,7 @@ def _request(options: SubmitOptions, row: JobRow, machine: SiteMachine) -> _Requ
     if least and tasks and tasks < least:
         nodes = tasks  # sbatch lowers the number of nodes
     nodes = max(nodes, required if not least and not tasks else 1)
-    is_exclusive = "exclusive" in values and values["exclusive"] in ("", "exclusive")
+    is_exclusive = values.get("exclusive") in _WHOLE_NODES
     is_exclusive = is_exclusive or ("exclusive" not in values and _had_whole_nodes(row, recorded, machine))
     if tasks is None and per_node is not None:
         tasks = nodes * per_node

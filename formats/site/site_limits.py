@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...simulate.slurm.site import SiteLimits
-from . import slurm_values
+from .. import slurm_values
 from .bar_table import Record
 
 

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 from ...simulate.slurm.site import PriorityRules, SiteRules
+from .. import slurm_values
 from ..documents.document_errors import found
-from . import slurm_values
 from .scheduler_parameters import scheduler_rules, unfollowed_parameters
 from .slurm_conf import SlurmConf
 

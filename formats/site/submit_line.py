@@ -70,14 +70,17 @@ class SubmitOptions:
         return next((name for name in reversed(self.order) if name in names), "")
 
 
-def submit_options(line: str, job_name: str = "") -> SubmitOptions:
+def submit_options(line: str, job_name: str = "", component: int = 0) -> SubmitOptions:
     """Return the options of a SubmitLine. O(words).
 
     Args:
         line: the words of the command, joined by blanks.
         job_name: the name of the job, which may have blanks.
+        component: which part of a heterogeneous job it is; the options of parts are divided by a colon.
     """
     words = line.split(maxsplit=MOST_WORDS)[1:]
+    for _ in range(component):
+        words = words[words.index(":") + 1 :] if ":" in words else words
     values, order, unknown = dict[str, str](), list[str](), list[str]()
     place = 0
     while place < len(words):

@@ -1,4 +1,4 @@
-"""Parsing of what Slurm's commands print: times, durations, sizes, counts, states, and tables.
+"""Parsing of what Slurm's commands print: states, comments, and tables; values are those of formats.slurm_values.
 
 Rule: what Slurm reports as unknown (`Unknown`, `N/A`, `None`, `UNLIMITED`, ...) is None, never 0; an unreadable value
 is a ValueError that quotes it. A state that is not in the tables is UNKNOWN; if a base state has flags, the worst flag
@@ -14,89 +14,22 @@ from __future__ import annotations
 import os
 import re
 import secrets
-from collections.abc import Callable, Collection, Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import Callable, Collection, Sequence
 from typing import Generic, TypeVar
 
+from ....formats.slurm_values import count as count
+from ....formats.slurm_values import moment as moment
+from ....formats.slurm_values import size as size
+from ....formats.slurm_values import span as span
+from ....formats.slurm_values import tres as tres
+from ....formats.slurm_values import whole as whole
 from ....simulate.model.snapshot import JobState, NodeState
 from ...base import ParseError
 from .differences import differences
 from .rows import Unreadable, read_rows
 
-UNKNOWN = frozenset(
-    ("", "(null)", "n/a", "none", "unknown", "unlimited", "infinite", "invalid", "not_set", "partition_limit")
-)
-_SPAN = re.compile(r"(?:(?P<days>\d+)-)?(?:(?P<first>\d+):)?(?:(?P<second>\d+):)?(?P<last>\d+)(?:\.\d+)?")
-_SIZE = re.compile(r"(?P<number>\d+(?:\.\d+)?)(?P<unit>[KMGTP]?)[cn]?")
-_UNITS = {"K": 2.0**10, "": 2.0**20, "M": 2.0**20, "G": 2.0**30, "T": 2.0**40, "P": 2.0**50}
-_COUNT = re.compile(r"(?P<number>\d+(?:\.\d+)?)(?P<unit>[KMG]?)(?:-\d+[KMG]?)?")
-_INTEGER = re.compile(r"-?[0-9]{1,20}")
 _TASKS = re.compile(r"([0-9]{1,10})(?:-([0-9]{1,10}))?(?::([0-9]{1,10}))?")
 _TASK_LIMIT = re.compile(r"[1-9][0-9]{0,9}")
-#: No count, size or span of Slurm's is larger.
-MOST = 2.0**63
-_THOUSANDS = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3}
-
-
-def moment(text: str) -> float | None:
-    """Return epoch seconds of `2026-11-21T03:27:02` (UTC)."""
-    text = text.strip()
-    if text.lower() in UNKNOWN:
-        return None
-    if len(text) != len("2026-11-21T03:27:02"):
-        raise ValueError(f"{text!r} is not a time")
-    return datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
-
-
-def span(text: str) -> float | None:
-    """Return the seconds of a time span.
-
-    The text is `minutes`, `minutes:seconds`, `hours:minutes:seconds`, or any of these after `days-`, where the first
-    number is hours.
-    """
-    if text.strip().lower() in UNKNOWN:
-        return None
-    if not _SPAN.fullmatch(text.strip()):
-        raise ValueError(f"{text!r} is not a span of time")
-    days, _, clock = text.strip().rpartition("-")
-    numbers = [float(number) for number in clock.split(":")]
-    if not days and len(numbers) < 3:
-        numbers.insert(0, 0.0)  # without days the first of two numbers, or the only one, is minutes
-    hours, minutes, seconds = [*numbers, 0.0, 0.0][:3]
-    return _bounded(((float(days or 0) * 24 + hours) * 60 + minutes) * 60 + seconds)
-
-
-def size(text: str) -> float | None:
-    """Return bytes of `256M`, `4G`, `1.50T`; a bare number is MiB, Slurm's unit of memory."""
-    return _scaled(text, _SIZE, _UNITS, "size")
-
-
-def count(text: str) -> int | None:
-    """Return the number in `4`, `2K`, or the lower end of `2-4`."""
-    number = _scaled(text, _COUNT, _THOUSANDS, "count")
-    return None if number is None else round(number)
-
-
-def _scaled(text: str, form: re.Pattern[str], units: Mapping[str, float], quantity: str) -> float | None:
-    if text.strip().lower() in UNKNOWN:
-        return None
-    match = form.fullmatch(text.strip())
-    if not match:
-        raise ValueError(f"{text!r} is not a {quantity}")
-    return _bounded(float(match["number"]) * units[match["unit"]])
-
-
-def whole(text: str) -> int:
-    """Return a whole number of at most 20 digits. Raises ValueError."""
-    if not _INTEGER.fullmatch(text.strip()):
-        raise ValueError(f"{text[:40]!r} is not a whole number")
-    return int(text)
-
-
-def _bounded(number: float) -> float:
-    if number > MOST:
-        raise ValueError("a number is too large")
-    return number
 
 
 def word(text: str) -> str:
@@ -138,11 +71,6 @@ def array_tasks(text: str) -> tuple[int, int | None]:
         first, last, step = (int(number or 0) for number in match.groups())
         total += len(range(first, max(first, last) + 1, step or 1))
     return total, int(limit) if _TASK_LIMIT.fullmatch(limit) else None
-
-
-def tres(text: str) -> dict[str, str]:
-    """Return `cpu=2,mem=512M,gres/gpu:a100=1` by name."""
-    return dict(pair.split("=", 1) for pair in text.split(",") if "=" in pair)
 
 
 def _words(text: str) -> frozenset[str]:

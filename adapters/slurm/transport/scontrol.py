@@ -13,6 +13,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from ....formats.hostlist import expand, parse_cpus
+from ....formats.slurm_values import names as names
+from ....formats.slurm_values import words_of
 from ....simulate.errors import ConfigError
 from ...base import ParseError
 from .parsing import clean
@@ -60,23 +62,9 @@ def lines(text: str, first: str) -> Iterator[dict[str, str]]:
         if not line.startswith(f"{first}="):
             continue
         line_count += 1
-        words: dict[str, str] = {}
-        last = first
-        for word in line.split():
-            key, equals, value = word.partition("=")
-            if equals:
-                last = key
-                words.setdefault(key, value)
-            else:
-                words[last] += f" {word}"
-        yield words
+        yield words_of(line, first)
     if not line_count and text.strip() and not text.strip().startswith("No "):
         raise ParseError(f"scontrol: there is no {first}", argv=("scontrol",), stderr_tail=text[:200])
-
-
-def names(text: str) -> frozenset[str] | None:
-    """Return the names in `a,b`; None for `ALL` and for a missing value."""
-    return None if text in ("", "ALL", "(null)", "N/A") else frozenset(text.split(","))
 
 
 _LINE = re.compile(r"^[ \t]*(\w+(?:\[\d+\])?) *= ?(.*?)[ \t]*$", re.MULTILINE)

@@ -46,6 +46,14 @@ def dump_moment(text: str, zone: tzinfo = UTC) -> float | None:
     return float(text) if _EPOCH.fullmatch(text.strip()) else moment(text, zone)
 
 
+def is_repeated(text: str, zone: tzinfo) -> bool:
+    """Return whether a change of the clock repeats the hour of a local time."""
+    if zone is UTC or not text[:4].isdigit() or _EPOCH.fullmatch(text):
+        return False
+    local = datetime.fromisoformat(text).replace(tzinfo=zone)
+    return local.utcoffset() != local.replace(fold=1).utcoffset()
+
+
 def span(text: str) -> float | None:
     """Return the seconds of a time span.
 
@@ -152,6 +160,24 @@ def weights(text: str) -> dict[str, float]:
             weight /= 1024.0 ** ("KMGTP".index(unit) + 1)
         numbers[name.lower()] = weight
     return numbers
+
+
+def words_of(line: str, first: str) -> dict[str, str]:
+    """Return key -> value of a line of `KEY=VALUE` that begins with the key `first`.
+
+    A word without `=` continues the value before; the first value of a key counts, because a reason or a comment may
+    hold `KEY=VALUE`.
+    """
+    words: dict[str, str] = {}
+    last = first
+    for word in line.split():
+        key, equals, value = word.partition("=")
+        if equals:
+            last = key
+            words.setdefault(key, value)
+        elif last in words:
+            words[last] += f" {word}"
+    return words
 
 
 def names(text: str) -> frozenset[str] | None:
