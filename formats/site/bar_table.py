@@ -66,7 +66,10 @@ class Record:
 
     def text(self, *names: str) -> str:
         """Return the text of the first of these columns that is there, without blanks around it; else ""."""
-        return next((self.fields[name].strip() for name in names if name in self.fields), "")
+        for name in names:
+            if (text := self.fields.get(name)) is not None:
+                return text.strip()
+        return ""
 
 
 def read_text(path: Path) -> str:
