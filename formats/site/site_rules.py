@@ -85,6 +85,17 @@ def _seconds(text: str) -> float:
 _SPAN = "minutes, h:m:s or d-h:m:s"
 
 
+#: Values of PriorityUsageResetPeriod.
+_RESETS = ("NONE", "NOW", "DAILY", "WEEKLY", "MONTHLY", "QUARTERLY", "YEARLY")
+
+
+def _reset(text: str) -> str:
+    """Return when usage becomes 0, one of `_RESETS`."""
+    if text.upper() not in _RESETS:
+        raise ValueError(text)
+    return text.upper()
+
+
 def priority_rules(conf: SlurmConf, version: tuple[int, int]) -> PriorityRules:
     """Return the rules of priority/multifactor. Raises ConfigError."""
 
@@ -106,6 +117,7 @@ def priority_rules(conf: SlurmConf, version: tuple[int, int]) -> PriorityRules:
         max_age_s=setting(conf, "PriorityMaxAge", _seconds, 604_800.0, _SPAN),
         half_life_s=setting(conf, "PriorityDecayHalfLife", _seconds, 604_800.0, _SPAN),
         period_s=period or 300.0,
+        usage_reset=setting(conf, "PriorityUsageResetPeriod", _reset, "NONE", ", ".join(_RESETS)),
         favours_small=setting(conf, "PriorityFavorSmall", _flag, False, "YES or NO"),
         dampening=dampening if dampening > 0 else 1.0,
         flags=frozenset(word.strip().upper() for word in conf.text("PriorityFlags").split(",") if word.strip()),

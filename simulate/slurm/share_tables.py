@@ -88,7 +88,7 @@ def _associations(site: Site) -> tuple[Array, Array]:
     if not rows:
         return table, np.zeros(0, np.int64)
     table["priority"] = _by_largest([row.priority for row in rows], site.rules.priority, "NO_NORMAL_ASSOC")
-    table["usage"] = site.usage or 0.0
+    table["usage"] = site.usage if site.usage and site.rules.priority.usage_reset != "NOW" else 0.0
     table["parent"] = [row.parent for row in rows]
     table["is_user"] = [row.user != "" for row in rows]
     table["shares_parent"] = [row.shares is None for row in rows]
@@ -156,11 +156,9 @@ def _billing_weights(site: Site) -> Array:
 # --- PriorityUsageResetPeriod ---
 def _usage_resets(site: Site) -> Array:
     """Return the times of the site's period, and of a year after it, at which its usage becomes 0."""
-    if site.rules.priority.usage_reset in ("", "NONE") or not site.jobs:
+    if site.rules.priority.usage_reset in ("NONE", "NOW") or not site.jobs:
         return np.zeros(0)
     begin = datetime.fromtimestamp(site.jobs[0].submit, UTC)
-    if site.rules.priority.usage_reset == "NOW":
-        return np.array([begin.timestamp()])
     end = datetime.fromtimestamp(site.jobs[-1].submit, UTC) + timedelta(days=365)
     day = begin.replace(hour=0, minute=0, second=0, microsecond=0)
     times = []
