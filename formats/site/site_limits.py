@@ -43,10 +43,11 @@ _COLUMNS: dict[str, tuple[Callable[[str], Any], tuple[str, ...]]] = {
     "account_jobs": (_COUNT, ("maxjobspa", "maxjobsperaccount")),
     "account_submit": (_COUNT, ("maxsubmitpa", "maxsubmitjobspa", "maxsubmitjobsperaccount")),
     "account_tres": (_AMOUNTS, ("maxtrespa", "maxtresperaccount")),
+    "user_run_minutes": (_AMOUNTS, ("maxtresrunminspu", "maxtresrunminsperuser")),
+    "account_run_minutes": (_AMOUNTS, ("maxtresrunminspa", "maxtresrunminsperaccount")),
 }
 #: Columns that are not followed if they are set: field -> texts that mean that they are not.
 _UNFOLLOWED = {
-    "maxtresrunminspu": (), "maxtresrunminspa": (), "maxtresrunminsperuser": (), "maxtresrunminsperaccount": (),
     "maxjobsaccrue": (), "grpjobsaccrue": (), "maxjobsaccruepu": (), "maxjobsaccruepa": (), "minpriothreshold": (),
     "minpriothresh": (), "limitfactor": ("0", "0.000000", "1", "1.000000"), "usagethres": ("0", "0.000000"),
 }  # fmt: skip

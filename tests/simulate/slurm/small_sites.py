@@ -32,7 +32,16 @@ def job(user: str = "alice", **changes: Any) -> SiteJob:
     """Return a job of an hour; alice and bob are in physics, carol in chem, both below science."""
     account = "chem" if user == "carol" else "physics"
     plain = SiteJob(
-        changes.pop("id", "1"), "job", user, account, "normal", ("main",), submit=T0, limit_min=60, run_s=600.0
+        changes.pop("id", "1"),
+        "job",
+        user,
+        account,
+        "normal",
+        ("main",),
+        submit=T0,
+        limit_min=60,
+        run_s=600.0,
+        max_nodes=len(NODES),
     )
     return replace(plain, **changes)
 
@@ -60,7 +69,7 @@ class Hand:
     def __init__(self, place: Site) -> None:
         self.site = completed(place)
         self.block = site_block(self.site, Phases(0.0, 0.0, 0.0, 0, 0.0))
-        self.world = Tables(Slurm, self.block.address)
+        self.world: Any = Tables(Slurm, self.block.address)
         self.world.clock.now = T0
 
     def choose(self, nodes: Sequence[int]) -> None:
@@ -86,11 +95,10 @@ class Hand:
         row, count = self.world.jobs[job], self.world.count
         row.state, row.part, row.start, row.billing = RUNNING, part, int(self.world.clock.now), cpus * len(nodes)
         row.until = row.start + 60 * row.limit
-        row.piece0, row.pieces = count.pieces, len(nodes)
-        for node in nodes:
-            piece = self.world.pieces[count.pieces]
+        row.piece0, row.pieces = job * len(NODES), len(nodes)
+        for place, node in enumerate(nodes, job * len(NODES)):
+            piece = self.world.pieces[place]
             piece.node, piece.cpus, piece.memory = node, cpus, memory
-            count.pieces += 1
         self.world.running[count.running] = job
         count.running += 1
         limits.count_start(self.world, job)
