@@ -1,0 +1,151 @@
+"""The twin against recorded runs of a real Slurm: decisions one by one, planned starts, and free runs.
+
+Rule: the phase of the calculation of priorities is known in a recording: slurmctld calculates them about a second of
+real time after its start. The other phases are not.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from math import sqrt
+from pathlib import Path
+from statistics import mean, stdev, variance
+
+from pilotfish.formats.site import read_site
+from pilotfish.simulate.slurm.job_labels import job_labels
+from pilotfish.simulate.slurm.site import Site, SiteJob
+from pilotfish.simulate.slurm.site_tables import Phases
+from pilotfish.simulate.slurm.twin import history_steps, replay_site
+from tests.support.slurm_recordings import Run, recorded_starts, site_folder
+
+
+def site_of(run: Run, folder: Path) -> Site:
+    """Return the site of a recorded run; its files are written into `folder`."""
+    return read_site(site_folder(run, folder / f"{run}"))
+
+
+def recorded_phases(run: Run, site: Site) -> Phases:
+    """Return the phases of a recorded run, as far as they are known."""
+    about = json.loads((run.folder / "run.json").read_text())
+    calculated = about["t0"] + about["slurmctld_started"] + about["speed"]
+    began = min(job.submit for job in site.jobs)
+    return Phases(tick=0.0, backfill=0.0, period=(calculated - began) % site.rules.priority.period_s, limit=0, full=0.0)
+
+
+def rules_of(job: SiteJob) -> Iterator[str]:
+    """Yield what is special about a job: each is a rule that may decide its start."""
+    special = {
+        "array": job.task >= 0, "dependency": bool(job.dependency), "held": job.released is not None,
+        "begin": job.begin is not None, "licences": bool(job.licences), "reservation": bool(job.reservation),
+        "exclusive": job.is_exclusive, "constraint": bool(job.constraint), "partitions": len(job.partitions) > 1,
+        "memory": job.memory_per_node_mib is not None or job.memory_per_cpu_mib is not None,
+    }  # fmt: skip
+    yield from (name for name, holds in special.items() if holds)
+    yield f"qos {job.qos}"
+    yield f"partition {','.join(job.partitions)}"
+
+
+@dataclass
+class OneStep:
+    """The starts of a recording, and what the twin starts in the same second from the same history."""
+
+    real: int = 0
+    same: int = 0  # starts that both make
+    same_nodes: int = 0  # of these, on the same nodes
+    extra: int = 0  # starts that only the twin makes
+    missed_rules: Counter[str] = field(default_factory=Counter)
+    extra_rules: Counter[str] = field(default_factory=Counter)
+    lines: list[str] = field(default_factory=list)  # one a disagreement
+
+    def __add__(self, other: OneStep) -> OneStep:
+        """Return the sum of two checks."""
+        return OneStep(*(getattr(self, name) + getattr(other, name) for name in self.__dataclass_fields__))
+
+    def summary(self) -> str:
+        """Return the numbers in a line."""
+        hits, nodes = 100 * self.same / max(self.real, 1), 100 * self.same_nodes / max(self.same, 1)
+        return (
+            f"{self.same} of {self.real} starts ({hits:.1f} %), {nodes:.1f} % of them on the same nodes, "
+            f"{self.extra} extra ({100 * self.extra / max(self.real, 1):.1f} %)"
+        )
+
+
+def one_step(run: Run, site: Site) -> OneStep:
+    """Ask the twin at each recorded start what it would start there."""
+    result, labels = OneStep(), job_labels(site.jobs)
+    for step in history_steps(site, recorded_phases(run, site)):
+        real, twin = {one.job: one for one in step.real}, {one.job: one for one in step.twin}
+        result.real += len(real)
+        result.same += len(real.keys() & twin.keys())
+        result.same_nodes += sum(set(real[job].nodes) == set(twin[job].nodes) for job in real.keys() & twin.keys())
+        result.extra += len(twin.keys() - real.keys())
+        for word, jobs, others, counts in (
+            ("missed", real, twin, result.missed_rules),
+            ("extra", twin, real, result.extra_rules),
+        ):
+            for job in jobs.keys() - others.keys():
+                rules = [f"by {jobs[job].by or 'any pass'}", *rules_of(site.jobs[job])]
+                counts.update(rules)
+                result.lines.append(f"{run} {step.time - run.t0:7.0f} s {word:6} {labels[job]}: {', '.join(rules)}")
+    return result
+
+
+@dataclass(frozen=True)
+class FreeRuns:
+    """Mean waits of a case, s: of the recorded runs and of replays with other phases, over the same jobs."""
+
+    case: str
+    real: Sequence[float]
+    twin: Sequence[float]
+    missing: int  # jobs that started in all recorded runs, but not in all replays
+
+    @property
+    def error(self) -> float:
+        """Return the relative error of the mean wait of the replays."""
+        return mean(self.twin) / mean(self.real) - 1.0
+
+    @property
+    def noise(self) -> float:
+        """Return two standard errors of `error`."""
+        real = variance(self.real) / len(self.real) if len(self.real) > 1 else 0.0
+        twin = variance(self.twin) / len(self.twin) if len(self.twin) > 1 else real * len(self.real)
+        return 2.0 * sqrt(real + twin) / mean(self.real)
+
+    def summary(self) -> str:
+        """Return the numbers in a line."""
+        spread = stdev(self.twin) if len(self.twin) > 1 else 0.0
+        return (
+            f"{self.case}: recorded {mean(self.real):.1f} s, twin {mean(self.twin):.1f} s (sd {spread:.1f}), error "
+            f"{100 * self.error:+.1f} %, two standard errors {100 * self.noise:.1f} %, {self.missing} jobs missing"
+        )
+
+
+def free_runs(runs: Sequence[Run], folder: Path, seeds: Sequence[int]) -> FreeRuns:
+    """Replay a case freely.
+
+    Args:
+        runs: its recorded runs; the replays take their submissions and run times in turn.
+        folder: for the files of the sites.
+        seeds: of the phases, one a replay.
+    """
+    records = [recorded_starts(run) for run in runs]
+    jobs = set[str].intersection(*(set(record) for record in records))
+    sites = [site_of(run, folder) for run in runs]
+    waits = list[dict[str, float]]()
+    for number, seed in enumerate(seeds):
+        site = sites[number % len(sites)]
+        labels, replayed = job_labels(site.jobs), dict[str, float]()
+        for start in replay_site(site, seed).starts:
+            replayed.setdefault(labels[start.job], start.start - site.jobs[start.job].submit)
+        waits.append(replayed)
+    common = jobs.intersection(*waits)
+    real = [mean(record[job].start - record[job].submit for job in common) for record in records]
+    return FreeRuns(runs[0].case, real, [mean(one[job] for job in common) for one in waits], len(jobs - common))
+
+
+def pooled(cases: Sequence[FreeRuns]) -> tuple[float, float]:
+    """Return the mean of the errors of cases, and two standard errors of it."""
+    return mean(case.error for case in cases), sqrt(sum(case.noise**2 for case in cases)) / len(cases)
