@@ -1,7 +1,7 @@
 """Tables of a site's shares: associations, QOS, and what its priorities weigh.
 
 Rule: `share_tables` gives whole tables, `set_shares` fills the fields of tables that others made. Both read the site
-alone. See `simulate.kernels.slurm.fair_share` and `priority`, which work on them.
+alone. See `simulate.kernels.slurm.fair_shares` and `priority`, which work on them.
 """
 
 from __future__ import annotations
@@ -17,19 +17,12 @@ from ..kernels.slurm.tables import ASSOCIATION, QOS, TRES_COUNT
 from .site import TRES, Amounts, PriorityRules, Site
 
 _FLAGS = {
-    name: getattr(tables, name)
-    for name in (
-        "SMALL_RELATIVE_TO_TIME",
-        "ACCRUE_ALWAYS",
-        "NO_NORMAL_ASSOC",
-        "NO_NORMAL_PART",
-        "NO_NORMAL_QOS",
-        "NO_NORMAL_TRES",
-        "INCR_ONLY",
-        "CALCULATE_RUNNING",
-        "MAX_TRES",
-        "DEPTH_OBLIVIOUS",
-    )
+    "SMALL_RELATIVE_TO_TIME": tables.SMALL_RELATIVE_TO_TIME,
+    "ACCRUE_ALWAYS": tables.ACCRUE_ALWAYS,
+    "NO_NORMAL_TRES": tables.NO_NORMAL_TRES,
+    "INCR_ONLY": tables.INCR_ONLY,
+    "MAX_TRES": tables.MAX_TRES,
+    "DEPTH_OBLIVIOUS": tables.DEPTH_OBLIVIOUS,
 }
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from ...arrays import Array
 from ..block import Block, int64
 from ..jit import inner
-from .fair_share import decay_of
+from .fair_shares import decay_of
 from .priority import billing_of_amounts
 from .tables import BILLING, CPU, GPU, JOBS, MEM, NODE_COUNT, SUBMITTED, TRES_COUNT, WALL
 

@@ -12,7 +12,7 @@ import math
 
 from ..block import Block
 from ..jit import inner
-from .fair_share import book_usage, clear_usage, decay_usage, fair_share_factor, forget_classic_factors, rank_fairly
+from .fair_shares import book_usage, clear_usage, decay_usage, fair_share_factor, forget_classic_factors, rank_fairly
 from .tables import (
     ACCRUE_ALWAYS,
     CPU,

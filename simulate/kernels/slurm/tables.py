@@ -29,19 +29,10 @@ STARTED, BUSY, LIMITED, RESERVED, NEVER = range(5)
 SUBMIT, RELEASE, CANCEL, NODE_STATE, RESERVATION_EDGE = range(5)
 #: Kinds of dependencies.
 AFTER_ANY, AFTER_OK, AFTER_NOT_OK, AFTER_START, SINGLETON = range(5)
-#: Flags of PriorityFlags, bits of `rules.priority_flags`.
-FAIR_TREE = 1
-SMALL_RELATIVE_TO_TIME = 2
-FAVOR_SMALL = 4
-ACCRUE_ALWAYS = 8
-NO_NORMAL_ASSOC = 16
-NO_NORMAL_PART = 32
-NO_NORMAL_QOS = 64
-NO_NORMAL_TRES = 128
-INCR_ONLY = 256
-CALCULATE_RUNNING = 512
-MAX_TRES = 1024
-DEPTH_OBLIVIOUS = 2048
+#: Flags of PriorityFlags, bits of `rules.priority_flags`; the others are in the tables of what they scale.
+FAIR_TREE, SMALL_RELATIVE_TO_TIME, FAVOR_SMALL, ACCRUE_ALWAYS, NO_NORMAL_TRES, INCR_ONLY, MAX_TRES, DEPTH_OBLIVIOUS = (
+    1, 2, 4, 8, 16, 32, 64, 128,
+)  # fmt: skip
 #: Columns of amounts of trackable resources.
 CPU, MEM, NODE_COUNT, GPU, BILLING = range(5)
 TRES_COUNT = 5

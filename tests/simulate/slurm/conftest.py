@@ -7,13 +7,13 @@ from types import ModuleType
 import pytest
 
 from pilotfish.simulate.kernels import interpreted
-from pilotfish.simulate.kernels.slurm import bits, fair_share, job_limits, priority, reserved_nodes
+from pilotfish.simulate.kernels.slurm import bits, fair_shares, job_limits, priority, reserved_nodes
 
 
 @pytest.fixture
 def plain_python(monkeypatch: pytest.MonkeyPatch) -> None:
     """Call the functions of limits and reservations uncompiled."""
-    modules: tuple[ModuleType, ...] = (bits, fair_share, priority, job_limits, reserved_nodes)
+    modules: tuple[ModuleType, ...] = (bits, fair_shares, priority, job_limits, reserved_nodes)
     for module in modules:
         for name, function in vars(module).copy().items():
             if hasattr(function, "py_func"):

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pilotfish.simulate.kernels.slurm import fair_share, priority
+from pilotfish.simulate.kernels.slurm import fair_shares, priority
 from pilotfish.simulate.kernels.slurm.tables import GONE, RUNNING
 from pilotfish.simulate.slurm.site import PriorityRules, Site, SiteAssociation, SiteQos, SiteRules
 from tests.reference.plain_fair_share import classic, decayed, fair_tree
@@ -59,7 +59,7 @@ def trees(draw: st.DrawFn) -> tuple[list[SiteAssociation], list[float]]:
 @settings(max_examples=300)
 def test_fair_tree_ranks_users_as_the_reference_does(drawn: tuple[list[SiteAssociation], list[float]]) -> None:
     hand = tree(*drawn)
-    fair_share.rank_fairly(hand.world)
+    fair_shares.rank_fairly(hand.world)
     assert {row: float(hand.block.associations["factor"][row]) for row in fair_tree(*drawn)} == fair_tree(*drawn)
 
 
@@ -69,10 +69,10 @@ def test_classic_shares_are_those_of_the_reference(
     drawn: tuple[list[SiteAssociation], list[float]], flag: str, dampening: float
 ) -> None:
     hand = tree(*drawn, flags=frozenset({flag}), dampening=dampening)
-    fair_share.forget_classic_factors(hand.world)
+    fair_shares.forget_classic_factors(hand.world)
     expected = classic(*drawn, dampening, oblivious=flag == "DEPTH_OBLIVIOUS")
     for row, factor in expected.items():
-        assert fair_share.fair_share_factor(hand.world, row) == pytest.approx(factor, rel=1e-9), drawn[0][row]
+        assert fair_shares.fair_share_factor(hand.world, row) == pytest.approx(factor, rel=1e-9), drawn[0][row]
 
 
 def test_root_user_counts_and_fresh_users_share_the_first_rank() -> None:
@@ -81,10 +81,10 @@ def test_root_user_counts_and_fresh_users_share_the_first_rank() -> None:
         SiteAssociation("a", "alice", 2), SiteAssociation("b", "", 0, 40), SiteAssociation("b", "bob", 4),
     ]  # fmt: skip
     hand = tree(rows, [0.0] * 6)
-    fair_share.rank_fairly(hand.world)
+    fair_shares.rank_fairly(hand.world)
     assert hand.block.associations["factor"][[1, 3, 5]].tolist() == [1.0, 1.0, 1.0]
     hand.block.associations["usage"] = [5.0, 0.0, 5.0, 5.0, 0.0, 0.0]
-    fair_share.rank_fairly(hand.world)
+    fair_shares.rank_fairly(hand.world)
     assert hand.block.associations["factor"][[1, 5, 3]].tolist() == [1.0, 1.0, pytest.approx(1 / 3)]
 
 
@@ -93,17 +93,17 @@ def test_siblings_in_order_are_looked_at_once(monkeypatch: pytest.MonkeyPatch) -
     users = 400
     rows = [SiteAssociation("root")] + [SiteAssociation("root", f"u{i}", 0) for i in range(users)]
     hand = tree(rows, [float(users)] + [1.0 + i * 7919 % users for i in range(users)])
-    compare, calls = fair_share._comes_before, [0]
+    compare, calls = fair_shares._comes_before, [0]
 
     def counted(*arguments: Any) -> bool:
         calls[0] += 1
         return bool(compare(*arguments))
 
-    monkeypatch.setattr(fair_share, "_comes_before", counted)
-    fair_share.rank_fairly(hand.world)
+    monkeypatch.setattr(fair_shares, "_comes_before", counted)
+    fair_shares.rank_fairly(hand.world)
     assert calls[0] < 4 * users * math.log2(users)
     calls[0] = 0
-    fair_share.rank_fairly(hand.world)
+    fair_shares.rank_fairly(hand.world)
     assert calls[0] == users - 1
 
 
@@ -217,4 +217,4 @@ def test_classic_users_count_the_usage_of_the_jobs_before_their_first_waiting_jo
     }
     assert effective["carol"] == 0.0 and effective["bob"] == 0.0  # physics had no usage when accounts were shared
     assert effective["alice"] == -1.0  # nothing of hers waits: calculated when she submits next
-    assert fair_share.fair_share_factor(hand.world, 4) == 2.0 ** -(0.5 / 0.25)
+    assert fair_shares.fair_share_factor(hand.world, 4) == 2.0 ** -(0.5 / 0.25)
