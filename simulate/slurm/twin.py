@@ -94,6 +94,8 @@ def history_steps(site: Site, phases: Phases | None = None) -> Iterator[HistoryS
             call(trial.address, FULL_MAIN, float(time))
         if by != {BY_MAIN}:
             call(trial.address, BACKFILL, float(time))
+        places = {job: place for place, job in enumerate(trial.records["job"][: int(trial.count["records"])].tolist())}
+        entries.sort(key=lambda row: (history["by"][row], places.get(int(history["job"][row]), -1)))
         for row in entries:
             call(block.address, REPEAT, float(row))
         real = starts_of(site, block, first)

@@ -87,6 +87,15 @@ def contains(words: Array, others: Array) -> bool:
 
 
 @inner
+def are_equal(words: Array, others: Array) -> bool:
+    """Return whether two sets have the same nodes."""
+    for word in range(len(words)):  # noqa: SIM110: compiled code has no generators
+        if others[word] != words[word]:
+            return False
+    return True
+
+
+@inner
 def next_node(words: Array, node: int) -> int:
     """Return the first node of a set from `node` on, -1 if there is none."""
     word = node // 64

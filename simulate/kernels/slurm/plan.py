@@ -10,7 +10,7 @@ from __future__ import annotations
 from ...arrays import Array
 from ..block import Block, int64
 from ..jit import inner
-from .bits import contains, copy, intersect, subtract
+from .bits import are_equal, contains, copy, intersect, subtract
 
 
 @inner
@@ -81,13 +81,30 @@ def is_clear(world: Block, words: Array, start: int, end: int) -> bool:
 
 @inner
 def reserve(world: Block, words: Array, start: int, end: int) -> None:
-    """Take nodes out of all slices of a time."""
+    """Take nodes out of all slices of a time. Then two slices become one if they have the same nodes, but only two."""
     _cut(world, start)
     _cut(world, end)
     for i in range(world.count.slices):
         row = world.slices[i]
         if row.begin >= start and row.end <= end:
             subtract(world.slice_nodes[row.nodes], words)
+    _join_two(world)
+
+
+@inner
+def _join_two(world: Block) -> None:
+    """Make one slice of the first two neighbours with the same nodes."""
+    count, slices = world.count, world.slices
+    for i in range(count.slices - 1):
+        if are_equal(world.slice_nodes[slices[i].nodes], world.slice_nodes[slices[i + 1].nodes]):
+            slices[i].end = slices[i + 1].end
+            world.free_rows[count.free_rows] = slices[i + 1].nodes
+            count.free_rows += 1
+            count.slices -= 1
+            for k in range(i + 1, count.slices):
+                new, old = slices[k], slices[k + 1]
+                new.begin, new.end, new.nodes = old.begin, old.end, old.nodes
+            return
 
 
 @inner

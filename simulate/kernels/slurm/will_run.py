@@ -38,9 +38,9 @@ def earliest_start(world: Block, job: int, slot: int, candidates: int, now: int)
     count, running = world.count, world.running
     words = world.scratch[candidates]
     begin_later(world)
-    window, i = _WINDOW, int64(0)
+    window, base, i = _WINDOW, int64(0), int64(0)
     while i < count.running:
-        base, last, together = int64(0), int64(0), int64(0)
+        last, together = int64(0), int64(0)
         while i < count.running:
             other = running[i]
             until = expected_end(world, other, now)
@@ -49,7 +49,7 @@ def earliest_start(world: Block, job: int, slot: int, candidates: int, now: int)
             i += 1
             if not _give_up(world, other, words):
                 continue
-            if together == 0:
+            if base == 0:
                 base = (until // _ROUND + 1) * _ROUND
             last = until
             together += 1
