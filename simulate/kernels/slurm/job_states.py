@@ -14,7 +14,7 @@ from ..jit import inner
 from .bits import add, drop
 from .job_limits import count_end, count_start, give_licences, take_licences
 from .node_use import give_on_node, take_on_node
-from .priority import billing_of, book_end, set_priority
+from .priority import billing_of, book_end, list_job, set_priority
 from .record_order import add_records, drop_old_records
 from .reserved_nodes import end_in_reservation, has_reservation_begun
 from .tables import (
@@ -66,7 +66,10 @@ def submit(world: Block, job: int, now: int) -> None:
         row.accrue = now
     if world.rules.priority_flags & ACCRUE_ALWAYS:
         row.accrue = row.submit
-    set_priority(world, job, now)
+    if row.restarts == 0:
+        set_priority(world, job, now)
+    else:
+        list_job(world, job)
     add_records(world, job)
     count.wanted = 1
     note_change(world, now)

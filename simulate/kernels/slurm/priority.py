@@ -1,6 +1,6 @@
 """Priorities of waiting jobs: priority/multifactor with its factors and flags (section "priority").
 
-Rule: a waiting job's priority changes only when the decay thread runs, and at its submission, release or requeue, with
+Rule: a waiting job's priority changes only when the decay thread runs, and at its submission or release, with
 the fair-share factors of the last run. A held job has priority 0, any other at least 1. `part_priority` is aligned with
 `job_parts`. Sums are truncated, not rounded, as slurmctld does.
 Source: slurm.conf(5), PriorityType, PriorityFlags, PriorityWeight*.
@@ -95,6 +95,16 @@ def book_end(world: Block, job: int, now: int) -> None:
 
 # --- the priority of a job ---
 @inner
+def list_job(world: Block, job: int) -> None:
+    """Put a job into the list of the decay thread; a requeued job keeps its priority until the next run."""
+    row, count = world.jobs[job], world.count
+    if row.listed == 0:
+        row.listed = 1
+        world.job_list[count.listed] = job
+        count.listed += 1
+
+
+@inner
 def _recalculate(world: Block, job: int, now: int) -> None:
     """Calculate the priority of a waiting job anew; under priority/basic it stays as it is."""
     if world.rules.multifactor and world.jobs[job].state == PENDING:
@@ -105,10 +115,7 @@ def _recalculate(world: Block, job: int, now: int) -> None:
 def set_priority(world: Block, job: int, now: int) -> None:
     """Calculate a job's priority in each of its partitions, with the fair-share factors of the last run."""
     row, rules, count = world.jobs[job], world.rules, world.count
-    if row.listed == 0:
-        row.listed = 1
-        world.job_list[count.listed] = job
-        count.listed += 1
+    list_job(world, job)
     shared = 0.0
     if rules.multifactor:
         shared = _age_points(world, job, now) + _share_points(world, job) + _size_points(world, job)

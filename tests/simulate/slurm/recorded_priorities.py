@@ -94,7 +94,10 @@ class Followed:
         job = self.world.jobs[row]
         job.state = HELD if job.state == HELD else PENDING
         job.accrue, job.submit = 0, time
-        priority.set_priority(self.world, row, time)
+        if record is self.site.jobs[row].runs[0]:
+            priority.set_priority(self.world, row, time)
+        else:
+            priority.list_job(self.world, row)
         self.waiting[row], self.ids[self.site.jobs[row].id] = record, row
         self.submitted[row] = self._priorities(row)
 
