@@ -17,6 +17,7 @@ from ...simulate.errors import ConfigError
 from ...simulate.slurm.site import JobRecord
 from .. import slurm_values
 from ..hostlist import expand
+from ..text import count
 from .bar_table import BarTable, Record
 
 #: 77, 77_5, 77_[5-10%2], 77+1, 77.batch
@@ -91,8 +92,8 @@ def job_groups(table: BarTable, zone: tzinfo, unknown: list[str]) -> list[list[J
             groups.setdefault((row.id, record.text("user"), record.text("jobname")), []).append(row)
     if reader.repeated_hours:
         unknown.append(
-            f"{reader.repeated_hours} jobs were submitted in an hour that a change of the clock repeats: its first pass"
-            " counts (SLURM_TIME_FORMAT=%s prints times without a zone)"
+            f"{count(reader.repeated_hours, 'job')} submitted in an hour that a change of the clock repeats: its"
+            " first pass counts (SLURM_TIME_FORMAT=%s prints times without a zone)"
         )
     return [group for rows in groups.values() for group in _split(sorted(rows, key=lambda row: row.submit))]
 

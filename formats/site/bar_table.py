@@ -22,7 +22,7 @@ _TEXTS = ("submitline", "comment", "workdir", "reason", "jobname", "admincomment
 _JOB = re.compile(r"\d+(?:_(?:\d+|\[[^\]]*\]?))?(?:\+\d+)?(?:\.\w+)?", re.ASCII)
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d|\d{1,11}|Unknown|None|", re.ASCII)
 _NUMBER = re.compile(r"-?\d*(?:\.\d+)?[KMGT]?", re.ASCII)
-#: Columns whose form is sure, which tells one reading of a record from another.
+#: Columns whose form is sure: a reading of a record that breaks it is wrong.
 _FORMS = {
     **dict.fromkeys(("jobid", "jobidraw"), _JOB),
     **dict.fromkeys(("submit", "eligible", "start", "end"), _TIME),
@@ -128,7 +128,8 @@ def _beginning(columns: Sequence[str]) -> Callable[[str], bool]:
     form = _FORMS.get(columns[0])
     if form is None or columns[0] not in ("jobid", "jobidraw"):
         return lambda line: "|" in line
-    return lambda line: "|" in line and form.fullmatch(line.partition("|")[0]) is not None
+    bars = max(1, len(columns) - 1)
+    return lambda line: line.count("|") >= bars or ("|" in line and form.fullmatch(line.partition("|")[0]) is not None)
 
 
 def _add(table: BarTable, line: int, text: str, ends_with_bar: bool) -> None:
@@ -146,7 +147,7 @@ def _add(table: BarTable, line: int, text: str, ends_with_bar: bool) -> None:
         if all(form.fullmatch(reading[name].strip()) for name, form in _FORMS.items() if name in reading):
             table.rows.append((line, reading))
             return
-    table.left_out["records with bars in a text that cannot be told apart"] += 1
+    table.left_out["records whose fields cannot be separated"] += 1
 
 
 def _readings(columns: Sequence[str], fields: Sequence[str]) -> Iterator[dict[str, str]]:

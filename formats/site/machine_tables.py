@@ -17,11 +17,12 @@ from ...simulate.slurm.site import SiteNode, SitePartition
 from .. import slurm_values
 from ..documents.document_errors import found
 from ..hostlist import MOST_NODES, expand, parse_cpus
+from ..text import count
 from .site_rules import is_yes, memory_limit, over_time
 from .slurm_conf import ConfLine
 
 T = TypeVar("T")
-#: Minutes over the limit that are as good as UNLIMITED.
+#: Minutes over the limit that count as UNLIMITED.
 _FOR_EVER_MIN = 65_534
 _NO_JOBS = ("DOWN", "DRAIN", "FAIL", "FUTURE", "MAINT")
 
@@ -80,7 +81,7 @@ def site_nodes(lines: Sequence[ConfLine], down: Sequence[ConfLine], unknown: lis
         if len(nodes) > MOST_NODES:
             raise line.error(f"more than {MOST_NODES} nodes")
     if twice:
-        unknown.append(f"{twice} node names stand in two lines: the last line counts")
+        unknown.append(f"{count(twice, 'node name')} in two lines: the last line counts")
     if any("CLOUD" in line.values.get("state", "").upper() for line in lines):
         unknown.append("nodes with State=CLOUD are treated as awake; starts do not wait for a boot")
     for line in down:
@@ -153,10 +154,12 @@ def site_partitions(
     partitions: dict[str, SitePartition] = {}
     unfollowed: Counter[str] = Counter()
     for line in lines:
+        if not line.values["partitionname"]:
+            raise line.error("a partition without a name", "PartitionName=NAME")
         partition = _partition(line, _members(line, groups, nodes))
         partitions[partition.name] = partition
         unfollowed.update(_unfollowed(line))
-    unknown += [f"{reason} ({number} partitions)" for reason, number in sorted(unfollowed.items())]
+    unknown += [f"{reason} ({count(number, 'partition')})" for reason, number in sorted(unfollowed.items())]
     return tuple(partitions.values())
 
 

@@ -17,6 +17,7 @@ from ...simulate.errors import ConfigError
 from ...simulate.slurm.site import NodeEvent, SiteAssociation, SiteQos, SiteReservation
 from .. import slurm_values
 from ..hostlist import expand
+from ..text import count
 from .bar_table import BarTable, Record
 from .site_limits import site_limits
 
@@ -112,10 +113,11 @@ def site_associations(
             table.left_out["associations with a value that cannot be read"] += 1
             continue
         parent = record.text("parentname", "parname")
-        rows[association.account, association.user, association.partition] = (association, parent, record.text("id"))
+        partition = association.partition if association.user else ""
+        rows[association.account, association.user, partition] = (association, parent, record.text("id"))
     unknown += [f"associations: {name} is set and not followed" for name in sorted(unfollowed)]
-    own = {account: parent for (account, user, _), (_, parent, _) in rows.items() if parent and not user}
-    return _in_order(rows, {**parents, **tree_parents(table), **own}, table, unknown)
+    named_parents = {account: parent for (account, user, _), (_, parent, _) in rows.items() if parent and not user}
+    return _in_order(rows, {**parents, **tree_parents(table), **named_parents}, table, unknown)
 
 
 def _association(record: Record, unfollowed: Counter[str]) -> SiteAssociation:
@@ -154,7 +156,7 @@ def _in_order(
     without = sorted(accounts - {"root"} - parents.keys())
     if without:
         unknown.append(
-            f"the parents of {len(without)} accounts are in no file: they stand below root, which changes fair share"
+            f"{count(len(without), 'account')} without a parent in any file: below root, which changes fair share"
             " (show them by `sacctmgr show assoc format=...,ParentName` or `sacctmgr dump`)"
         )
     lost = set(orphans) | set(without)
@@ -279,9 +281,15 @@ def _reservation(
     else:
         names = tuple(nodes) if members.upper() == "ALL" else expand(members)
     flags = frozenset(word.upper() for word in re.split(r"[,+]", record.text("flags")) if word)
-    here = frozenset(nodes)
+    site_nodes = frozenset(nodes)
     return SiteReservation(
-        name, start, end, tuple(node for node in names if node in here), frozenset(users), frozenset(accounts), flags
+        name,
+        start,
+        end,
+        tuple(node for node in names if node in site_nodes),
+        frozenset(users),
+        frozenset(accounts),
+        flags,
     )
 
 

@@ -22,7 +22,7 @@ from pathlib import Path
 from ...simulate.errors import ConfigError
 from ...simulate.slurm.site import Site, SiteAssociation, SiteJob, SiteQos, SiteReservation, SiteRules
 from ..documents.files import is_file
-from ..text import counted
+from ..text import count, counted
 from . import scontrol_text
 from .accounting_table import job_groups
 from .bar_table import BarTable, Record, read_bar_table, read_text
@@ -128,7 +128,7 @@ def _configuration(files: _Files) -> tuple[SlurmConf, tuple[int, int] | None]:
     path = files.path("slurm.conf")
     shown = scontrol_text.configuration(files.text("scontrol_config.txt"), str(files.folder / "scontrol_config.txt"))
     conf = read_slurm_conf(path) if path else shown
-    if not conf.settings:
+    if not conf.settings and not conf.lines:
         raise ConfigError(str(files.folder), "", "no settings", "slurm.conf, or scontrol_config.txt")
     nodes = files.lines("scontrol_node.txt", "NodeName")
     if not conf.lines.get("nodename"):
@@ -208,9 +208,12 @@ def _jobs(files: _Files, sacct: Path | None, machine: SiteMachine) -> tuple[Site
     table.left_out.update(reader.left_out)
     if reader.unknown_options:
         files.unknown.append(f"options that are not known: {', '.join(sorted(reader.unknown_options)[:20])}")
-    files.unknown += [f"--{name}: not followed, {number} jobs" for name, number in sorted(reader.unfollowed.items())]
+    files.unknown += [
+        f"--{name}: not followed, {count(number, 'job')}" for name, number in sorted(reader.unfollowed.items())
+    ]
     if reader.hidden and table.has("submitline"):
         files.unknown.append(
-            f"{reader.hidden} jobs were submitted as a script: its options are seen only where sacct shows their effect"
+            f"{count(reader.hidden, 'job')} submitted as a script: its options are seen only where"
+            " sacct shows their effect"
         )
     return jobs

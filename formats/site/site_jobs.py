@@ -41,7 +41,7 @@ _UNFOLLOWED = frozenset((
 
 @dataclass(frozen=True, slots=True)
 class SiteMachine:
-    """What the records of jobs are read with."""
+    """Site data that the records of jobs refer to."""
 
     rules: SiteRules
     nodes: Mapping[str, SiteNode]
@@ -191,7 +191,7 @@ def _run_seconds(row: JobRow) -> float:
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """How much a job requests; memory in MiB."""
+    """Resources that a job requests; memory in MiB."""
 
     nodes: int
     most_nodes: int | None

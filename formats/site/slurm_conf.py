@@ -41,7 +41,7 @@ class ConfLine:
 
 @dataclass(slots=True)
 class SlurmConf:
-    """What slurm.conf says.
+    """The settings and lines of slurm.conf.
 
     Args:
         settings: key in lower case -> value, and where it stands.

@@ -66,7 +66,7 @@ class SubmitOptions:
     is_whole: bool = False
 
     def last_of(self, *names: str) -> str:
-        """Return which of these options stands last; "" if there is none of them."""
+        """Return which of these options stands last; "" without any of them."""
         return next((name for name in reversed(self.order) if name in names), "")
 
 
@@ -134,7 +134,7 @@ def _options(word: str) -> Iterator[tuple[str, str | None]]:
 
 
 def _long_name(text: str) -> str:
-    """Return the long name that a text is, or that it begins and no other; "" if there is none."""
+    """Return the long name that the text is, or the only one that begins with it; "" if it has no such name."""
     if text in _KINDS:
         return text
     names = [name for name in _KINDS if text and name.startswith(text)]
