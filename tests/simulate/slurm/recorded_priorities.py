@@ -1,7 +1,7 @@
 """Follow a recorded run of a real Slurm, and compare its usage, shares and priorities with those of the kernels.
 
 Rule: jobs are submitted, start and end as sacct says; only the thread that books usage runs by its own clock. It first
-ran 0.85 s of real time after slurmctld began, as the recorded usage shows.
+ran 0.82 s of real time after slurmctld began, as the recorded usage shows.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pilotfish.simulate.kernels.slurm.tables import FAIR_TREE, GONE, HELD, PENDI
 from pilotfish.simulate.slurm.site import JobRecord, SiteJob
 from pilotfish.simulate.slurm.site_tables import Phases, completed, site_block
 
-FIRST_RUN_S = 0.85
+FIRST_RUN_S = 0.82
 #: Order of what happens in one second.
 END, SUBMIT, RUN, START, SAMPLE = range(5)
 
