@@ -167,11 +167,24 @@ def _backfill(world: Block, now: int) -> None:
 @inner
 def _calculate(world: Block, now: int) -> None:
     """Book usage, and calculate shares and priorities anew (the decay thread)."""
+    if world.count.history == 1:
+        _count_whole_nodes(world, now)
     calculate_priorities(world, now)
     age_run_minutes(world, now)
     world.count.stale = 1
     world.clock.next_period += world.rules.period
     note_change(world, now)
+
+
+@inner
+def _count_whole_nodes(world: Block, now: int) -> None:
+    """Note the CPUs of jobs that want whole nodes, as a pass would have: a record has passes that are not repeated."""
+    for i in range(world.count.waiting):
+        row = world.jobs[world.waiting[i]]
+        part = world.job_parts[row.part0]
+        if row.counted_cpus == 0 and (row.exclusive == 1 or world.partitions[part].exclusive == 1) and row.begin > 0:
+            node = next_node(world.partition_nodes[part], 0)
+            row.counted_cpus = row.min_nodes * world.nodes[max(node, int64(0))].cpus
 
 
 @inner
