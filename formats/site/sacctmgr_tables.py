@@ -240,7 +240,8 @@ def site_reservations(
 
     Args:
         records: rows with Name or ReservationName, TimeStart or StartTime, TimeEnd or EndTime, NodeNames or Nodes,
-            Flags, and who may use it: Users, Accounts, or Assocs, which are ids of associations.
+            Flags, PartitionName, Created (the time), and who may use it: Users, Accounts, or Assocs, which are ids of
+            associations. Name, times and nodes must be there.
         nodes: all nodes of the site.
         by_id: associations by id.
         zone: of the times.
@@ -282,14 +283,17 @@ def _reservation(
         names = tuple(nodes) if members.upper() == "ALL" else expand(members)
     flags = frozenset(word.upper() for word in re.split(r"[,+]", record.text("flags")) if word)
     site_nodes = frozenset(nodes)
+    partition = record.text("partitionname", "partition")
     return SiteReservation(
-        name,
-        start,
-        end,
-        tuple(node for node in names if node in site_nodes),
-        frozenset(users),
-        frozenset(accounts),
-        flags,
+        name=name,
+        start=start,
+        end=end,
+        nodes=tuple(node for node in names if node in site_nodes),
+        users=frozenset(users),
+        accounts=frozenset(accounts),
+        flags=flags,
+        partition="" if partition.lower() in slurm_values.UNKNOWN else partition,
+        created=slurm_values.dump_moment(record.text("created"), zone),
     )
 
 

@@ -201,8 +201,9 @@ def _jobs(files: _Files, sacct: Path | None, machine: SiteMachine) -> tuple[Site
     table = files.add("sacct", read_bar_table(path, ("submit",)))
     if not table.has("jobid", "jobidraw"):
         raise ConfigError(str(path), "line 1", "column jobid is missing", f"among {', '.join(table.columns)}")
-    reader = JobReader(machine)
     groups = job_groups(table, machine.zone, files.unknown)
+    times = [time for group in groups for row in group for time in (row.submit, row.run.start, row.run.end) if time]
+    reader = JobReader(machine, max(times, default=0.0))
     groups.sort(key=lambda group: (group[0].submit, group[0].job, group[0].task))
     jobs = tuple(job for group in groups if (job := reader.job(group)))
     table.left_out.update(reader.left_out)

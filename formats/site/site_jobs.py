@@ -54,10 +54,15 @@ class SiteMachine:
 
 
 class JobReader:
-    """Makes jobs; `left_out` and `unfollowed` count what is not read and what is not followed."""
+    """Makes jobs; `left_out` and `unfollowed` count what is not read and what is not followed.
 
-    def __init__(self, machine: SiteMachine) -> None:
-        self.machine = machine
+    Args:
+        machine: what the records refer to.
+        end: the last time in the dump, epoch seconds.
+    """
+
+    def __init__(self, machine: SiteMachine, end: float = 0.0) -> None:
+        self.machine, self.end = machine, end
         self.left_out: Counter[str] = Counter()
         self.unfollowed: Counter[str] = Counter()
         self.unknown_options: Counter[str] = Counter()
@@ -127,7 +132,7 @@ class JobReader:
             licences=licence_counts(values.get("licenses", "") or record.text("licenses").replace("(null)", "")),
             nice=slurm_values.whole(values.get("nice", "0") or "100"),
             begin=begins,
-            released=first.run.eligible if "hold" in values or values.get("priority") == "0" else None,
+            released=self._released(first) if "hold" in values or values.get("priority") == "0" else None,
             deadline=self._moment(values.get("deadline", ""), submit),
             array=str(first.job) if first.task >= 0 else "",
             task=first.task,
@@ -143,6 +148,11 @@ class JobReader:
         text = options.values.get("partition", "") or row.record.text("partition")
         names = tuple(dict.fromkeys(word for word in text.split(",") if word and word != "(null)"))
         return names or self.machine.default_partition()
+
+    def _released(self, row: JobRow) -> float:
+        """Return when a held job was released; after its end, or the end of the dump, if it never was."""
+        run = row.run
+        return run.eligible if run.eligible is not None else (self.end if run.end is None else run.end) + 1
 
     def _limit(self, options: SubmitOptions, row: JobRow) -> int | None:
         """Return the time limit in minutes; with --time-min a pass may have lowered the one in the record."""

@@ -163,6 +163,7 @@ def site_rules(conf: SlurmConf, version: tuple[int, int] | None) -> SiteRules:
         complete_wait_s=float(setting(conf, "CompleteWait", _whole, 0, "seconds")),
         kill_wait_s=float(setting(conf, "KillWait", _whole, 30, "seconds")),
         over_time_limit_min=setting(conf, "OverTimeLimit", over_time, 0, "minutes, or UNLIMITED"),
+        resv_over_run_min=setting(conf, "ResvOverRun", over_time, 0, "minutes, or UNLIMITED"),
         preempt_type="" if preemption == "none" else preemption,
         preempt_mode=conf.text("PreemptMode").upper() or "OFF",
         preempt_exempt_s=0.0 if exempt == "-1" else setting(conf, "PreemptExemptTime", _seconds, 0.0, _SPAN),

@@ -35,13 +35,15 @@ def test_qos(tmp_path: Path) -> None:
 
 def test_long_names_of_limits_and_limits_that_are_not_followed(tmp_path: Path) -> None:
     text = (
-        "Name|Priority|MaxTRESPerUser|MaxJobsPerUser|GrpSubmitJobs|GrpWall|MaxTRESRunMinsPU|LimitFactor|UsageThres\n"
-        "a|1|cpu=4,mem=1.5T|-1|5|10|cpu=3|0.000000|0.000000\nb|x|||||||\n"
+        "Name|Priority|MaxTRESPerUser|MaxJobsPerUser|GrpSubmitJobs|GrpWall|MaxTRESRunMinsPU|LimitFactor|MinPrioThreshold|UsageThres\n"
+        "a|1|cpu=4,mem=1.5T|-1|5|10|cpu=3|0.000000|7|0.000000\nb|x||||||||\n"
     )
     result = site(tmp_path, qos_psv=text)
     (service,) = result.qos
-    assert service.limits == SiteLimits(user_tres={"cpu": 4, "mem": 1.5 * 2**20}, group_submit=5, group_wall_min=10)
-    assert "QOS: maxtresrunminspu is set and not followed" in result.unknown
+    assert service.limits == SiteLimits(
+        user_tres={"cpu": 4, "mem": 1.5 * 2**20}, group_submit=5, group_wall_min=10, user_run_minutes={"cpu": 3}
+    )
+    assert "QOS: minpriothreshold is set and not followed" in result.unknown
     assert any("1 QOS with a value that cannot be read" in sentence for sentence in result.unknown)
 
 
@@ -169,6 +171,12 @@ def test_reservations_that_cannot_be_read(tmp_path: Path, text: str) -> None:
     result = site(tmp_path, reservations_psv=f"Name|TimeStart|TimeEnd|NodeNames\nr|{text}\n")
     assert result.reservations == ()
     assert any("1 reservation with a value that cannot be read" in sentence for sentence in result.unknown)
+
+
+def test_partition_and_creation_of_a_reservation(tmp_path: Path) -> None:
+    text = "Name|TimeStart|TimeEnd|NodeNames|PartitionName|Created\nr|1772442000|1772445600|n1|main|1772431200\n"
+    (reservation,) = site(tmp_path, reservations_psv=text).reservations
+    assert (reservation.start, reservation.partition, reservation.created) == (1772442000.0, "main", 1772431200.0)
 
 
 def test_no_sacctmgr_at_all(tmp_path: Path) -> None:

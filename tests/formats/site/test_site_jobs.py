@@ -129,6 +129,14 @@ def test_time_limits(tmp_path: Path, text: str, line: str, limit: int | None) ->
     assert of_line(tmp_path, line, TimelimitRaw=text).limit_min == limit
 
 
+def test_a_held_job_that_was_never_released(tmp_path: Path) -> None:
+    waits = {"SubmitLine": "sbatch -H --wrap=x", "Eligible": "Unknown", "Start": "Unknown", "NodeList": "None assigned"}
+    cancelled = row(JobID="2", State="CANCELLED by 1", AllocNodes="0", AllocCPUS="0", **waits)
+    pending = row(JobID="3", State="PENDING", **{**waits, "End": "Unknown"})
+    _, *held = site(tmp_path, row(End="2026-03-02T08:00:00"), cancelled, pending).jobs
+    assert [job.released for job in held] == [1772431301.0, 1772438401.0]  # after its end, and that of the dump
+
+
 def test_what_is_not_followed_is_told(tmp_path: Path) -> None:
     lines = ("--switches=1 -n1 --wrap=x", "--exclusive=user --wrap=x", "--frob=3 --wrap=x", "job.sh")
     result = site(tmp_path, *(row(JobID=str(i), SubmitLine=f"sbatch {line}") for i, line in enumerate(lines)))

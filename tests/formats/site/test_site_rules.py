@@ -78,7 +78,7 @@ def test_priority_and_times(tmp_path: Path) -> None:
         "PriorityDecayHalfLife=14-0\nPriorityMaxAge=1-0\nPriorityFavorSmall=yes\n"
         "PriorityFlags=Small_Relative_To_Time,no_fair_tree\nOverTimeLimit=UNLIMITED\nPreemptType=preempt/qos\n"
         "PreemptMode=suspend,gang\nPreemptExemptTime=-1\nLicenses=a:10,b*2,c\nDependencyParameters=kill_invalid_depend\n"
-        "CompleteWait=32\n",
+        "CompleteWait=32\nResvOverRun=5\n",
     )
     priority = result.priority
     assert priority.tres == {"cpu": 1000, "mem": 2, "gres/gpu": 7}
@@ -88,6 +88,7 @@ def test_priority_and_times(tmp_path: Path) -> None:
     assert (result.over_time_limit_min, result.preempt_type, result.preempt_mode) == (None, "qos", "SUSPEND,GANG")
     assert (result.preempt_exempt_s, result.licences, result.complete_wait_s) == (0.0, {"a": 10, "b": 2, "c": 1}, 32)
     assert result.kills_invalid_dependents
+    assert result.resv_over_run_min == 5
 
 
 def test_basic_priority_is_the_old_default(tmp_path: Path) -> None:
