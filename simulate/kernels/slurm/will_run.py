@@ -1,5 +1,7 @@
 """When a job could run: Slurm's `_will_run_test`, which looks at the ends of running jobs in windows that double.
 
+Rule: after each end on the candidates, the next end of any job decides whether the window is over. So an end on other
+nodes that is in the window lets the next end on the candidates in, however late it is.
 Complexity: O(running + rounds x candidates); copies of the views of nodes whose jobs end.
 """
 
@@ -43,16 +45,17 @@ def earliest_start(world: Block, job: int, slot: int, candidates: int, now: int)
         last, together = int64(0), int64(0)
         while i < count.running:
             other = running[i]
-            until = expected_end(world, other, now)
-            if together > 0 and (until > base + window or together > _MOST_TOGETHER):
-                break
             i += 1
             if not _give_up(world, other, words):
                 continue
+            last = expected_end(world, other, now)
             if base == 0:
-                base = (until // _ROUND + 1) * _ROUND
-            last = until
+                base = (last // _ROUND + 1) * _ROUND
             together += 1
+            if together > _MOST_TOGETHER or i >= count.running:
+                break
+            if expected_end(world, running[i], now) > base + window:
+                break
         if together == 0:
             return NO_START
         if i < count.running:
