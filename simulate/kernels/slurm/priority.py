@@ -107,18 +107,8 @@ def list_job(world: Block, job: int) -> None:
 @inner
 def _recalculate(world: Block, job: int, now: int) -> None:
     """Calculate the priority of a waiting job anew; under priority/basic it stays as it is."""
-    if world.jobs[job].state == PENDING:
-        _count_whole_nodes(world, job, now)
-        if world.rules.multifactor:
-            set_priority(world, job, now)
-
-
-@inner
-def _count_whole_nodes(world: Block, job: int, now: int) -> None:
-    """Let an exclusive job count all CPUs of the nodes that it asks for, once a pass can have tested it."""
-    row, part = world.jobs[job], world.job_parts[world.jobs[job].part0]
-    if row.counted_cpus == 0 and 0 < row.begin < now and (row.exclusive or world.partitions[part].exclusive):
-        row.counted_cpus = row.min_nodes * world.partitions[part].cpus // max(world.partitions[part].nodes, 1)
+    if world.rules.multifactor and world.jobs[job].state == PENDING:
+        set_priority(world, job, now)
 
 
 @inner
