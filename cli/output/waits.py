@@ -35,7 +35,7 @@ def show_agreement(screen: Screen, name: str, site: Site, result: Agreement, rep
     replays = "replayed" if repeats == 1 else f"{repeats} replays"
     waits = result.waits
     rows = [_figures("recorded", waits.first), _figures(replays, waits.second)]
-    screen.table([TextColumn(f"WAITING OF {count(waits.jobs, 'JOB')}"), *numbers("MEAN s", "MEDIAN s", "95 % s")], rows)
+    screen.table([TextColumn(f"WAITING OF {waits.jobs:,} JOBS"), *numbers("MEAN s", "MEDIAN s", "95 % s")], rows)
     screen.put("")
     near = ", ".join(
         f"{percent(share)} within {words}" for share, words in zip(result.near, ("10 s", "60 s", "10 min"), strict=True)

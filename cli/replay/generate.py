@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from ... import __version__
-from ...formats.documents.atomic_write import write_whole
+from ...formats.documents.atomic_write import check_folder, write_together, write_whole
 from ...formats.documents.document_errors import from_source
 from ...formats.documents.quantities import format_duration
 from ...formats.text import count
 from ...simulate.errors import ConfigError
+from ...trust import make_folders
 from .. import options
 from ..inputs import check_files, check_output, file_hash, read_machine
 from ..kernel_loading import load_kernels
@@ -47,6 +48,7 @@ TRACES = (".swf", ".swf.gz")
 LEAST_LOAD, MOST_LOAD = 0.001, 1000.0
 MOST_WORKFLOW = 100_000
 MOST_FACTOR = 1e15
+MOST_DAYS = 3660
 KINDS = ("both", "batch", "interactive", "untyped")
 
 Load = Annotated[
@@ -242,6 +244,59 @@ def communication(
         text,
         f"{len(communicating_jobs):,} of {count(len(recorded), 'job')} for {count(procs, 'processor')}",
     )
+
+
+def _site_models() -> list[str]:
+    from ...simulate.generate.site_models import MODELS
+
+    return list(MODELS)
+
+
+@app.command()
+def site(
+    name: Annotated[
+        str, argument("NAME", "Model of a site: archer2, peta4, gpu (4 GPUs a node) or university.", words=_site_models)
+    ],
+    out: Annotated[Path, option("DIR", "Folder to write the site into.", "--out", "-o")],
+    jobs: Annotated[
+        int | None, option("N", "Number of jobs.", min=1, max=10_000_000, default="as many as the model has")
+    ] = None,
+    days: Annotated[float | None, option("X", "Days of the period, instead of --jobs.")] = None,
+    seed: options.Seed = 0,
+    as_json: options.Json = False,
+) -> None:
+    """A Slurm site for `whatif`: configuration, associations, QOS, accounting.
+
+    archer2 and peta4 have the published sizes of two machines (Wilkinson et al., 2023); the rest is assumed. The
+    starts in the accounting are those of EASY backfilling or first fit, and not of a real Slurm.
+
+    \b
+    Examples:
+      pilotfish generate site archer2 --jobs 20000 -o archer2
+      pilotfish generate site university --days 7 -o university
+    """
+    from ...formats.site.synthetic_site import site_files
+    from ...simulate.generate.site_models import MODELS
+    from ...simulate.generate.synthetic_jobs import site_jobs
+
+    if name not in MODELS:
+        raise not_among("NAME", name, "a model of a site", MODELS)
+    if days is not None and (jobs is not None or not MOST_DAYS >= days > 0):
+        raise bad("--days", "give --jobs or --days" if jobs else f"{days:g} (allowed: above 0, to {MOST_DAYS})")
+    check_folder(out)
+    model = MODELS[name]
+    number = jobs or (model.jobs if days is None else max(1, round(model.jobs * days / model.days)))
+    load_kernels(*["queue.easy"] * any(kind.units == 1 for kind in model.nodes))
+    drawn = site_jobs(model, number, seed)
+    origin = _origin(f"site {name}", {"jobs": number, "seed": seed})
+    make_folders(out)
+    files = site_files(model, drawn, origin)
+    write_together({out / file: text for file, text in files.items()})
+    content = f"{count(len(drawn), 'job')} in {format_duration(float(drawn.submit[-1]))}, {model.source}"
+    if as_json:
+        print_json("generated", {"file": str(out), "content": content})
+    else:
+        note(f"{out}: {content}")
 
 
 def _checked_walltimes(out: Path, as_json: bool, load: float | None, written: str) -> Walltimes:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 from ...formats.documents.atomic_write import check_file, write_whole
 from .. import options
+from ..kernel_loading import load_kernels
 from ..options import argument, option
 from ..output.documents import print_json
 from ..streams import note
@@ -40,6 +41,7 @@ def whatif(
     if starts is not None:
         check_file(starts)
     read = read_site(site, sacct)
+    load_kernels("slurm.entry")
     outcomes = []
     for number in range(repeat):
         replay = replay_site(read, seed + number)

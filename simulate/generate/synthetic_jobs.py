@@ -1,0 +1,193 @@
+"""The jobs of a model of a site: submissions in sessions of its users, and a record of when they ran and where.
+
+Rule: the same model, size and seed give the same jobs. A user submits several like jobs in a session; sessions follow
+the hours of the day and the days of the week. Run times are scaled so that the work is the load of the model.
+The record is not Slurm's. Where jobs get whole nodes, those of a pool start under EASY backfilling. Where they share
+nodes, a job starts as soon as nodes have room; one that has waited for long holds back the jobs after it. No unit is
+used twice. Limits of QOS do not act on the record.
+"""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..arrays import Array
+from ..model.workload import Workload
+from ..queue_policies.policy_specs import Easy
+from ..replay.replay import replay
+from .models import DAY_S, Generator, generator, rounded
+from .site_models import SiteJobClass, SiteModel
+
+#: Weight of the arrivals in each hour of a day, and on each day of the week from Monday on.
+HOURS = (6, 5, 5, 4, 4, 4, 5, 6, 8, 10, 12, 12, 11, 11, 12, 12, 12, 11, 9, 8, 8, 7, 7, 6)
+WEEK = (1.05, 1.1, 1.1, 1.1, 1.05, 0.8, 0.8)
+#: Mean seconds between the jobs of a session, deviation of the logarithm of run times within one, and shares of jobs
+#: that run into their limit, and that fail at once.
+GAP_S, ALIKE, TIMEOUTS, FAILURES = 3.0, 0.3, 0.02, 0.05
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SyntheticJobs:
+    """Columns over the jobs, by submission; times are seconds after the begin of the period."""
+
+    submit: Array
+    start: Array
+    run_s: Array
+    limit_min: Array
+    units: Array
+    job_class: Array  # row of `SiteModel.classes`
+    user: Array  # 0 to users - 1; user u is in account u % accounts
+    nodes: list[tuple[int, ...]]  # of the pool, ascending
+
+    def __len__(self) -> int:
+        return len(self.submit)
+
+
+def site_jobs(model: SiteModel, jobs: int, seed: int = 0) -> SyntheticJobs:
+    """Draw the jobs of a site, and make their record. O(jobs log jobs + nodes of all jobs).
+
+    Args:
+        model: the site.
+        jobs: their number, 1 or more; they come at the model's rate.
+        seed: 0 or more.
+    """
+    draw = generator(seed)
+    days = model.days * jobs / model.jobs
+    parts = [_class_jobs(draw, model, number, one, jobs, days) for number, one in enumerate(model.classes)]
+    submit, units, run, job_class, user = (np.concatenate(column) for column in zip(*parts, strict=True))
+    order = np.argsort(submit, kind="stable")
+    submit, units, run, job_class, user = (column[order] for column in (submit, units, run, job_class, user))
+    run, limit = _times(draw, model, days, units, run, job_class)
+    start, nodes = np.zeros(len(submit)), [()] * len(submit)
+    pools = np.array([one.pool for one in model.classes])[job_class]
+    for pool, kind in enumerate(model.nodes):
+        rows = np.flatnonzero(pools == pool)
+        if len(rows):
+            records = _pool_record(submit[rows], run[rows], limit[rows] * 60.0, units[rows], kind.count, kind.units)
+            for row, (time, places) in zip(rows.tolist(), records, strict=True):
+                start[row], nodes[row] = time, places
+    return SyntheticJobs(submit, start, run, limit, units, job_class, user, nodes)
+
+
+def _class_jobs(
+    draw: Generator, model: SiteModel, number: int, one: SiteJobClass, jobs: int, days: float
+) -> tuple[Array, ...]:
+    """Return submission, units, run time, class and user of the jobs of a class."""
+    count = max(1, round(one.share * jobs))
+    sizes = draw.geometric(1.0 / one.session, count)
+    sizes = sizes[: int(np.searchsorted(np.cumsum(sizes), count)) + 1]
+    sessions = np.repeat(np.arange(len(sizes)), sizes)[:count]
+    begins = _begins(draw, len(sizes), days)
+    units = np.exp2(np.rint(np.log2(one.size[0]) + draw.normal(0.0, one.size[1], len(sizes)) / np.log(2.0)))
+    units = np.clip(units, *one.bounds).astype(np.int64)
+    medians = np.exp(np.log(one.run_s[0]) + draw.normal(0.0, one.run_s[1], len(sizes)))
+    weights = 1.0 / np.arange(1, model.users + 1) ** 0.8
+    users = draw.permutation(model.users)[draw.choice(model.users, len(sizes), p=weights / weights.sum())]
+    within = np.cumsum(np.rint(draw.exponential(GAP_S, count)))
+    first = np.searchsorted(sessions, np.arange(len(sizes)))
+    submit = begins[sessions] + within - within[np.minimum(first, count - 1)][sessions]
+    run = medians[sessions] * np.exp(draw.normal(0.0, ALIKE, count))
+    return submit, units[sessions], run, np.full(count, number), users[sessions]
+
+
+def _begins(draw: Generator, count: int, days: float) -> Array:
+    """Return the times of sessions, ascending, in whole seconds: by the hour of the day and the day of the week."""
+    hours = np.arange(max(1, round(days * 24)))
+    weights = np.array(HOURS)[hours % 24] * np.array(WEEK)[hours // 24 % 7]
+    ends = np.concatenate(([0.0], np.cumsum(weights / weights.sum())))
+    return np.floor(np.sort(np.interp(draw.random(count), ends, np.arange(len(ends)) * 3600.0)))
+
+
+def _times(
+    draw: Generator, model: SiteModel, days: float, units: Array, run: Array, job_class: Array
+) -> tuple[Array, Array]:
+    """Return run times in whole seconds, scaled to the load of the model, and time limits in minutes."""
+    most = np.array([one.most_min for one in model.classes])[job_class] * 60.0
+    unit_nodes = np.array([1.0 / model.nodes[one.pool].units for one in model.classes])[job_class]
+    capacity = sum(kind.count for kind in model.nodes) * days * DAY_S
+    failed = draw.random(len(run)) < FAILURES
+    run = np.where(failed, draw.exponential(30.0, len(run)), run)
+    scale = 1.0
+    for _ in range(20):  # the limit cuts run times, so that the scale is found by iteration
+        work = float((np.minimum(run * np.where(failed, 1.0, scale), most) * units * unit_nodes).sum())
+        scale *= model.load * capacity / work
+    run = np.maximum(1.0, np.floor(np.minimum(run * np.where(failed, 1.0, scale), most)))
+    limit = np.minimum(rounded(run / draw.uniform(0.15, 1.0, len(run))), most)
+    timeout = draw.random(len(run)) < TIMEOUTS
+    run = np.where(timeout | (run >= limit), limit, run)
+    return run, np.ceil(limit / 60.0).astype(np.int64)
+
+
+def _pool_record(
+    submit: Array, run: Array, limit: Array, units: Array, nodes: int, node_units: int
+) -> list[tuple[float, tuple[int, ...]]]:
+    """Return start and nodes of each job of a pool."""
+    units = np.minimum(units, nodes * node_units)
+    start = submit
+    if node_units == 1:
+        jobs = Workload("pool", np.arange(len(submit)), submit, run, np.maximum(limit, run), units)
+        start = replay(jobs, nodes, Easy()).start_time
+    return _Pool(nodes, node_units).place(start, run, units)
+
+
+#: Seconds after which a job that finds no node with room holds back the jobs after it, and how many jobs look for room.
+PATIENCE_S, DEPTH = 3600.0, 50
+
+
+class _Pool:
+    """Nodes of a pool with their free units, as jobs start in order of their planned starts."""
+
+    def __init__(self, nodes: int, units: int) -> None:
+        self._units = units
+        self._free = np.full(nodes, units)
+        self._ends: list[tuple[float, int]] = []
+        self._used: dict[int, list[tuple[int, int]]] = {}  # running job -> (node, units)
+
+    def place(self, start: Array, run: Array, units: Array) -> list[tuple[float, tuple[int, ...]]]:
+        """Return start and nodes of each job; a start is the planned one, or the first at which a node has room."""
+        records: list[tuple[float, tuple[int, ...]]] = [(0.0, ())] * len(start)
+        waiting: list[int] = []
+        planned = np.argsort(start, kind="stable").tolist()
+        position, now = 0, 0.0
+        while position < len(planned) or waiting:
+            due = float(start[planned[position]]) if position < len(planned) else np.inf
+            now = min(due, self._ends[0][0]) if self._ends else due
+            while self._ends and self._ends[0][0] <= now:
+                self._release(heapq.heappop(self._ends)[1])
+            while position < len(planned) and start[planned[position]] <= now:
+                waiting.append(planned[position])
+                position += 1
+            remaining, tried = list[int](), 0
+            for job in waiting[:DEPTH]:
+                tried += 1
+                nodes = self._take(job, int(units[job]))
+                if nodes:
+                    records[job] = now, nodes
+                    heapq.heappush(self._ends, (now + float(run[job]), job))
+                else:
+                    remaining.append(job)
+                    if now - start[job] > PATIENCE_S:
+                        break
+            waiting[:tried] = remaining
+        return records
+
+    def _release(self, job: int) -> None:
+        for node, units in self._used.pop(job):
+            self._free[node] += units
+
+    def _take(self, job: int, units: int) -> tuple[int, ...]:
+        """Take units of the first node with room, whole nodes for more units than one has; () if there is no room."""
+        whole, rest = (0, units) if units <= self._units else divmod(units, self._units)
+        free = np.flatnonzero(self._free >= (self._units if whole else rest))
+        needed = whole + (whole > 0 and rest > 0) if whole else 1
+        if len(free) < needed:
+            return ()
+        nodes = tuple(free[:needed].tolist())
+        amounts = [self._units] * whole + [rest] * (needed - whole)
+        self._used[job] = list(zip(nodes, amounts, strict=True))
+        for node, amount in self._used[job]:
+            self._free[node] -= amount
+        return nodes
