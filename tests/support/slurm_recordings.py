@@ -21,6 +21,8 @@ from pathlib import Path
 import pytest
 
 CHECKOUT = Path(__file__).resolve().parents[2]
+#: Fits the usage in the recorded samples best, in every case.
+FIRST_CALCULATION_S = 0.82
 
 
 def recordings() -> Path | None:
@@ -58,6 +60,12 @@ class Run:
     def t0(self) -> float:
         """Return the time of second 0 of the case, seconds since the epoch."""
         return float(json.loads((self.folder / "run.json").read_text())["t0"])
+
+    @property
+    def first_calculation(self) -> float:
+        """Return when slurmctld first calculated priorities: FIRST_CALCULATION_S of real time after its start."""
+        about = json.loads((self.folder / "run.json").read_text())
+        return float(self.t0 + about["slurmctld_started"] + FIRST_CALCULATION_S * about["speed"])
 
     def commands(self) -> Iterator[tuple[float, dict[str, str], str]]:
         """Yield (time, arguments, verb) of each command of scontrol that succeeded, in order."""

@@ -1,12 +1,10 @@
 """The twin against recorded runs of a real Slurm: decisions one by one, planned starts, and free runs.
 
-Rule: the phase of the calculation of priorities is known in a recording: slurmctld calculates them about a second of
-real time after its start. The other phases are not.
+Rule: the phase of the calculation of priorities is known in a recording. The other phases are not.
 """
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -29,10 +27,9 @@ def site_of(run: Run, folder: Path) -> Site:
 
 def recorded_phases(run: Run, site: Site) -> Phases:
     """Return the phases of a recorded run, as far as they are known."""
-    about = json.loads((run.folder / "run.json").read_text())
-    calculated = about["t0"] + about["slurmctld_started"] + about["speed"]
     began = min(job.submit for job in site.jobs)
-    return Phases(tick=0.0, backfill=0.0, period=(calculated - began) % site.rules.priority.period_s, limit=0, full=0.0)
+    period = (run.first_calculation - began) % site.rules.priority.period_s
+    return Phases(tick=0.0, backfill=0.0, period=period, limit=0, full=0.0)
 
 
 def rules_of(job: SiteJob) -> Iterator[str]:

@@ -1,13 +1,11 @@
 """Follow a recorded run of a real Slurm, and compare its usage, shares and priorities with those of the kernels.
 
-Rule: jobs are submitted, start and end as sacct says; only the thread that books usage runs by its own clock. It first
-ran 0.82 s of real time after slurmctld began, as the recorded usage shows.
+Rule: jobs are submitted, start and end as sacct says; only the thread that books usage runs by its own clock.
 """
 
 from __future__ import annotations
 
 import gzip
-import json
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -20,8 +18,8 @@ from pilotfish.simulate.kernels.slurm import fair_shares, priority
 from pilotfish.simulate.kernels.slurm.tables import FAIR_TREE, GONE, HELD, PENDING, RUNNING, Slurm
 from pilotfish.simulate.slurm.site import JobRecord, SiteJob
 from pilotfish.simulate.slurm.site_tables import Phases, completed, site_block
+from tests.support.slurm_recordings import Run
 
-FIRST_RUN_S = 0.82
 #: Order of what happens in one second.
 END, SUBMIT, RUN, START, SAMPLE = range(5)
 
@@ -29,11 +27,10 @@ END, SUBMIT, RUN, START, SAMPLE = range(5)
 class Followed:
     """A recorded run that is followed; `hits`: how often a kind of number was right, `total`: how often it was there."""
 
-    def __init__(self, case: Path, run: str) -> None:
-        self.folder = case / run
-        self.about = json.loads((self.folder / "run.json").read_text())
-        self.site = completed(read_site(case, self.folder / "sacct.psv.gz"))
-        self.first = self.about["t0"] + self.about["slurmctld_started"] + FIRST_RUN_S * self.about["speed"]
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self.site = completed(read_site(run.folder.parent, run.folder / "sacct.psv.gz"))
+        self.first = int(run.first_calculation)
         self.period = int(self.site.rules.priority.period_s)
         self.block: Any = site_block(self.site, Phases(0.0, 0.0, 0.0, 0, 0.0))
         self.world: Any = Tables(Slurm, self.block.address)
@@ -77,10 +74,10 @@ class Followed:
                     yield int(record.start), START, (row, record)
                     yield int(record.end), END, (row,)
                     submit, last = record.end + 1, max(last, int(record.end))
-        for number in range(1 + int(last - self.first) // self.period):
-            yield int(self.first) + number * self.period, RUN, None
-        for seconds, tables in samples(self.folder):
-            yield int(self.about["t0"]) + seconds, SAMPLE, tables
+        for number in range(1 + (last - self.first) // self.period):
+            yield self.first + number * self.period, RUN, None
+        for seconds, tables in samples(self.run.folder):
+            yield int(self.run.t0) + seconds, SAMPLE, tables
 
     def _priorities(self, row: int) -> list[int]:
         job = self.world.jobs[row]
@@ -136,7 +133,7 @@ class Followed:
         job.billing = priority.billing_of(world, row)
 
     def _compare_sample(self, time: int, tables: dict[str, list[list[str]]]) -> None:
-        if (time - int(self.first) + 4) % self.period < 8:
+        if (time - self.first + 4) % self.period < 8:
             return  # the thread ran at about this time: before or after
         rows = {(row.account, row.user): number for number, row in enumerate(self.site.associations)}
         is_fair_tree = self.block.rules["priority_flags"] & FAIR_TREE
