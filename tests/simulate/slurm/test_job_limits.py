@@ -164,6 +164,10 @@ def test_safe_counts_what_runs_and_what_is_asked_for() -> None:
         hand.start(0, [0])
         assert hand.is_blocked(1, [1], cpus=2) is is_safe  # 60 and 120
         assert not hand.is_blocked(1, [1], cpus=1)
+        hand.world.clock.now += 600
+        hand.end(0)
+        assert hand.is_blocked(1, [1], cpus=3) is is_safe  # 10 used and 180
+        assert hand.is_blocked(1, [1], cpus=2) is False  # 10 and 120
 
 
 def test_usage_factor_weighs_used_minutes_and_requests_only_with_its_flag() -> None:
