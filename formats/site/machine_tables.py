@@ -110,7 +110,7 @@ def _node(line: ConfLine) -> SiteNode:
         threads = max(1, cpus // cores)  # a CPU is a core, or a part of the machine
         cores = max(1, cpus // threads)
     reserved = amount("corespeccount") * threads
-    reserved = reserved or _value(line, ("cpuspeclist",), _cpu_count, 0, "CPU numbers such as 0-1")
+    reserved = reserved or _value(line, ("cpuspeclist",), _listed_cpus, 0, "CPU numbers such as 0-1")
     cpus = max(1, min(cpus or cores * threads, cores * threads) - reserved)
     memory = _value(line, ("realmemory",), slurm_values.mebibytes, None, "MiB") or 1
     features = line.values.get("features", "") or line.values.get("feature", "")
@@ -128,7 +128,7 @@ def _node(line: ConfLine) -> SiteNode:
     )
 
 
-def _cpu_count(text: str) -> int:
+def _listed_cpus(text: str) -> int:
     """Return how many CPUs a list has. Raises ValueError."""
     try:
         return len(parse_cpus(text))

@@ -212,6 +212,11 @@ def _jobs(files: _Files, sacct: Path | None, machine: SiteMachine) -> tuple[Site
     files.unknown += [
         f"--{name}: not followed, {count(number, 'job')}" for name, number in sorted(reader.unfollowed.items())
     ]
+    if reader.differing:
+        files.unknown.append(
+            f"{count(reader.differing, 'job')} with other CPUs in the record than in the command, which counts: a"
+            " plugin, an administrator or MaxMemPerCPU changed them"
+        )
     if reader.hidden and table.has("submitline"):
         files.unknown.append(
             f"{count(reader.hidden, 'job')} submitted as a script: its options are seen only where"

@@ -66,7 +66,7 @@ class JobReader:
         self.left_out: Counter[str] = Counter()
         self.unfollowed: Counter[str] = Counter()
         self.unknown_options: Counter[str] = Counter()
-        self.hidden = 0
+        self.hidden = self.differing = 0
         self._options: dict[tuple[str, str, int], SubmitOptions] = {}
 
     def job(self, group: Sequence[JobRow]) -> SiteJob | None:
@@ -99,6 +99,8 @@ class JobReader:
             self.unfollowed[f"exclusive={kind}"] += 1
         self.hidden += not options.is_whole
         request = _request(options, last, self.machine)
+        recorded = _recorded_cpus(last)
+        self.differing += recorded not in (0, request.cpus) and not request.is_exclusive
         submit = first.submit
         begins = self._moment(values.get("begin", ""), submit)
         if begins is None and "begin" in values:

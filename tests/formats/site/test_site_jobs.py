@@ -137,6 +137,13 @@ def test_a_held_job_that_was_never_released(tmp_path: Path) -> None:
     assert [job.released for job in held] == [1772431301.0, 1772438401.0]  # after its end, and that of the dump
 
 
+def test_a_command_that_the_record_contradicts(tmp_path: Path) -> None:
+    result = site(tmp_path, row(), row(JobID="2", ReqCPUS="4", ReqTRES="cpu=4"))
+    assert [job.min_cpus for job in result.jobs] == [2, 2]
+    assert any(sentence.startswith("1 job with other CPUs in the record") for sentence in result.unknown)
+    assert not any("other CPUs" in sentence for sentence in site(tmp_path, row()).unknown)
+
+
 def test_what_is_not_followed_is_told(tmp_path: Path) -> None:
     lines = ("--switches=1 -n1 --wrap=x", "--exclusive=user --wrap=x", "--frob=3 --wrap=x", "job.sh")
     result = site(tmp_path, *(row(JobID=str(i), SubmitLine=f"sbatch {line}") for i, line in enumerate(lines)))
