@@ -80,7 +80,7 @@ def shared_number(words: Array, others: Array) -> int:
 @inner
 def contains(words: Array, others: Array) -> bool:
     """Return whether a set has all nodes of another."""
-    for word in range(len(words)):  # noqa: SIM110: compiled code has no generators
+    for word in range(len(words)):  # noqa: SIM110 - compiled code has no generators
         if others[word] & ~words[word] != _NONE:
             return False
     return True
@@ -89,7 +89,7 @@ def contains(words: Array, others: Array) -> bool:
 @inner
 def are_equal(words: Array, others: Array) -> bool:
     """Return whether two sets have the same nodes."""
-    for word in range(len(words)):  # noqa: SIM110: compiled code has no generators
+    for word in range(len(words)):  # noqa: SIM110 - compiled code has no generators
         if others[word] != words[word]:
             return False
     return True

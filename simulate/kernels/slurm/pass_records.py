@@ -1,0 +1,44 @@
+"""What both passes ask of a record before they look at nodes: its array, its partition, how many came before it."""
+
+from __future__ import annotations
+
+from ..block import Block
+from ..jit import inner
+from .record_order import sort_records
+
+
+@inner
+def begin_pass(world: Block) -> None:
+    """Begin a pass, with the records in order."""
+    if world.count.stale == 1:
+        sort_records(world)
+    world.count.passes += 1
+    world.count.in_pass = 1
+
+
+@inner
+def is_task_refused(world: Block, job: int, part: int) -> bool:
+    """Return whether a task of the same array was refused in this pass and partition, or too many of its tasks run."""
+    array = world.jobs[job].array
+    if array < 0:
+        return False
+    head = world.jobs[array]
+    if head.refused == world.count.passes and head.refused_part == part:
+        return True
+    return bool(head.array_limit > 0 and head.running_tasks >= head.array_limit)
+
+
+@inner
+def refuse_tasks(world: Block, array: int, part: int) -> None:
+    """Refuse all further tasks of an array in this pass and partition."""
+    world.jobs[array].refused, world.jobs[array].refused_part = world.count.passes, part
+
+
+@inner
+def count_test(world: Block, part: int) -> int:
+    """Count a record of a partition; return how many there were in this pass."""
+    row = world.partitions[part]
+    if row.tested_pass != world.count.passes:
+        row.tested_pass, row.tested = world.count.passes, 0
+    row.tested += 1
+    return row.tested

@@ -1,0 +1,134 @@
+"""The place of one record in the plan of a backfill pass: it starts now, or has a reservation, or neither.
+
+Rule: Slurm looks again at a later time whenever something becomes free before the job could start; each look is a
+`try` here. Complexity: O(tries x (slices x words + running + candidates)).
+"""
+
+from __future__ import annotations
+
+from ..block import Block, int64
+from ..jit import inner
+from .bits import add, copy, empty, number_of
+from .job_limits import is_blocked_with_nodes, minutes_of
+from .plan import is_clear, look, reserve
+from .reserved_nodes import nodes_outside_reservations
+from .start_test import chosen_memory, find_candidates, has_required, try_start
+from .tables import AVAILABLE, BY_BACKFILL, CANDIDATES, CHOSEN, LIMITED, RESERVED, STARTED, WHOLE
+from .will_run import NO_START, earliest_start
+
+#: How often a job's place in the plan is looked for in a pass.
+_MOST_TRIES = 10_000
+#: What becomes of a record.
+HAS_STARTED, IS_PLANNED, IS_PASSED_OVER = range(3)
+#: No start was found at this time; nor will one be found later.
+_NOT_NOW, _NEVER = int64(-1), int64(-2)
+
+
+@inner
+def plan_record(world: Block, job: int, slot: int, part: int, now: int) -> int:
+    """Start a job, or reserve nodes for it; return what became of it."""
+    rules, row, count = world.rules, world.jobs[job], world.count
+    is_now_only = _is_now_only(world, job, slot, now)
+    limit = minutes_of(world, job, part)
+    if world.partitions[part].max_time >= 0:
+        limit = min(limit, world.partitions[part].max_time)
+    step, at = rules.bf_resolution, now
+    for _ in range(_MOST_TRIES):
+        begin = _look_from(world, job, slot, at, limit, now)
+        later = count.try_later
+        if begin < 0:
+            if begin == _NEVER or later == 0 or is_now_only:
+                return IS_PASSED_OVER
+            at = later
+            continue
+        cpus, nodes, memory = count.chosen_cpus, count.chosen, chosen_memory(world, job)
+        row.counted_cpus = cpus
+        if begin <= now:
+            answer = try_start(world, job, slot, world.scratch[CHOSEN], now, int64(BY_BACKFILL))
+            if answer == STARTED:
+                return HAS_STARTED
+            if answer == LIMITED or answer == RESERVED:
+                return IS_PASSED_OVER
+        elif is_now_only:
+            row.expected = begin
+            return IS_PASSED_OVER
+        if 0 < later < begin:
+            at = later
+            continue
+        if begin > now + rules.bf_window:
+            row.expected = begin
+            return IS_PASSED_OVER
+        first, last = begin // step * step, (begin + 60 * limit) // step * step
+        if not is_clear(world, world.scratch[CHOSEN], first, last):
+            at = begin
+            continue
+        if is_blocked_with_nodes(world, job, part, now, cpus, nodes, memory, row.gpus * nodes):
+            return IS_PASSED_OVER
+        if row.expected == 0 or begin < row.expected:
+            row.expected = begin
+        if not _may_reserve(world, job, part):
+            return IS_PASSED_OVER
+        reserve(world, world.scratch[CHOSEN], first, max(last, first + step))
+        return IS_PLANNED
+    return IS_PASSED_OVER
+
+
+@inner
+def _is_now_only(world: Block, job: int, slot: int, now: int) -> bool:
+    """Return whether a job may start now, but have no reservation."""
+    rules, row = world.rules, world.jobs[job]
+    if now - row.begin < rules.bf_min_age_reserve:
+        return True
+    if rules.bf_min_prio_reserve > 0 and world.part_priority[slot] < rules.bf_min_prio_reserve:
+        return True
+    return bool(rules.bf_one_resv_per_job == 1 and row.expected > 0)
+
+
+@inner
+def _may_reserve(world: Block, job: int, part: int) -> bool:
+    """Return whether a job's QOS and partition let it have a reservation, and count it."""
+    if world.qos[world.jobs[job].qos].no_reserve == 1:
+        return False
+    row, passes = world.partitions[part], world.count.passes
+    if row.reserves_pass != passes:
+        row.reserves_pass, row.reserves = passes, 0
+    most = world.rules.bf_job_part_count_reserve
+    if most > 0 and row.reserves >= most:
+        return False
+    row.reserves += 1
+    return True
+
+
+@inner
+def _look_from(world: Block, job: int, slot: int, at: int, limit: int, now: int) -> int:
+    """Return when a job could start if it starts at `at` at the earliest, _NOT_NOW or _NEVER.
+
+    The chosen nodes are in the row CHOSEN of `scratch`; `count.try_later` is when something else becomes free, or 0.
+    """
+    count, part = world.count, world.job_parts[slot]
+    words, whole, chosen = world.scratch[CANDIDATES], world.scratch[WHOLE], world.scratch[CHOSEN]
+    find_candidates(world, job, part, world.scratch[AVAILABLE])
+    start = nodes_outside_reservations(world, job, part, at, limit, CANDIDATES)
+    count.try_later = 0
+    if start < 0:
+        return _NEVER
+    copy(whole, words)
+    count.try_later = look(world, words, whole, start, max(start, now) + 60 * limit)
+    freed = count.reservation_end
+    if freed > 0 and (count.try_later == 0 or freed + 1 < count.try_later):
+        count.try_later = freed + 1
+    if number_of(words) < max(world.jobs[job].min_nodes, int64(1)) or not has_required(world, job, words):
+        return _NOT_NOW
+    begin = earliest_start(world, job, slot, CANDIDATES, now)
+    if begin == NO_START:
+        return _NOT_NOW
+    begin = max(begin, start)
+    empty(chosen)
+    is_completing = False
+    for i in range(count.chosen):
+        add(chosen, world.chosen[i])
+        is_completing = is_completing or world.nodes[world.chosen[i]].completing > 0
+    if begin <= now and is_completing:
+        count.try_later = 0
+        return now + 1
+    return begin
