@@ -55,9 +55,9 @@ def set_shares(world: Any, site: Site) -> None:
     world.partitions["factor"] = _by_largest([part.job_factor for part in site.partitions], priority, "NO_NORMAL_PART")
     rows = {(row.account, row.user, row.partition): number for number, row in enumerate(site.associations)}
     for job, row in zip(site.jobs, world.jobs, strict=True):
-        own = rows.get((job.account, job.user, job.partitions[0] if job.partitions else ""))
-        if own is not None:
-            row["assoc"] = own
+        number = rows.get((job.account, job.user, job.partitions[0] if job.partitions else ""))
+        if number is not None:
+            row["assoc"] = number
 
 
 def _flags(priority: PriorityRules) -> int:

@@ -12,7 +12,7 @@ from pilotfish.simulate.slurm.site import SiteAssociation
 
 
 def children_of(rows: Sequence[SiteAssociation], account: int) -> list[int]:
-    """Return who competes below an account, in the order of the site: Fairshare=parent accounts pass their own on."""
+    """Return who competes below an account, in the order of the site: Fairshare=parent accounts pass theirs on."""
     below = list[int]()
     for row, association in enumerate(rows):
         if association.parent == account:
@@ -31,7 +31,7 @@ def fair_tree(rows: Sequence[SiteAssociation], usage: Sequence[float]) -> dict[i
     """Return the fair-share factor of each user by Fair Tree."""
     users = sum(1 for row in rows if row.user)
     factors = dict[int, float]()
-    rank, left = users, users
+    rank, next_rank = users, users
 
     def level(account: int, siblings: Sequence[int], row: int) -> float:
         if rows[row].shares is None:
@@ -41,7 +41,7 @@ def fair_tree(rows: Sequence[SiteAssociation], usage: Sequence[float]) -> dict[i
         return 0.0 if share == 0 else math.inf if used == 0 else share / used
 
     def visit(account: int, tied: bool) -> None:
-        nonlocal rank, left
+        nonlocal rank, next_rank
         siblings = children_of(rows, account)
         levels = {row: level(account, siblings, row) for row in siblings}
         before = None
@@ -51,9 +51,9 @@ def fair_tree(rows: Sequence[SiteAssociation], usage: Sequence[float]) -> dict[i
             if not rows[row].user:
                 visit(row, tied)
                 continue
-            rank = rank if tied else left
+            rank = rank if tied else next_rank
             factors[row] = rank / users
-            left -= 1
+            next_rank -= 1
 
     visit(0, False)
     return factors
@@ -73,29 +73,31 @@ def classic(
         for row in siblings:
             part = share_of(rows, siblings, row)
             used = usage[row] / usage[0] if usage[0] else 0.0
-            own_shares = shares if rows[row].shares is None else shares * part
+            row_shares = shares if rows[row].shares is None else shares * part
             if account == 0:
-                own = used
+                row_effective = used
             elif rows[row].shares is None:
-                own = effective
+                row_effective = effective
             elif oblivious:
-                own = 0.0
-                if used > 0 and usage[account] > 0 and own_shares > 0:
+                row_effective = 0.0
+                if used > 0 and usage[account] > 0 and row_shares > 0:
                     above = ratio(effective, shares)
-                    local = ratio(used, own_shares) / ratio(usage[account] / usage[0], shares)
+                    local = ratio(used, row_shares) / ratio(usage[account] / usage[0], shares)
                     opposed = above > 0 and math.log(above) * math.log(local) <= 0
-                    own = above * local ** (1 / (1 + (5 * math.log(above)) ** 2) if opposed else 1.0) * own_shares
+                    row_effective = (
+                        above * local ** (1 / (1 + (5 * math.log(above)) ** 2) if opposed else 1.0) * row_shares
+                    )
             else:
-                own = used + (effective - used) * part
+                row_effective = used + (effective - used) * part
             if rows[row].user:
-                factors[row] = 2.0 ** -(own / own_shares / dampening) if own_shares else 0.0
+                factors[row] = 2.0 ** -(row_effective / row_shares / dampening) if row_shares else 0.0
             else:
-                visit(row, own_shares, own)
+                visit(row, row_shares, row_effective)
 
     visit(0, 1.0, 1.0)
     return factors
 
 
 def decayed(usage: float, seconds: float, half_life: float) -> float:
-    """Return what is left of usage; Slurm takes 0.693 for ln 2 and a linear step for each second."""
+    """Return what is next_rank of usage; Slurm takes 0.693 for ln 2 and a linear step for each second."""
     return usage * (1 - 0.693 / half_life) ** seconds if half_life else usage

@@ -113,14 +113,14 @@ def _merge(world: Block, first: int, middle: int, end: int) -> None:
     siblings, space = world.siblings, world.sibling_space
     for place in range(first, middle):
         space[place] = siblings[place]
-    left, right, place = first, middle, first
-    while left < middle:
-        if right < end and _comes_before(world, siblings[right], space[left]):
-            siblings[place] = siblings[right]
-            right += 1
+    low, high, place = first, middle, first
+    while low < middle:
+        if high < end and _comes_before(world, siblings[high], space[low]):
+            siblings[place] = siblings[high]
+            high += 1
         else:
-            siblings[place] = space[left]
-            left += 1
+            siblings[place] = space[low]
+            low += 1
         place += 1
 
 
@@ -151,7 +151,7 @@ def _rank_users(world: Block) -> None:
         users += associations[row].is_user
         if associations[row].children > 1:
             _sort_siblings(world, associations[row].child0, associations[row].child0 + associations[row].children)
-    account, place, tied, left, rank = ROOT, associations[ROOT].child0, False, users, users
+    account, place, tied, next_rank, rank = ROOT, associations[ROOT].child0, False, users, users
     while True:
         if place == associations[account].child0 + associations[account].children:
             if account == ROOT:
@@ -163,9 +163,9 @@ def _rank_users(world: Block) -> None:
         if place > associations[account].child0:
             tied = associations[row].level == associations[siblings[place - 1]].level
         if associations[row].is_user:
-            rank = rank if tied else left
+            rank = rank if tied else next_rank
             associations[row].factor = rank / users
-            left -= 1
+            next_rank -= 1
             place += 1
         else:
             associations[row].place = place

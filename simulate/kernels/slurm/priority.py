@@ -106,7 +106,7 @@ def list_job(world: Block, job: int) -> None:
 
 @inner
 def _recalculate(world: Block, job: int, now: int) -> None:
-    """Calculate the priority of a waiting job anew; under priority/basic it stays as it is."""
+    """Calculate the priority of a waiting job again; under priority/basic it stays as it is."""
     if world.rules.multifactor and world.jobs[job].state == PENDING:
         set_priority(world, job, now)
 

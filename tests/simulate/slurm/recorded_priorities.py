@@ -57,9 +57,11 @@ class Followed:
             elif kind == SAMPLE:
                 self._compare_sample(time, subject)
             elif kind == SUBMIT:
-                self._submit(*subject, time)
+                row, record = subject
+                self._submit(row, record, time)
             elif kind == START:
-                self._start(*subject, time)
+                row, record = subject
+                self._start(row, record, time)
             else:
                 priority.book_end(self.world, subject[0], time)
                 self.world.jobs[subject[0]].state = GONE
@@ -142,8 +144,8 @@ class Followed:
             association = self.world.associations[row]
             self._note("usage", abs(association.usage - float(usage)) <= max(2.0, 0.001 * float(usage)))
             if user:
-                own = fair_shares.fair_share_factor(self.world, row)
-                self._note("factor", abs(own - float(factor)) <= (1e-6 if is_fair_tree else 1e-3))
+                share = fair_shares.fair_share_factor(self.world, row)
+                self._note("factor", abs(share - float(factor)) <= (1e-6 if is_fair_tree else 1e-3))
             if is_fair_tree and account != "root":
                 self._note(
                     "level", association.level == float(level) or abs(association.level / float(level) - 1) <= 2e-3
@@ -156,7 +158,7 @@ class Followed:
             self._note("shares", abs(priority._share_points(self.world, row) - int(fair_share) - int(qos)) <= 1)
             if not self.world.jobs[row].exclusive:
                 self._note("size", abs(priority._size_points(self.world, row) - int(size)) <= 1)
-                self._note("priority", any(abs(own - int(value)) <= 2 for own in self._priorities(row)))
+                self._note("priority", any(abs(points - int(value)) <= 2 for points in self._priorities(row)))
 
 
 def samples(folder: Path) -> Iterator[tuple[int, dict[str, list[list[str]]]]]:
