@@ -1,4 +1,4 @@
-"""Tables of waiting times for people: a replay of a site next to its record.
+"""Tables of waiting times for people: a replay of a site next to its record, and a changed site next to the site.
 
 Rule: a difference is the second side minus the first. What is not known of a site, or not followed, ends the report.
 """
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ...simulate.slurm.site import Site
-    from ...simulate.slurm.site_comparison import Agreement, Figures, Pair
+    from ...simulate.slurm.site_comparison import Agreement, Change, Effect, Figures, Pair
 
 #: Classes of a grouping that are shown.
 MOST_CLASSES = 8
@@ -54,6 +54,97 @@ def show_agreement(screen: Screen, name: str, site: Site, result: Agreement, rep
     for title, pairs in result.groups:
         show_classes(screen, title, pairs, ("RECORDED s", "REPLAYED s"))
     show_unknown(screen, site)
+
+
+def show_effect(
+    screen: Screen, name: str, site: Site, changes: Sequence[str], result: Effect, repeats: int
+) -> None:  # fmt: skip
+    """Print a site before and after changes.
+
+    Args:
+        screen: where to print.
+        name: of the site.
+        site: before the changes.
+        changes: as they were given.
+        result: the comparison.
+        repeats: replays of each side.
+    """
+    show_site(screen, name, site)
+    screen.put(*(line for text in changes for line in hanging("change: ", text, screen.cells)), "")
+    rows = []
+    for title, pair, change, form in (
+        ("wait, s", result.waits, result.wait, _s),
+        ("bounded slowdown", result.slowdowns, result.slowdown, "{:,.2f}".format),
+    ):
+        sides = pair.first, pair.second
+        interval = f"{form(change.low)} to {form(change.high)}"
+        rows.append((f"{title}: mean", *(form(side.mean) for side in sides), interval, _noise(change)))
+        rows.append(("  median", *(form(side.median) for side in sides), "", ""))
+        rows.append(("  95 %", *(form(side.p95) for side in sides), "", ""))
+    for title, shares in (("utilisation", result.utilisation), ("backfilled", result.backfilled)):
+        rows.append((title, *("unknown" if share is None else f"{100 * share:.1f} %" for share in shares), "", ""))
+    heads = numbers("BEFORE", "AFTER", "DIFFERENCE, 95 %")
+    screen.table([TextColumn(f"{result.waits.jobs:,} JOBS"), *heads, TextColumn("")], rows)
+    screen.put("")
+    replays = "one replay" if repeats == 1 else f"{repeats} replays"
+    lines = [
+        ("wait", difference(result.waits) + (", within the noise" if result.wait.is_noise else "")),
+        ("left out", _one_sided(result)),
+        ("users", _winners(dict(result.groups)["user"])),
+        ("intervals", f"of a bootstrap over the days and over {replays} of each side"),
+    ]
+    for title, text in lines:
+        if text:
+            screen.put(*hanging(f"{title:<15}", text, screen.cells))
+    for title, changed in result.groups:
+        _show_changes(screen, title, changed)
+    show_unknown(screen, site)
+
+
+def _show_changes(screen: Screen, title: str, changes: Sequence[Change]) -> None:
+    """Print the mean waits of classes of jobs before and after; nothing where all jobs are of one class."""
+    if len(changes) < 2:
+        return
+    rows = [
+        (
+            one.name or "none", f"{one.jobs:,}", _s(one.before), _s(one.after),
+            f"{_s(one.low)} to {_s(one.high)}", _noise(one),
+        )
+        for one in changes[:MOST_CLASSES]
+    ]  # fmt: skip
+    screen.put("")
+    heads = numbers("JOBS", "BEFORE s", "AFTER s", "DIFFERENCE, 95 %")
+    screen.table([TextColumn(title.upper(), most=20), *heads, TextColumn("")], rows)
+    if changes[MOST_CLASSES:]:
+        screen.put(f"and {len(changes) - MOST_CLASSES} more with fewer jobs")
+
+
+def _noise(change: Change) -> str:
+    return "noise" if change.is_noise else ""
+
+
+#: Users that are named for winning or losing.
+_MOST_USERS = 4
+
+
+def _winners(users: Sequence[Change]) -> str:
+    """Return which users wait less and which wait more, beyond the noise."""
+    parts = []
+    for word, sign in (("less", 1.0), ("more", -1.0)):
+        moved = [one for one in users if not one.is_noise and sign * (one.before - one.after) > 0]
+        moved.sort(key=lambda one: -abs(one.after - one.before))
+        names = [f"{clean(one.name)} {_s(one.after - one.before)} s" for one in moved[:_MOST_USERS]]
+        named = f" ({', '.join([*names, *['...'] * (len(moved) > _MOST_USERS)])})" if moved else ""
+        parts.append(f"{len(moved)} wait {word}{named}")
+    return f"{', '.join(parts)}, {sum(one.is_noise for one in users)} within the noise"
+
+
+def _one_sided(result: Effect) -> str:
+    parts = [
+        f"{count(result.only_before, 'job')} that start only before the change" if result.only_before else "",
+        f"{count(result.only_after, 'job')} that start only after it" if result.only_after else "",
+    ]
+    return ", ".join(filter(None, parts))
 
 
 def show_site(screen: Screen, name: str, site: Site) -> None:

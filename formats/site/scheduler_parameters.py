@@ -56,6 +56,10 @@ _OTHERS = frozenset((
     "no_backup_scheduling", "requeue_setup_env_fail", "salloc_wait_nodes", "sbatch_wait_nodes",
     "spec_cores_first",
 ))  # fmt: skip
+#: Names that a replay follows.
+PARAMETERS = tuple(
+    sorted(name.rstrip("=") for name in (*(number[0] for number in _NUMBERS.values()), *_WORDS.values()))
+)
 
 
 def scheduler_rules(text: str) -> SchedulerRules:

@@ -52,8 +52,8 @@ def read_site(folder: Path, sacct: Path | None = None, zone: tzinfo = UTC) -> Si
     Raises:
         ConfigError: there are no nodes or no jobs to read, or a file that is needed cannot be read.
     """
-    files = _Files(folder)
-    conf, version = _configuration(files)
+    files = SiteFiles(folder)
+    conf, version = read_configuration(files)
     rules = site_rules(conf, version)
     files.unknown += unfollowed_settings(conf)
     nodes = site_nodes(conf.lines.get("nodename", []), conf.lines.get("downnodes", []), files.unknown)
@@ -84,7 +84,7 @@ def read_site(folder: Path, sacct: Path | None = None, zone: tzinfo = UTC) -> Si
 
 
 @dataclass(slots=True)
-class _Files:
+class SiteFiles:
     """The files of a folder, and what is not known after they were read."""
 
     folder: Path
@@ -123,7 +123,7 @@ class _Files:
         return (*self.unknown, *counts, *([f"left out: {counted(self.left_out)}"] if self.left_out else []))
 
 
-def _configuration(files: _Files) -> tuple[SlurmConf, tuple[int, int] | None]:
+def read_configuration(files: SiteFiles) -> tuple[SlurmConf, tuple[int, int] | None]:
     """Return the settings and lines of slurm.conf, or of scontrol without it, and the version of Slurm."""
     path = files.path("slurm.conf")
     shown = scontrol_text.configuration(files.text("scontrol_config.txt"), str(files.folder / "scontrol_config.txt"))
@@ -142,7 +142,7 @@ def _configuration(files: _Files) -> tuple[SlurmConf, tuple[int, int] | None]:
     return conf, version
 
 
-def _qos(files: _Files, rules: SiteRules) -> tuple[SiteQos, ...]:
+def _qos(files: SiteFiles, rules: SiteRules) -> tuple[SiteQos, ...]:
     table = files.table("qos", ("name",))
     if table is None:
         if rules.enforces_qos or rules.enforces_limits or rules.priority.qos:
@@ -152,7 +152,7 @@ def _qos(files: _Files, rules: SiteRules) -> tuple[SiteQos, ...]:
 
 
 def _associations(
-    files: _Files, conf: SlurmConf, rules: SiteRules
+    files: SiteFiles, conf: SlurmConf, rules: SiteRules
 ) -> tuple[tuple[SiteAssociation, ...], dict[str, SiteAssociation]]:
     table = files.table("assoc", ("account",))
     if table is None:
@@ -165,7 +165,7 @@ def _associations(
     return site_associations(table, conf.text("ClusterName"), parents, files.unknown)
 
 
-def _usage(files: _Files, associations: tuple[SiteAssociation, ...]) -> tuple[float, ...]:
+def _usage(files: SiteFiles, associations: tuple[SiteAssociation, ...]) -> tuple[float, ...]:
     """Return the usage of the associations when the period begins; () without `sshare.psv`."""
     shares = files.tables.get("sshare")
     if shares is None:
@@ -176,7 +176,7 @@ def _usage(files: _Files, associations: tuple[SiteAssociation, ...]) -> tuple[fl
 
 
 def _reservations(
-    files: _Files, nodes: tuple[str, ...], by_id: dict[str, SiteAssociation], zone: tzinfo
+    files: SiteFiles, nodes: tuple[str, ...], by_id: dict[str, SiteAssociation], zone: tzinfo
 ) -> tuple[SiteReservation, ...]:
     """Return the reservations of the database, and those that only scontrol shows."""
     table = files.table("reservations")
@@ -193,7 +193,7 @@ def _reservations(
     return site_reservations(records, nodes, by_id, zone, left_out)
 
 
-def _jobs(files: _Files, sacct: Path | None, machine: SiteMachine) -> tuple[SiteJob, ...]:
+def _jobs(files: SiteFiles, sacct: Path | None, machine: SiteMachine) -> tuple[SiteJob, ...]:
     """Return the jobs by submission, then id."""
     path = sacct or files.path("sacct.psv")
     if path is None:

@@ -53,10 +53,12 @@ class SlurmConf:
     lines: dict[str, list[ConfLine]] = field(default_factory=dict)
     repeated: set[str] = field(default_factory=set)
     files: int = 0
+    names: set[str] = field(default_factory=set)  # keys that were looked up
 
     def text(self, key: str) -> str:
         """Return a setting, "" if it is not set."""
         name = key.lower()
+        self.names.add(key)
         value = self.settings[name].values[name] if name in self.settings else ""
         return "" if value.lower() in ("(null)", "n/a") else value
 

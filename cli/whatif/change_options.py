@@ -1,0 +1,177 @@
+"""Options of `whatif` that change a site.
+
+Rule: an option is read into a function from the site to the changed site; what it means is decided in `simulate` and
+`formats`. An error names the option and what is allowed.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+from ...formats.documents.document_errors import from_source
+from ...simulate.errors import ConfigError
+from ..options import option
+from ..usage_errors import bad, bad_value
+
+if TYPE_CHECKING:
+    from ...formats.site.site_edits import Edit
+    from ...simulate.slurm.site import Site
+
+_MOST_NODES = 100_000
+_LEAST_LOAD, _MOST_LOAD = 0.01, 100.0
+_NAMED = re.compile(r"([^.=]+)\.([^=]+)=(.*)", re.DOTALL)
+
+
+def _changes(metavar: str, help: str, name: str) -> Any:
+    return option(metavar, help, name, default=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeOptions:
+    """What differs from the recorded site."""
+
+    HEADING: ClassVar = "Changes"
+    settings: Annotated[
+        list[str] | None,
+        _changes(
+            "KEY=VALUE", "Setting of slurm.conf; SchedulerParameters=WORD adds a word, -WORD removes it.", "--set"
+        ),
+    ] = None
+    qos: Annotated[
+        list[str] | None, _changes("QOS.KEY=VALUE", "Column of a QOS, as in `sacctmgr show qos`.", "--set-qos")
+    ] = None
+    partitions: Annotated[
+        list[str] | None, _changes("PART.KEY=VALUE", "Key of a partition, as in slurm.conf.", "--set-partition")
+    ] = None
+    drain: Annotated[
+        list[str] | None,
+        _changes("NODES@FROM..TO", "Nodes take no new jobs; times as 2026-03-02T18:00, or seconds.", "--drain"),
+    ] = None
+    add_nodes: Annotated[
+        str | None,
+        _changes("N[:NODE]", "N more nodes like NODE (default: the last), in its partitions.", "--add-nodes"),
+    ] = None
+    scale_load: Annotated[
+        float | None, _changes("X", "Submit the jobs X times as fast, such as 1.2.", "--scale-load")
+    ] = None
+
+    def __post_init__(self) -> None:
+        if self.scale_load is not None and not _LEAST_LOAD <= self.scale_load <= _MOST_LOAD:
+            raise bad("--scale-load", f"{self.scale_load:g} (allowed: {_LEAST_LOAD:g} to {_MOST_LOAD:g})")
+        self._edits()
+
+    def described(self) -> list[str]:
+        """Return the changes as they were given; [] without any."""
+        return [
+            *(f"--set {text}" for text in self.settings or ()),
+            *(f"--set-qos {text}" for text in self.qos or ()),
+            *(f"--set-partition {text}" for text in self.partitions or ()),
+            *(f"--drain {text}" for text in self.drain or ()),
+            *([f"--add-nodes {self.add_nodes}"] if self.add_nodes else ()),
+            *([f"--scale-load {self.scale_load:g}"] if self.scale_load is not None else ()),
+        ]
+
+    def changed(self, site: Site, folder: Path) -> Site:
+        """Return the changed site.
+
+        Args:
+            site: as it was read.
+            folder: its files.
+
+        Raises:
+            typer.BadParameter: a change is not possible.
+        """
+        from ...formats.site.site_edits import edited_site
+        from ...simulate.slurm.site_changes import with_load, with_more_nodes
+
+        settings, partitions, qos = self._edits()
+        if settings or partitions or qos:
+            try:
+                site = edited_site(site, folder, settings, partitions, qos)
+            except ConfigError as error:
+                raise bad_value(error.source, error) if error.source.startswith("--") else error from None
+        for text in self.drain or ():
+            site = _of_option("--drain", partial(_drained, site, text))
+        if self.add_nodes:
+            site = _of_option("--add-nodes", partial(with_more_nodes, site, *_added(self.add_nodes)))
+        return site if self.scale_load is None else with_load(site, self.scale_load)
+
+    def _edits(self) -> tuple[list[Edit], list[Edit], list[Edit]]:
+        from ...formats.site.site_edits import Edit
+
+        settings = list[Edit]()
+        for text in self.settings or ():
+            key, equals, value = text.partition("=")
+            if not key.strip() or not equals:
+                raise bad("--set", f"{text!r} (allowed: KEY=VALUE, such as PriorityWeightAge=2000)")
+            settings.append(Edit("--set", "", key.strip(), value.strip()))
+        return (
+            settings,
+            list(_named("--set-partition", self.partitions or (), "batch.MaxTime=120")),
+            list(_named("--set-qos", self.qos or (), "high.Priority=1000")),
+        )
+
+
+def _named(name: str, texts: Iterable[str], example: str) -> Iterable[Edit]:
+    from ...formats.site.site_edits import Edit
+
+    for text in texts:
+        match = _NAMED.fullmatch(text)
+        if match is None:
+            raise bad(name, f"{text!r} (allowed: NAME.KEY=VALUE, such as {example})")
+        yield Edit(name, *(part.strip() for part in match.groups()))
+
+
+def _of_option(name: str, change: partial[Site]) -> Site:
+    try:
+        return change()
+    except ConfigError as error:
+        raise bad_value(name, error) from None
+
+
+def _drained(site: Site, text: str) -> Site:
+    """Return the site with drained nodes, `n[1-4]@2026-03-02T18:00..2026-03-03T06:00`."""
+    from ...formats.hostlist import expand
+    from ...simulate.slurm.site_changes import first_submission, with_drained_nodes
+
+    nodes, at, times = text.rpartition("@")
+    begin, dots, end = times.partition("..")
+    if not at or not dots:
+        raise ConfigError("", "", f"{text!r}", "NODES@FROM..TO, such as n[1-4]@2026-03-02T18:00..2026-03-03T06:00")
+    first = first_submission(site)
+    start = _time(begin, first) if begin else first
+    until = _time(end, first) if end else None
+    if until is not None and until <= start:
+        raise ConfigError("", "", f"{text!r} ends before it begins", "FROM before TO")
+    return with_drained_nodes(site, from_source("--drain", expand, nodes), start, until)
+
+
+def _time(text: str, first: float) -> float:
+    """Return the time of a date, or of so many seconds after the first submission, as seconds since the epoch."""
+    from ...formats.slurm_values import moment
+
+    try:
+        number = float(text)
+    except ValueError:
+        try:
+            time = moment(text if text.count(":") != 1 else f"{text}:00")
+        except ValueError:
+            time = None
+    else:
+        time = first + number if math.isfinite(number) else None
+    if time is None:
+        raise ConfigError("", "", f"{text!r} is not a time", "2026-03-02T18:00 (UTC), or seconds of the period")
+    return time
+
+
+def _added(text: str) -> tuple[int, str]:
+    number, _, like = text.partition(":")
+    if not number.isascii() or not number.isdigit() or not 1 <= int(number[:9]) <= _MOST_NODES:
+        raise bad("--add-nodes", f"{text!r} (allowed: 1 to {_MOST_NODES:,} nodes, such as 4 or 4:n01)")
+    return int(number), like
