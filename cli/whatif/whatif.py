@@ -29,6 +29,7 @@ def whatif(
     site: Annotated[Path, argument("SITE", "Folder with the site's slurm.conf, sacct.psv and other files.")],
     change: ChangeOptions,
     sacct: Annotated[Path | None, option("FILE", "Accounting records to replay.", default="SITE/sacct.psv")] = None,
+    zone: Annotated[str, option("ZONE", "Time zone of the site's dumps, such as Europe/Berlin.")] = "UTC",
     starts: Annotated[
         Path | None, option("FILE", "Write the starts of the first replay, changed where it is changed (CSV).")
     ] = None,
@@ -50,11 +51,11 @@ def whatif(
       pilotfish whatif site --set SchedulerParameters=bf_window=4320 --set-qos high.Priority=1000
       pilotfish whatif site --drain n[01-08]@2026-03-02T18:00..2026-03-03T06:00 --scale-load 1.2
     """
-    from ...formats.site import read_site
+    from ...formats.site.site_folder import read_site, time_zone
 
     if starts is not None:
         check_file(starts)
-    recorded, texts = read_site(site, sacct), change.described()
+    recorded, texts = read_site(site, sacct, time_zone(zone)), change.described()
     changed = change.changed(recorded, site)
     load_kernels("slurm.entry")
     repeats = repeat or (REPEATS_OF_CHANGES if texts else 1)

@@ -21,6 +21,7 @@ from pathlib import Path
 
 from ...simulate.errors import ConfigError
 from ...simulate.slurm.site import Site, SiteAssociation, SiteJob, SiteQos, SiteReservation, SiteRules
+from ..documents.document_errors import found
 from ..documents.files import is_file
 from ..text import count, counted
 from . import scontrol_text
@@ -81,6 +82,16 @@ def read_site(folder: Path, sacct: Path | None = None, zone: tzinfo = UTC) -> Si
         usage=_usage(files, associations),
         unknown=files.sentences(),
     )
+
+
+def time_zone(name: str) -> tzinfo:
+    """Return the zone with a name such as Europe/Berlin. Raises ConfigError."""
+    from zoneinfo import ZoneInfo
+
+    try:
+        return UTC if name == "UTC" else ZoneInfo(name)
+    except (KeyError, ValueError, OSError):
+        raise ConfigError("--zone", "", found(name), "a time zone such as UTC or Europe/Berlin") from None
 
 
 @dataclass(slots=True)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import gzip
 import random
+from datetime import UTC
 from pathlib import Path
 
 import pytest
 
 from pilotfish.formats.site import read_site
+from pilotfish.formats.site.site_folder import time_zone
 from pilotfish.simulate.errors import ConfigError
 from tests.support.slurm_site_files import FILES, write_site
 
@@ -102,6 +104,14 @@ def test_what_is_needed(tmp_path: Path, name: str, message: str) -> None:
         (folder / name).write_text("")
     with pytest.raises(ConfigError, match=message):
         read_site(folder)
+
+
+def test_time_zones() -> None:
+    assert time_zone("UTC") is UTC
+    assert str(time_zone("Europe/Berlin")) == "Europe/Berlin"
+    for name in ("Europe/Nowhere", "../etc/passwd", "", "/etc/localtime", "Europe"):
+        with pytest.raises(ConfigError, match="--zone: found"):
+            time_zone(name)
 
 
 def test_versions_come_from_scontrol(tmp_path: Path) -> None:
