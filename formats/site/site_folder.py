@@ -15,11 +15,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, tzinfo
 from pathlib import Path
 
 from ...simulate.errors import ConfigError
+from ...simulate.slurm.limit_tables import unfollowed_limits
+from ...simulate.slurm.reservation_tables import unfollowed_reservations
 from ...simulate.slurm.site import Site, SiteAssociation, SiteJob, SiteQos, SiteReservation, SiteRules
 from ..documents.document_errors import found
 from ..documents.files import is_file
@@ -70,7 +72,7 @@ def read_site(folder: Path, sacct: Path | None = None, zone: tzinfo = UTC) -> Si
     if events is None:
         files.unknown.append("no events.psv: nodes are treated as working all the time")
     machine = SiteMachine(rules, nodes, partitions, zone)
-    return Site(
+    site = Site(
         rules=rules,
         nodes=tuple(nodes.values()),
         partitions=partitions,
@@ -80,8 +82,8 @@ def read_site(folder: Path, sacct: Path | None = None, zone: tzinfo = UTC) -> Si
         events=node_events(events, nodes, zone) if events else (),
         jobs=_jobs(files, sacct, machine),
         usage=_usage(files, associations),
-        unknown=files.sentences(),
     )
+    return replace(site, unknown=(*files.sentences(), *unfollowed_limits(site), *unfollowed_reservations(site)))
 
 
 def time_zone(name: str) -> tzinfo:

@@ -9,9 +9,9 @@ Source: sacctmgr(1), slurm.conf(5), resource_limits of Slurm 22.05.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,44 +29,45 @@ _NO_COUNTER = (_ALONE, -1, -1)
 
 
 class _Kind(NamedTuple):
-    """A kind of limit: its field in `SiteLimits`.
+    """A kind of limit.
 
-    `column`: None if the field has amounts; `sharers`: who shares a QOS's counter; `hides`: a QOS limit of this kind
-    hides the limits of associations with this name; `climbs`: it binds at every association up to root.
+    `family`: what a QOS's limit hides at associations; `of`: its value in `SiteLimits`; `column`: None if that is
+    amounts; `sharers`: who shares the counter of a QOS's limit; `at`: the associations of a job whose limit binds it.
     """
 
-    name: str
+    family: str
+    of: Callable[[SiteLimits], Any]
     test: int
     column: int | None
     sharers: int
-    hides: str = ""
-    climbs: bool = False
+    at: int
 
 
+#: No association has this limit; the job's own has it; all up to root have it.
+_NOWHERE, _OWN, _UPWARDS = range(3)
 _KINDS = (
-    _Kind("group_jobs", kinds.HELD, tables.JOBS, _TOGETHER, "group_jobs", True),
-    _Kind("group_wall_min", kinds.SPENT, tables.WALL, _TOGETHER, "group_wall_min", True),
-    _Kind("group_tres_minutes", kinds.SPENT, None, _TOGETHER, "group_tres_minutes", True),
-    _Kind("group_tres", kinds.HELD, None, _TOGETHER, "group_tres", True),
-    _Kind("group_run_minutes", kinds.PROMISED, None, _TOGETHER, "group_run_minutes", True),
-    _Kind("max_jobs", kinds.HELD, tables.JOBS, _USER, "max_jobs"),
-    _Kind("user_jobs", kinds.HELD, tables.JOBS, _USER, "max_jobs"),
-    _Kind("account_jobs", kinds.HELD, tables.JOBS, _ACCOUNT, "max_jobs"),
-    _Kind("max_wall_min", kinds.LONGEST, tables.CPU, _ALONE, "max_wall_min"),
-    _Kind("max_tres", kinds.MOST, None, _ALONE, "max_tres"),
-    _Kind("max_tres_per_node", kinds.PER_NODE, None, _ALONE, "max_tres_per_node"),
-    _Kind("max_tres_minutes", kinds.MOST_MINUTES, None, _ALONE, "max_tres_minutes"),
-    _Kind("min_tres", kinds.LEAST, None, _ALONE, "min_tres"),
-    _Kind("user_tres", kinds.HELD, None, _USER),
-    _Kind("account_tres", kinds.HELD, None, _ACCOUNT),
-    _Kind("user_run_minutes", kinds.PROMISED, None, _USER),
-    _Kind("account_run_minutes", kinds.PROMISED, None, _ACCOUNT),
-    _Kind("group_submit", kinds.HELD, tables.SUBMITTED, _TOGETHER, "group_submit", True),
-    _Kind("max_submit", kinds.HELD, tables.SUBMITTED, _USER, "max_submit"),
-    _Kind("user_submit", kinds.HELD, tables.SUBMITTED, _USER, "max_submit"),
-    _Kind("account_submit", kinds.HELD, tables.SUBMITTED, _ACCOUNT, "max_submit"),
+    _Kind("group_jobs", lambda limits: limits.group_jobs, kinds.HELD, tables.JOBS, _TOGETHER, _UPWARDS),
+    _Kind("group_wall_min", lambda limits: limits.group_wall_min, kinds.SPENT, tables.WALL, _TOGETHER, _UPWARDS),
+    _Kind("group_tres_minutes", lambda limits: limits.group_tres_minutes, kinds.SPENT, None, _TOGETHER, _UPWARDS),
+    _Kind("group_tres", lambda limits: limits.group_tres, kinds.HELD, None, _TOGETHER, _UPWARDS),
+    _Kind("group_run_minutes", lambda limits: limits.group_run_minutes, kinds.PROMISED, None, _TOGETHER, _UPWARDS),
+    _Kind("max_jobs", lambda limits: limits.max_jobs, kinds.HELD, tables.JOBS, _USER, _OWN),
+    _Kind("max_jobs", lambda limits: limits.user_jobs, kinds.HELD, tables.JOBS, _USER, _NOWHERE),
+    _Kind("max_jobs", lambda limits: limits.account_jobs, kinds.HELD, tables.JOBS, _ACCOUNT, _NOWHERE),
+    _Kind("max_wall_min", lambda limits: limits.max_wall_min, kinds.LONGEST, tables.CPU, _ALONE, _OWN),
+    _Kind("max_tres", lambda limits: limits.max_tres, kinds.MOST, None, _ALONE, _OWN),
+    _Kind("max_tres_per_node", lambda limits: limits.max_tres_per_node, kinds.PER_NODE, None, _ALONE, _OWN),
+    _Kind("max_tres_minutes", lambda limits: limits.max_tres_minutes, kinds.MOST_MINUTES, None, _ALONE, _OWN),
+    _Kind("min_tres", lambda limits: limits.min_tres, kinds.LEAST, None, _ALONE, _NOWHERE),
+    _Kind("user_tres", lambda limits: limits.user_tres, kinds.HELD, None, _USER, _NOWHERE),
+    _Kind("account_tres", lambda limits: limits.account_tres, kinds.HELD, None, _ACCOUNT, _NOWHERE),
+    _Kind("user_run_minutes", lambda limits: limits.user_run_minutes, kinds.PROMISED, None, _USER, _NOWHERE),
+    _Kind("account_run_minutes", lambda limits: limits.account_run_minutes, kinds.PROMISED, None, _ACCOUNT, _NOWHERE),
+    _Kind("group_submit", lambda limits: limits.group_submit, kinds.HELD, tables.SUBMITTED, _TOGETHER, _UPWARDS),
+    _Kind("max_submit", lambda limits: limits.max_submit, kinds.HELD, tables.SUBMITTED, _USER, _OWN),
+    _Kind("max_submit", lambda limits: limits.user_submit, kinds.HELD, tables.SUBMITTED, _USER, _NOWHERE),
+    _Kind("max_submit", lambda limits: limits.account_submit, kinds.HELD, tables.SUBMITTED, _ACCOUNT, _NOWHERE),
 )
-_OF_ASSOCIATIONS = frozenset(kind.hides for kind in _KINDS if kind.hides) - {"min_tres"}
 
 
 class _Limit(NamedTuple):
@@ -78,7 +79,7 @@ class _Limit(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Owner:
-    """What decides which limits bind a job: rows of its QOS (the first level first), association, user and account."""
+    """The owner of a job, who decides which limits bind it, as rows; `qos`: the first level first."""
 
     qos: tuple[int, ...]
     job_qos: int
@@ -139,6 +140,7 @@ def limit_tables(site: Site, jobs: Array, job_parts: Array) -> dict[str, Array]:
             records["part_denied"][slot] = _is_denied(site, owner, row, limits)
     return {
         **records, "part_least_nodes": least, "part_most_nodes": most, "part_group": group_of,
+        "delayed": np.zeros(len(jobs), np.int64),
         **_group_tables(site, groups), **_counter_tables(site, groups, len(jobs)), **_licence_tables(site, jobs),
     }  # fmt: skip
 
@@ -148,11 +150,11 @@ def unfollowed_limits(site: Site) -> list[str]:
     owners = [(f"QOS {qos.name}", qos.limits) for qos in site.qos]
     owners += [(f"association {row.account}/{row.user}".rstrip("/"), row.limits) for row in site.associations]
     return [
-        f"{owner}: {kind.name} of {name} is not followed: its jobs start too early"
+        f"{owner}: {kind.family} of {name} is not followed: its jobs start too early"
         for owner, limits in owners
         for kind in _KINDS
         if kind.column is None
-        for name in getattr(limits, kind.name)
+        for name in kind.of(limits)
         if name not in TRES
     ]
 
@@ -160,23 +162,23 @@ def unfollowed_limits(site: Site) -> list[str]:
 # --- which limits bind ---
 def _limits_of(site: Site, owner: _Owner) -> list[_Limit]:
     """Return the limits that bind the jobs of an owner: the tests before nodes are picked, then the others."""
-    limits, hidden = list[_Limit](), set[tuple[str, int]]()
+    limits, hidden = list[_Limit](), set[tuple[_Kind, int]]()
+    hidden_families = set[tuple[str, int]]()
     for qos in owner.qos:
-        new = set[tuple[str, int]]()
         for kind in _KINDS:
             counter = _qos_counter(kind.sharers, qos, owner)
             for column, bound in _bounds(site.qos[qos].limits, kind):
-                if (kind.name, column) not in hidden:
+                if (kind, column) not in hidden:
                     limits += _with_safety(site, _Limit(bound, kind.test, counter, column))
-                    new |= {(kind.name, column), (f"association {kind.hides}", column)}
-        hidden |= new
+                    hidden.add((kind, column))
+                    hidden_families.add((kind.family, column))
     level = owner.association
     while level >= 0:
         for kind in _KINDS:
-            if kind.name in _OF_ASSOCIATIONS and (kind.climbs or level == owner.association):
+            if kind.at == _UPWARDS or (kind.at == _OWN and level == owner.association):
                 counter = _NO_COUNTER if kind.sharers == _ALONE else (_ASSOCIATION, level, -1)
                 for column, bound in _inherited(site, level, kind):
-                    if (f"association {kind.name}", column) not in hidden:
+                    if (kind.family, column) not in hidden_families:
                         limits += _with_safety(site, _Limit(bound, kind.test, counter, column))
         level = site.associations[level].parent
     return sorted(limits, key=_stage)
@@ -207,7 +209,7 @@ def _with_safety(site: Site, limit: _Limit) -> Iterator[_Limit]:
 
 def _bounds(limits: SiteLimits, kind: _Kind) -> Iterator[tuple[int, float]]:
     """Yield the column and the bound of each limit of a kind."""
-    value = getattr(limits, kind.name)
+    value = kind.of(limits)
     if kind.column is None:
         yield from ((TRES.index(name), float(amount)) for name, amount in value.items() if name in TRES)
     elif value is not None:
@@ -215,10 +217,10 @@ def _bounds(limits: SiteLimits, kind: _Kind) -> Iterator[tuple[int, float]]:
 
 
 def _inherited(site: Site, level: int, kind: _Kind) -> Iterator[tuple[int, float]]:
-    """Yield the bounds of an association; those that do not climb come from the nearest level that sets them."""
+    """Yield the bounds of an association; those of its own come from the nearest level that sets them."""
     bounds = dict(_bounds(site.associations[level].limits, kind))
     parent = site.associations[level].parent
-    while parent >= 0 and not kind.climbs:
+    while parent >= 0 and kind.at == _OWN:
         bounds = dict(_bounds(site.associations[parent].limits, kind)) | bounds
         parent = site.associations[parent].parent
     yield from bounds.items()

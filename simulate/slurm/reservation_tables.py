@@ -111,8 +111,10 @@ def _fill_jobs(site: Site, jobs: Array, reservations: tuple[SiteReservation, ...
     magnetic = [row for row in sorted(first.values()) if "MAGNETIC" in _flags(reservations[row])]
     ranges, magnets = dict[tuple[str, str], tuple[int, int]](), list[int]()
     for job, row in zip(site.jobs, jobs, strict=True):
-        own = first.get(job.reservation.split(",")[0], -1)
-        row["reservation"] = own if own >= 0 and _admits(reservations[own], job.user, job.account, parents) else -1
+        place = first.get(job.reservation.split(",")[0], -1)
+        row["reservation"] = (
+            place if place >= 0 and _admits(reservations[place], job.user, job.account, parents) else -1
+        )
         owner = (job.user, job.account)
         if owner not in ranges:
             usable = [place for place in magnetic if _admits(reservations[place], *owner, parents)]

@@ -61,8 +61,6 @@ def is_blocked_before_nodes(world: Block, job: int, part: int, now: int) -> bool
     No limit depends on `now` itself. Source: acct_policy_job_runnable_pre_select of Slurm 22.05.
     """
     group = world.part_group[slot_of(world, job, part)]
-    if group < 0:
-        return False
     for row in range(world.limit_groups[group].limits0, world.limit_groups[group].after0):
         limit = world.limits[row]
         if limit.kind == HELD:
@@ -95,7 +93,7 @@ def is_blocked_with_nodes(
     Source: acct_policy_job_runnable_post_select of Slurm 22.05.
     """
     group = world.part_group[slot_of(world, job, part)]
-    if group < 0 or world.limit_groups[group].after0 == world.limit_groups[group].limits1:
+    if world.limit_groups[group].after0 == world.limit_groups[group].limits1:
         return False
     request = world.request
     request[CPU], request[NODE_COUNT], request[MEM], request[GPU] = cpus, nodes, memory, gpus
@@ -146,35 +144,40 @@ def _new_nodes(world: Block, counter: int) -> int:
 @inner
 def count_submission(world: Block, job: int) -> None:
     """Count a job as submitted; `count_departure` takes it back."""
-    _count_submitted(world, job, 1)
+    world.jobs[job].submitted = 1
+    _count_submitted(world, job, int64(1))
 
 
 @inner
 def count_departure(world: Block, job: int) -> None:
-    """Count that a job has left Slurm: it ended for good, or was cancelled while it waited."""
-    _count_submitted(world, job, -1)
+    """Count that a job no longer runs or waits; one that was not counted is left out."""
+    if world.jobs[job].submitted == 1:
+        world.jobs[job].submitted = 0
+        _count_submitted(world, job, int64(-1))
 
 
 @inner
 def _count_submitted(world: Block, job: int, change: int) -> None:
     group = world.part_group[world.jobs[job].part0]
-    if group >= 0:
-        for row in range(world.limit_groups[group].counters0, world.limit_groups[group].counters1):
-            world.held[world.group_counters[row], SUBMITTED] += change
+    for row in range(world.limit_groups[group].counters0, world.limit_groups[group].counters1):
+        world.held[world.group_counters[row], SUBMITTED] += change
 
 
 @inner
-def is_rejected(world: Block, job: int) -> bool:
-    """Return whether sbatch rejects a job: too many are submitted, or it can never run and DenyOnLimit is set."""
-    slot = world.jobs[job].part0
-    group = world.part_group[slot]
-    if group < 0:
-        return False
+def is_denied(world: Block, job: int) -> bool:
+    """Return whether sbatch rejects a job that can never run, as a QOS with DenyOnLimit asks for."""
+    return bool(world.part_denied[world.jobs[job].part0])
+
+
+@inner
+def is_one_too_many(world: Block, job: int) -> bool:
+    """Return whether sbatch rejects a job because too many are submitted."""
+    group = world.part_group[world.jobs[job].part0]
     for row in range(world.limit_groups[group].limits1, world.limit_groups[group].submit1):
         limit = world.limits[row]
         if world.held[limit.counter, SUBMITTED] + 1 > limit.bound:
             return True
-    return world.part_denied[slot] != 0
+    return False
 
 
 @inner
@@ -247,8 +250,6 @@ def _group(world: Block, job: int) -> int:
 def _change(world: Block, job: int, sign: int) -> None:
     """Add a job to what its counters hold, or take it away."""
     group = _group(world, job)
-    if group < 0:
-        return
     for row in range(world.limit_groups[group].counters0, world.limit_groups[group].counters1):
         counter = world.group_counters[row]
         held = world.held[counter]
@@ -275,16 +276,14 @@ def _count_nodes(world: Block, job: int, counted: Array, sign: int) -> int:
 def _promise(world: Block, job: int, seconds: int) -> None:
     """Add seconds of a job, whose amounts are in `request`, to what running jobs may still take."""
     group = _group(world, job)
-    if group < 0:
-        return
     factor = world.limit_groups[group].time_factor
-    whole = int64(abs(seconds) * factor)
+    counted_seconds = int64(abs(seconds) * factor)
     if seconds < 0:
-        whole = -whole
+        counted_seconds = -counted_seconds
     for row in range(world.limit_groups[group].counters0, world.limit_groups[group].counters1):
         promised = world.promised[world.group_counters[row]]
         for column in range(TRES_COUNT):
-            promised[column] += whole * world.request[column]
+            promised[column] += counted_seconds * world.request[column]
 
 
 @inner
@@ -292,7 +291,7 @@ def _use(world: Block, job: int, now: int) -> None:
     """Add to usage what a job, whose amounts are in `request`, used since the last time."""
     group, seconds = _group(world, job), now - world.usage_until[job]
     world.usage_until[job] = now
-    if group < 0 or seconds <= 0:
+    if seconds <= 0:
         return
     for row in range(world.limit_groups[group].counters0, world.limit_groups[group].counters1):
         counter = world.group_counters[row]

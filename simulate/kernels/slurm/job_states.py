@@ -12,7 +12,16 @@ from ..block import Block, int64
 from ..heap import push, remove_first
 from ..jit import inner
 from .bits import add, drop
-from .job_limits import count_end, count_start, give_licences, take_licences
+from .job_limits import (
+    count_departure,
+    count_end,
+    count_start,
+    count_submission,
+    give_licences,
+    is_denied,
+    is_one_too_many,
+    take_licences,
+)
 from .node_use import give_on_node, take_on_node
 from .priority import billing_of, book_end, list_job, set_priority
 from .record_order import add_records, drop_old_records
@@ -56,8 +65,11 @@ def note_change(world: Block, now: int) -> None:
 # --- waiting ---
 @inner
 def submit(world: Block, job: int, now: int) -> None:
-    """Put a job into the queue."""
+    """Put a job into the queue; its user tries again later if too many are submitted. A record has no such job."""
     row, count = world.jobs[job], world.count
+    if row.state == GONE or (row.restarts == 0 and count.history == 0 and _is_turned_away(world, job)):
+        return
+    count_submission(world, job)
     row.state = HELD if row.state == HELD else PENDING
     world.waiting[count.waiting] = job
     count.waiting += 1
@@ -73,6 +85,28 @@ def submit(world: Block, job: int, now: int) -> None:
     add_records(world, job)
     count.wanted = 1
     note_change(world, now)
+
+
+@inner
+def _is_turned_away(world: Block, job: int) -> bool:
+    """Return whether limits reject a submission: for ever, or until a job leaves."""
+    if is_denied(world, job):
+        world.jobs[job].state = GONE
+        return True
+    if is_one_too_many(world, job):
+        world.delayed[world.count.delayed] = job
+        world.count.delayed += 1
+        return True
+    return False
+
+
+@inner
+def _count_leaving(world: Block, job: int, now: int) -> None:
+    """Count that a job leaves, and submit the jobs that waited for that, in their order."""
+    count_departure(world, job)
+    number, world.count.delayed = world.count.delayed, 0
+    for place in range(number):
+        submit(world, world.delayed[place], now)
 
 
 @inner
@@ -129,6 +163,7 @@ def cancel(world: Block, job: int, now: int) -> None:
     if row.state == PENDING or row.state == HELD:
         leave_queue(world, job)
         row.state = GONE
+        _count_leaving(world, job, now)
         _free_dependents(world, job, now, False)
         note_change(world, now)
     elif row.state == FUTURE:
@@ -245,6 +280,7 @@ def end(world: Block, job: int, now: int) -> None:
     book_end(world, job, now)
     count_end(world, job)
     give_licences(world, job)
+    _count_leaving(world, job, now)
     for i in range(row.piece0, row.piece0 + row.pieces):
         piece = world.pieces[i]
         give_on_node(world, piece.node, piece.cores, piece.memory, row.gpus)

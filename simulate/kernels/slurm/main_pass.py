@@ -11,7 +11,7 @@ from .bits import copy, shared_number, subtract
 from .job_limits import has_licences, is_allowed_in_partition
 from .job_states import is_eligible
 from .pass_records import begin_pass, count_test, is_task_refused, refuse_tasks
-from .reserved_nodes import instance_at
+from .reserved_nodes import instance_at, magnet_of
 from .start_test import try_start
 from .tables import AVAILABLE, BUSY, BY_MAIN, LIMITED, RESERVED, STARTED, TAKING
 
@@ -29,7 +29,7 @@ def main_pass(world: Block, now: int, is_full: bool) -> int:
     begin_pass(world)
     count.main_passes += 1
     copy(world.scratch[AVAILABLE], world.node_sets[TAKING])
-    started, depth, last_array = int64(0), int64(0), int64(-1)
+    started, depth, last_array = _start_in_magnets(world, now), int64(0), int64(-1)
     for k in range(count.records):
         job, slot = world.records[k].job, world.records[k].slot
         part, array = world.job_parts[slot], world.jobs[job].array
@@ -53,6 +53,27 @@ def main_pass(world: Block, now: int, is_full: bool) -> int:
         elif answer == BUSY:
             _close(world, job, slot, part, now)
     count.in_pass = 0
+    return started
+
+
+@inner
+def _start_in_magnets(world: Block, now: int) -> int:
+    """Start jobs in the magnetic reservations that they may use, before all others; return how many started."""
+    started = int64(0)
+    for k in range(world.count.records if len(world.magnets) > 0 else int64(0)):
+        job, slot = world.records[k].job, world.records[k].slot
+        row, part = world.jobs[job], world.job_parts[slot]
+        for place in range(row.magnets):
+            instance = magnet_of(world, job, place, now)
+            if instance < 0 or not is_eligible(world, job, now) or not is_allowed_in_partition(world, job, part):
+                continue
+            row.reservation = instance
+            if has_licences(world, job) and (
+                try_start(world, job, slot, world.scratch[AVAILABLE], now, int64(BY_MAIN)) == STARTED
+            ):
+                started += 1
+                break
+            row.reservation = -1
     return started
 
 

@@ -36,8 +36,8 @@ def nodes_outside_reservations(world: Block, job: int, part: int, start: int, li
     """
     world.count.reservation_end = 0
     if world.jobs[job].reservation >= 0:
-        own = instance_at(world, world.jobs[job].reservation, start)
-        return _nodes_inside(world, job, part, own, start, limit_min, row)
+        instance = instance_at(world, world.jobs[job].reservation, start)
+        return _nodes_inside(world, job, part, instance, start, limit_min, row)
     copy(world.scratch[MORE], world.scratch[row])
     for _ in range(_MOVES):
         later = _subtract_others(world, job, part, int64(-1), start, limit_min, row)
@@ -49,29 +49,29 @@ def nodes_outside_reservations(world: Block, job: int, part: int, start: int, li
 
 
 @inner
-def _nodes_inside(world: Block, job: int, part: int, own: int, start: int, limit_min: int, row: int) -> int:
-    """Leave the nodes of the job's reservation `own`; FLEX leaves all. Return as `nodes_outside_reservations`."""
-    if own < 0:
+def _nodes_inside(world: Block, job: int, part: int, instance: int, start: int, limit_min: int, row: int) -> int:
+    """Leave the nodes of a job's reservation; FLEX leaves all. Return as `nodes_outside_reservations` does."""
+    if instance < 0:
         return int64(-1)
-    reservation, required = world.reservations[own], world.jobs[job].required
+    reservation, required = world.reservations[instance], world.jobs[job].required
     if not reservation.flex:
-        if required >= 0 and not contains(world.reservation_nodes[own], world.allowed_nodes[required]):
+        if required >= 0 and not contains(world.reservation_nodes[instance], world.allowed_nodes[required]):
             return int64(-1)
-        intersect(world.scratch[row], world.reservation_nodes[own])
+        intersect(world.scratch[row], world.reservation_nodes[instance])
         start = max(start, int64(reservation.start))
-    _subtract_others(world, job, part, own, start, limit_min, row)
+    _subtract_others(world, job, part, instance, start, limit_min, row)
     return start
 
 
 @inner
-def _subtract_others(world: Block, job: int, part: int, own: int, start: int, limit_min: int, row: int) -> int:
+def _subtract_others(world: Block, job: int, part: int, instance: int, start: int, limit_min: int, row: int) -> int:
     """Remove the nodes of reservations that overlap a run; return when it may start, `start` if nothing moves it.
 
     Args:
         world: the state.
         job: the job.
         part: the partition.
-        own: its reservation, -1: it has none.
+        instance: of its reservation, -1: it has none.
         start: when it would start.
         limit_min: its time limit in minutes.
         row: row of `scratch` with the nodes.
@@ -79,11 +79,11 @@ def _subtract_others(world: Block, job: int, part: int, own: int, start: int, li
     end, required = start + 60 * limit_min, world.jobs[job].required
     for other in range(len(world.reservations)):
         reservation = world.reservations[other]
-        if other == own or reservation.start >= end or reservation.end <= start:
+        if other == instance or reservation.start >= end or reservation.end <= start:
             continue
-        if reservation.created > world.clock.now or (own >= 0 and _yields(world, other, own)):
+        if reservation.created > world.clock.now or (instance >= 0 and _yields(world, other, instance)):
             continue
-        if own < 0:
+        if instance < 0:
             in_the_way = required >= 0 and shared_number(world.reservation_nodes[other], world.allowed_nodes[required])
             if in_the_way or world.reservation_stops[other, part]:
                 _note_end(world, reservation.end)
@@ -95,10 +95,10 @@ def _subtract_others(world: Block, job: int, part: int, own: int, start: int, li
 
 
 @inner
-def _yields(world: Block, other: int, own: int) -> bool:
-    """Return whether the jobs of `own` may use the nodes of another reservation."""
-    mine = world.reservations[own]
-    return bool(mine.maint or (mine.overlap and not world.reservations[other].maint))
+def _yields(world: Block, other: int, instance: int) -> bool:
+    """Return whether the jobs of an instance may use the nodes of another reservation."""
+    inside = world.reservations[instance]
+    return bool(inside.maint or (inside.overlap and not world.reservations[other].maint))
 
 
 @inner
@@ -118,19 +118,19 @@ def instance_at(world: Block, reservation: int, time: int) -> int:
 @inner
 def has_reservation_begun(world: Block, job: int, now: int) -> bool:
     """Return whether a job is eligible as far as its reservation is concerned; a FLEX one need not have begun."""
-    own = instance_at(world, world.jobs[job].reservation, now)
-    if own < 0:
+    instance = instance_at(world, world.jobs[job].reservation, now)
+    if instance < 0:
         return world.jobs[job].reservation < 0
-    return bool(world.reservations[own].start <= now or world.reservations[own].flex)
+    return bool(world.reservations[instance].start <= now or world.reservations[instance].flex)
 
 
 @inner
 def magnet_of(world: Block, job: int, place: int, now: int) -> int:
     """Return the magnetic reservation number `place` of a job, -1 if that one has not begun or is over."""
-    own = instance_at(world, world.magnets[world.jobs[job].magnet0 + place], now)
-    if own >= 0 and world.reservations[own].start > now and not world.reservations[own].flex:
+    instance = instance_at(world, world.magnets[world.jobs[job].magnet0 + place], now)
+    if instance >= 0 and world.reservations[instance].start > now and not world.reservations[instance].flex:
         return int64(-1)
-    return int64(own)
+    return int64(instance)
 
 
 @inner
@@ -149,7 +149,7 @@ def end_in_reservation(world: Block, job: int, start: int) -> int:
     """Return until when a job that starts in its reservation may run, -1 if nothing ends it."""
     if world.jobs[job].reservation < 0 or world.rules.resv_over_run < 0:
         return int64(-1)
-    own = instance_at(world, world.jobs[job].reservation, start)
-    if own < 0 or world.reservations[own].flex:
+    instance = instance_at(world, world.jobs[job].reservation, start)
+    if instance < 0 or world.reservations[instance].flex:
         return int64(-1)
-    return int64(world.reservations[own].end + 60 * world.rules.resv_over_run)
+    return int64(world.reservations[instance].end + 60 * world.rules.resv_over_run)

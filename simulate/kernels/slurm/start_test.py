@@ -65,9 +65,8 @@ def try_start(world: Block, job: int, slot: int, available: Array, now: int, by:
             return int64(LIMITED)
         start(world, job, part, now, by)
         return int64(STARTED)
-    cpus = (
-        row.counted_cpus if row.counted_cpus > 0 else row.min_cpus
-    )  # an exclusive job's last test counted whole nodes
+    # An exclusive job's last test counted the CPUs of whole nodes.
+    cpus = row.counted_cpus if row.counted_cpus > 0 else row.min_cpus
     memory = row.memory * (cpus if row.memory_per_cpu == 1 else row.min_nodes)
     world.count.chosen = 0
     if is_blocked_with_nodes(world, job, part, now, cpus, row.min_nodes, memory, row.gpus * row.min_nodes):

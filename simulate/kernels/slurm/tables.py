@@ -83,7 +83,7 @@ JOB = row_dtype(
     "memory memory_per_cpu gpus exclusive contiguous nice user account assoc qos reservation part0 parts "
     "array task array_limit after0 afters unmet begin_at deadline requeued successful allowed required "
     "state start until part piece0 pieces counted_cpus expected cpus started_by refused refused_part running_tasks "
-    "restarts log exempt resv_count resv_pass licence0 licences magnet0 magnets listed",
+    "restarts log exempt resv_count resv_pass licence0 licences magnet0 magnets submitted listed",
 )
 #: What a job has, or had, on a node.
 PIECE = np.dtype([("node", np.int32), ("cores", np.int32), ("cpus", np.int32), ("memory", np.int32)])
@@ -133,7 +133,7 @@ COUNT = row_dtype(
     "jobs next_event running pieces starts waiting records slices free_rows wanted last_full last_sched changed armed "
     "backfill_started last_period ends epilogs chosen chosen_cpus test_start passes random history limit_phase "
     "main_passes backfill_passes tests reservation_end stale in_pass basic next_reset listed usage_aged plans question "
-    "try_later uniform",
+    "try_later uniform delayed",
 )
 CLOCK = row_dtype("now tick_phase next_backfill next_period next_main", "")
 
@@ -152,7 +152,7 @@ class Slurm(Block):
         "job_parts": (INT, 1),  # partitions of each job, by tier
         "part_allowed": (INT, 1),  # of each: whether the job keeps the partition's limits, see `job_limits.ALLOWED`
         "part_denied": (INT, 1),  # of each: 1 if sbatch rejects the job
-        "part_group": (INT, 1),  # of each: its row of `limit_groups`, -1: no limit
+        "part_group": (INT, 1),  # of each: its row of `limit_groups`
         "part_least_nodes": (INT, 1),  # of each: nodes that the job gets at least, and at most; -1: any number
         "part_most_nodes": (INT, 1),
         "part_priority": (FLOAT, 1),  # of each: the job's priority in it
@@ -186,6 +186,7 @@ class Slurm(Block):
         "partition_tres": (FLOAT, 2),  # [partitions, TRES_COUNT] resources of each partition
         "billing_weights": (FLOAT, 2),  # [partitions, TRES_COUNT]; -1 in its first column: billing is the CPUs
         "limit_groups": (LIMIT_GROUP, 1),
+        "delayed": (INT, 1),  # jobs that sbatch rejects while too many are submitted
         "limits": (LIMIT, 1),
         "counters": (COUNTER, 1),
         "group_counters": (INT, 1),
