@@ -27,6 +27,7 @@ from .job_states import (
     note_change,
     release,
     requeue,
+    see_eligible,
     start,
     submit,
 )
@@ -166,9 +167,10 @@ def _backfill(world: Block, now: int) -> None:
 
 @inner
 def _calculate(world: Block, now: int) -> None:
-    """Book usage, and calculate shares and priorities anew (the decay thread)."""
+    """Book usage, and calculate shares and priorities again (the decay thread)."""
     if world.count.history == 1:
         _count_whole_nodes(world, now)
+    see_eligible(world, now)
     calculate_priorities(world, now)
     age_run_minutes(world, now)
     world.count.stale = 1

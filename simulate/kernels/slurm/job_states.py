@@ -27,7 +27,6 @@ from .priority import billing_of, book_end, list_job, set_priority
 from .record_order import add_records, drop_old_records
 from .reserved_nodes import end_in_reservation, has_reservation_begun
 from .tables import (
-    ACCRUE_ALWAYS,
     AFTER_ANY,
     AFTER_NOT_OK,
     AFTER_OK,
@@ -73,11 +72,7 @@ def submit(world: Block, job: int, now: int) -> None:
     row.state = HELD if row.state == HELD else PENDING
     world.waiting[count.waiting] = job
     count.waiting += 1
-    if row.state == PENDING and row.unmet == 0 and row.begin_at <= now:
-        row.begin = now
-        row.accrue = now
-    if world.rules.priority_flags & ACCRUE_ALWAYS:
-        row.accrue = row.submit
+    is_eligible(world, job, now)
     if row.restarts == 0:
         set_priority(world, job, now)
     else:
@@ -126,6 +121,7 @@ def release(world: Block, job: int, now: int) -> None:
     if row.state == FUTURE:
         return
     row.state, row.begin = PENDING, 0
+    is_eligible(world, job, now)
     set_priority(world, job, now)
     world.count.stale = 1
     world.count.wanted = 1
@@ -134,15 +130,26 @@ def release(world: Block, job: int, now: int) -> None:
 
 @inner
 def is_eligible(world: Block, job: int, now: int) -> bool:
-    """Return whether a waiting job could start, its resources apart; the first time, its age begins."""
+    """Return whether a waiting job could start, its resources apart; the first time, its age begins.
+
+    The age of a job that waits for a time begins then, that of any other when it is first seen to be eligible.
+    """
     row = world.jobs[job]
     if row.state != PENDING or row.unmet > 0 or row.begin_at > now or not has_reservation_begun(world, job, now):
         return False
     if row.begin == 0:
-        row.begin = now
+        row.begin = max(row.begin_at, row.submit) if row.begin_at > 0 else now
         if row.accrue == 0:
-            row.accrue = now
+            row.accrue = row.begin
     return True
+
+
+@inner
+def see_eligible(world: Block, now: int) -> None:
+    """Let the age begin of all waiting jobs that have become eligible. O(waiting)."""
+    for i in range(world.count.waiting):
+        if world.jobs[world.waiting[i]].begin == 0:
+            is_eligible(world, world.waiting[i], now)
 
 
 @inner
@@ -337,3 +344,4 @@ def _free_dependents(world: Block, job: int, now: int, successful: bool) -> None
         met = kind == AFTER_ANY or (kind == AFTER_OK and successful) or (kind == AFTER_NOT_OK and not successful)
         if met or (kind == AFTER_START and row.start == 0):
             world.jobs[world.after[i].job].unmet -= 1
+            is_eligible(world, world.after[i].job, now)
