@@ -57,7 +57,7 @@ def whatif(
         check_file(starts)
     recorded, texts = read_site(site, sacct, time_zone(zone)), change.described()
     changed = change.changed(recorded, site)
-    load_kernels("slurm.entry")
+    load_kernels("slurm.site_requests")
     repeats = repeat or (REPEATS_OF_CHANGES if texts else 1)
     outcomes = _replays(changed, repeats, seed, starts)
     from ..output.text import Screen

@@ -101,20 +101,20 @@ def job_tables(site: Site, sets: NodeSets) -> dict[str, Array]:
         site: the site, completed.
         sets: takes the sets of nodes that jobs name.
     """
-    partitions = {each.name: row for row, each in enumerate(site.partitions)}
+    partitions = {entry.name: row for row, entry in enumerate(site.partitions)}
     users = {name: row for row, name in enumerate(dict.fromkeys(job.user for job in site.jobs))}
     accounts = {name: row for row, name in enumerate(dict.fromkeys(job.account for job in site.jobs))}
-    associations = {(each.account, each.user): row for row, each in enumerate(site.associations)}
-    qos = {each.name: row for row, each in enumerate(site.qos)}
+    associations = {(entry.account, entry.user): row for row, entry in enumerate(site.associations)}
+    qos = {entry.name: row for row, entry in enumerate(site.qos)}
     jobs = np.zeros(len(site.jobs), JOB)
     parts, heads = list[int](), dict[str, int]()
-    default = next((row for row, each in enumerate(site.partitions) if each.is_default), 0)
+    default = next((row for row, entry in enumerate(site.partitions) if entry.is_default), 0)
     for row, job in zip(jobs, site.jobs, strict=True):
-        wanted = [partitions[name] for name in job.partitions if name in partitions] or [default]
-        wanted.sort(key=lambda part: -site.partitions[part].tier)
-        row["part0"], row["parts"] = len(parts), len(wanted)
-        parts += wanted
-        _fill_job(row, job, site, site.partitions[wanted[0]])
+        wanted_parts = [partitions[name] for name in job.partitions if name in partitions] or [default]
+        wanted_parts.sort(key=lambda part: -site.partitions[part].tier)
+        row["part0"], row["parts"] = len(parts), len(wanted_parts)
+        parts += wanted_parts
+        _fill_job(row, job, site, site.partitions[wanted_parts[0]])
         row["user"], row["account"] = users[job.user], accounts[job.account]
         row["assoc"] = associations.get((job.account or "root", job.user or "?"), -1)
         row["qos"] = qos.get(job.qos or "normal", 0)
@@ -211,7 +211,7 @@ def agenda_tables(site: Site, jobs: Array, sets: NodeSets, *, repeats: bool) -> 
         repeats: whether jobs start as the record says.
     """
     nodes = {node.name: row for row, node in enumerate(site.nodes)}
-    partitions = {each.name: row for row, each in enumerate(site.partitions)}
+    partitions = {partition.name: row for row, partition in enumerate(site.partitions)}
     events, history = list[tuple[int, int, int, int]](), list[tuple[float, int, int, int, int, int, int]]()
     for number, job in enumerate(site.jobs):
         events.append((int(job.submit), SUBMIT, number, 0))

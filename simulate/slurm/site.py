@@ -146,7 +146,7 @@ class NodeEvent:
 
 @dataclass(frozen=True, slots=True)
 class JobRecord:
-    """What really happened to a job: one run of it, as sacct tells; times are None where it never did."""
+    """A run of a job as it really was: one run of it, as sacct tells; times are None where it never did."""
 
     state: str
     eligible: float | None = None

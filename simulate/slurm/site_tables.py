@@ -23,16 +23,16 @@ _FIXED = ("partition_nodes", "allowed_nodes", "job_parts", "after", "agenda", "h
 
 
 def completed(site: Site) -> Site:
-    """Return the site with an association and a QOS for each of its jobs, and each instance of a reservation."""
+    """Return the site with an association and a QOS for entry of its jobs, and entry instance of a reservation."""
     qos = list(site.qos)
-    names = {each.name for each in qos}
+    names = {entry.name for entry in qos}
     for name in ["normal", *(job.qos for job in site.jobs)]:
         if name not in names:
             names.add(name)
             qos.append(SiteQos(name))
     associations = list(site.associations) or [SiteAssociation("root")]
-    accounts = {each.account: row for row, each in enumerate(associations) if not each.user}
-    users = {(each.account, each.user) for each in associations if each.user}
+    accounts = {entry.account: row for row, entry in enumerate(associations) if not entry.user}
+    users = {(entry.account, entry.user) for entry in associations if entry.user}
     for job in site.jobs:
         account = job.account or "root"
         if account not in accounts:
@@ -46,7 +46,7 @@ def completed(site: Site) -> Site:
 
 @dataclass(frozen=True, slots=True)
 class Phases:
-    """Where the clocks of slurmctld stand when a replay begins; seconds after its begin."""
+    """Phases of slurmctld's clocks when a replay begins; seconds after its begin."""
 
     tick: float
     backfill: float
@@ -160,7 +160,7 @@ def _fill_node_sets(block: Any) -> None:
 
 def _fill_partitions(block: Any, site: Site) -> None:
     cpus = {node.name: node.cpus for node in site.nodes}
-    qos = {each.name: row for row, each in enumerate(site.qos)}
+    qos = {entry.name: row for row, entry in enumerate(site.qos)}
     over = site.rules.over_time_limit_min
     for row, partition in zip(block.partitions, site.partitions, strict=True):
         late = over if partition.over_time_limit_min is None else partition.over_time_limit_min

@@ -36,7 +36,7 @@ class SiteStart:
 
 @dataclass(frozen=True, slots=True)
 class SiteReplay:
-    """What a replay of a site gave: its starts in order, and how much work it was."""
+    """Result of a replay of a site: its starts in order, and how much work it was."""
 
     starts: tuple[SiteStart, ...]
     main_passes: int
@@ -54,7 +54,7 @@ def replay_site(site: Site, seed: int = 0, phases: Phases | None = None) -> Site
     """
     site = completed(site)
     block = site_block(site, phases or Phases.drawn(site, seed), seed=seed)
-    call = load("slurm.entry")
+    call = load("slurm.site_requests")
     last = max((int(event["time"]) for event in block.agenda), default=0)
     longest = last + 400 * 86400
     call(block.address, ADVANCE, float(longest))
@@ -82,7 +82,7 @@ def history_steps(site: Site, phases: Phases | None = None) -> Iterator[HistoryS
     """
     site = completed(site)
     block = site_block(site, phases or Phases.drawn(site, 0), repeats=True)
-    call = load("slurm.entry")
+    call = load("slurm.site_requests")
     history = block.history
     order = sorted(range(len(history)), key=lambda row: (history["start"][row], row))
     for time, rows in groupby(order, key=lambda row: int(history["start"][row])):

@@ -20,7 +20,7 @@ LIMITS = {"daemon/loop.py": 99}
 #: client's part of one kind, the tables of each kernel.
 SHARED_NAMES = {
     "__init__.py", "accuracy.py", "adapter.py", "client.py", "cluster.py", "convert.py", "errors.py", "job_views.py",
-    "metrics.py", "network.py", "plan.py", "plan_export.py", "policies.py", "profile.py", "profiles.py", "replay.py", "sacct.py", "submission.py", "sweep.py", "tables.py", "text.py",
+    "metrics.py", "network.py", "plan.py", "plan_export.py", "policies.py", "profile.py", "profiles.py", "replay.py", "sacct.py", "site.py", "submission.py", "sweep.py", "tables.py", "text.py",
     "whole_queue.py", "workload.py", "write.py",
 }  # fmt: skip
 

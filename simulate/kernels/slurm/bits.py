@@ -97,7 +97,7 @@ def are_equal(words: Array, others: Array) -> bool:
 
 @inner
 def next_node(words: Array, node: int) -> int:
-    """Return the first node of a set from `node` on, -1 if there is none."""
+    """Return the first node of a set from `node` on, -1 if it has no more."""
     word = node // 64
     if word >= len(words):
         return int64(-1)

@@ -146,11 +146,9 @@ def _after_epilog(world: Block, now: int) -> None:
 
 @inner
 def _main(world: Block, now: int, is_full: bool) -> None:
-    clock = world.clock
     if world.rules.complete_wait > 0 and world.count.epilogs > 0:
         return
     main_pass(world, now, is_full)
-    clock.next_main = clock.now
 
 
 @inner
@@ -194,22 +192,22 @@ def _happen(world: Block, now: int) -> None:
     """Carry out the next entry of the agenda."""
     event = world.agenda[world.count.next_event]
     world.count.next_event += 1
-    kind, what = event.kind, event.what
+    kind, row = event.kind, event.what
     if kind == SUBMIT:
         if event.state == 0:
-            submit(world, what, now)
+            submit(world, row, now)
         else:
-            requeue(world, what, now, event.state)
+            requeue(world, row, now, event.state)
     elif kind == RELEASE:
-        release(world, what, now)
+        release(world, row, now)
     elif kind == CANCEL:
-        cancel(world, what, now)
+        cancel(world, row, now)
     elif kind == NODE_STATE:
-        world.nodes[what].state = event.state
+        world.nodes[row].state = event.state
         if event.state == UP:
-            add(world.node_sets[TAKING], what)
+            add(world.node_sets[TAKING], row)
         else:
-            drop(world.node_sets[TAKING], what)
+            drop(world.node_sets[TAKING], row)
         world.count.wanted = 1
         note_change(world, now)
     elif kind == RESERVATION_EDGE:

@@ -1,4 +1,4 @@
-"""Which nodes and CPUs a job takes: select/cons_tres.
+"""The nodes and CPUs that a job takes: select/cons_tres.
 
 Rule: nodes are considered in runs of consecutive usable nodes of equal weight. The lightest run comes first, then the
 tightest that suffices, else the largest; a job of one node takes the node with the fewest CPUs that suffices. With LLN,
@@ -22,8 +22,8 @@ def usable_cpus(world: Block, job: int, part: int, node: int, view: int) -> int:
     row, place, limits = world.jobs[job], world.nodes[node], world.partitions[part]
     free = free_on(world, node, view)
     cpus = free.cores * place.threads
-    whole = row.exclusive == 1 or limits.exclusive == 1
-    if whole and (free.jobs > 0 or free.cores < place.cores):
+    is_whole = row.exclusive == 1 or limits.exclusive == 1
+    if is_whole and (free.jobs > 0 or free.cores < place.cores):
         return int64(0)
     if limits.max_cpus_per_node >= 0:
         cpus = min(cpus, limits.max_cpus_per_node)
@@ -34,7 +34,7 @@ def usable_cpus(world: Block, job: int, part: int, node: int, view: int) -> int:
             if free.memory < place.memory:
                 return int64(0)
         elif row.memory_per_cpu == 1:
-            if whole and row.memory * cpus > free.memory:
+            if is_whole and row.memory * cpus > free.memory:
                 return int64(0)
             while cpus > 0 and row.memory * cpus > free.memory:
                 cpus -= place.threads
@@ -46,7 +46,7 @@ def usable_cpus(world: Block, job: int, part: int, node: int, view: int) -> int:
         most = row.tasks_per_node * row.cpus_per_task
         if cpus < most:
             return int64(0)
-        if not whole:
+        if not is_whole:
             cpus = most
     elif row.max_nodes == 1 and cpus < row.tasks * row.cpus_per_task:
         return int64(0)
@@ -70,7 +70,7 @@ def choose_nodes(world: Block, job: int, slot: int, candidates: int, view: int) 
     least, most = max(world.part_least_nodes[slot], row.min_nodes, int64(1)), world.part_most_nodes[slot]
     if row.max_nodes >= 0 and (most < 0 or row.max_nodes < most):
         most = row.max_nodes
-    wanted = max(row.want_nodes, least)
+    nodes_wanted = max(row.want_nodes, least)
     words = world.scratch[OWN]
     copy(words, world.scratch[candidates])
     if row.exclusive == 1 or world.partitions[part].exclusive == 1:
@@ -94,10 +94,10 @@ def choose_nodes(world: Block, job: int, slot: int, candidates: int, view: int) 
         node = next_node(words, node + 1)
     dropped = int64(0)
     while nodes >= least and cpus >= row.min_cpus:
-        if _take(world, job, words, min(wanted, nodes), most, view):
+        if _take(world, job, words, min(nodes_wanted, nodes), most, view):
             _share_tasks(world, job, part)
             return True
-        if wanted > least and _take(world, job, words, least, most, view):
+        if nodes_wanted > least and _take(world, job, words, least, most, view):
             _share_tasks(world, job, part)
             return True
         dropped += 1
@@ -180,12 +180,12 @@ def _take(world: Block, job: int, words: Array, nodes: int, most: int, view: int
         node = next_node(words, world.runs[best].first)
         while 0 <= node <= world.runs[best].last and count.chosen < most:
             if world.usable_cpus[node] > 0:
-                taken = _cpus_on(world, job, node, cpus, nodes)
-                world.taken_cpus[node] = taken
+                cpus_here = _cpus_on(world, job, node, cpus, nodes)
+                world.taken_cpus[node] = cpus_here
                 world.chosen[count.chosen] = node
                 count.chosen += 1
                 nodes -= 1
-                cpus -= taken
+                cpus -= cpus_here
                 if nodes <= 0 and cpus <= 0:
                     return True
             node = next_node(words, node + 1)
@@ -212,8 +212,8 @@ def _tightest(world: Block, words: Array, run: int, cpus: int) -> int:
 def _cpus_on(world: Block, job: int, node: int, cpus: int, nodes: int) -> int:
     """Return how many CPUs a job takes on a node while it still wants CPUs and nodes."""
     threads = world.nodes[node].threads
-    taken = min(world.usable_cpus[node], cpus - (nodes - 1) * threads)
-    return max(taken, min(threads * world.jobs[job].cpus_per_task, world.usable_cpus[node]))
+    cpus_here = min(world.usable_cpus[node], cpus - (nodes - 1) * threads)
+    return max(cpus_here, min(threads * world.jobs[job].cpus_per_task, world.usable_cpus[node]))
 
 
 @inner
@@ -268,13 +268,13 @@ def _take_busy(world: Block, job: int, words: Array, nodes: int, cpus: int, most
 
 @inner
 def _choose(world: Block, job: int, node: int, cpus: int, nodes: int) -> int:
-    """Add a node to the choice, so that it is not chosen again; return the CPUs taken on it."""
-    taken = _cpus_on(world, job, node, cpus, nodes)
-    world.taken_cpus[node] = taken
+    """Add a node to the choice, so that it is not chosen again; return the CPUs cpus_here on it."""
+    cpus_here = _cpus_on(world, job, node, cpus, nodes)
+    world.taken_cpus[node] = cpus_here
     world.usable_cpus[node] = 0
     world.chosen[world.count.chosen] = node
     world.count.chosen += 1
-    return taken
+    return cpus_here
 
 
 @inner
@@ -289,7 +289,7 @@ def _share_tasks(world: Block, job: int, part: int) -> None:
             cpus += world.nodes[node].cpus
         count.chosen_cpus = cpus
         return
-    tasks, each = max(row.tasks, count.chosen), max(row.cpus_per_task, int64(1))
+    tasks, task_cpus = max(row.tasks, count.chosen), max(row.cpus_per_task, int64(1))
     count.chosen_cpus = 0
     for i in range(count.chosen):
         node = world.chosen[i]
@@ -301,10 +301,10 @@ def _share_tasks(world: Block, job: int, part: int) -> None:
         shared = int64(0)
         for i in range(count.chosen):
             node = world.chosen[i]
-            if tasks > 0 and (level == 1 or world.usable_cpus[node] >= level * each):
-                world.taken_cpus[node] += each
+            if tasks > 0 and (level == 1 or world.usable_cpus[node] >= level * task_cpus):
+                world.taken_cpus[node] += task_cpus
                 shared += 1
                 tasks -= 1
-        count.chosen_cpus += shared * each
+        count.chosen_cpus += shared * task_cpus
         if shared == 0:
             break

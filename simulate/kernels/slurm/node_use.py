@@ -1,4 +1,4 @@
-"""What is free on the nodes, really and in a question about later.
+"""The free part of the nodes, really and in a question about later.
 
 Rule: the sets of free and idle nodes always agree with the views. The later view of a node is copied from the real one
 when the question first changes it, so a question costs what it touches.

@@ -1,4 +1,4 @@
-"""What both passes ask of a record before they look at nodes: its array, its partition, how many came before it."""
+"""Questions that both passes ask of a record before they look at nodes: its array, and how many came before it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The plan of a backfill pass: slices of time, each with the nodes that no reservation has (`node_space`).
 
 Rule: the slices are in the order of time and leave no gap. A reservation takes whole nodes out of all slices that it
-covers. The plan is made anew in each pass.
+covers. Each pass makes its own plan.
 Complexity: O(slices) to reserve, and O(slices x words) to look.
 """
 
@@ -21,11 +21,11 @@ def begin_plan(world: Block, available: Array, now: int) -> None:
     for i in range(rows):
         world.free_rows[i] = rows - 1 - i
     count.free_rows = rows
-    whole = world.slices[0]
-    whole.begin = now // rules.bf_resolution * rules.bf_resolution
-    whole.end = (now + rules.bf_window) // rules.bf_resolution * rules.bf_resolution
-    whole.nodes = _free_row(world)
-    copy(world.slice_nodes[whole.nodes], available)
+    slice_ = world.slices[0]
+    slice_.begin = now // rules.bf_resolution * rules.bf_resolution
+    slice_.end = (now + rules.bf_window) // rules.bf_resolution * rules.bf_resolution
+    slice_.nodes = _free_row(world)
+    copy(world.slice_nodes[slice_.nodes], available)
     count.slices = 1
 
 

@@ -1,7 +1,7 @@
 """The order of the queue (`sort_job_queue2`).
 
 Rule: jobs in a reservation come first, then by the tier of the partition, the priority in it, submission, and id. The
-order is kept: a new job is inserted, and priorities that are calculated anew sort once.
+order is kept: a new job is inserted, and new priorities sort it once.
 Complexity: O(waiting) to insert; O(n log n) after priorities were calculated.
 """
 
@@ -68,18 +68,18 @@ def sort_records(world: Block) -> None:
     while width < number:
         for low in range(0, number, 2 * width):
             middle, high = min(low + width, number), min(low + 2 * width, number)
-            left, right = low, middle
+            first, right = low, middle
             for place in range(low, high):
-                take_left = left < middle and (
+                take_left = first < middle and (
                     right >= high
                     or not comes_before(
-                        world, records[right].job, records[right].slot, records[left].job, records[left].slot
+                        world, records[right].job, records[right].slot, records[first].job, records[first].slot
                     )
                 )
-                source = left if take_left else right
+                source = first if take_left else right
                 merged[place].job, merged[place].slot = records[source].job, records[source].slot
                 if take_left:
-                    left += 1
+                    first += 1
                 else:
                     right += 1
         for place in range(number):

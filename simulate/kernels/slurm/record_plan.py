@@ -106,14 +106,14 @@ def _look_from(world: Block, job: int, slot: int, at: int, limit: int, now: int)
     The chosen nodes are in the row CHOSEN of `scratch`; `count.try_later` is when something else becomes free, or 0.
     """
     count, part = world.count, world.job_parts[slot]
-    words, whole, chosen = world.scratch[CANDIDATES], world.scratch[WHOLE], world.scratch[CHOSEN]
+    words, all_words, chosen = world.scratch[CANDIDATES], world.scratch[WHOLE], world.scratch[CHOSEN]
     find_candidates(world, job, part, world.scratch[AVAILABLE])
     start = nodes_outside_reservations(world, job, part, at, limit, CANDIDATES)
     count.try_later = 0
     if start < 0:
         return _NEVER
-    copy(whole, words)
-    count.try_later = look(world, words, whole, start, max(start, now) + 60 * limit)
+    copy(all_words, words)
+    count.try_later = look(world, words, all_words, start, max(start, now) + 60 * limit)
     freed = count.reservation_end
     if freed > 0 and (count.try_later == 0 or freed + 1 < count.try_later):
         count.try_later = freed + 1

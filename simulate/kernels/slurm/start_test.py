@@ -1,4 +1,4 @@
-"""Whether a job can start now, and its start: Slurm's `select_nodes`.
+"""The test whether a job can start now, and its start: Slurm's `select_nodes`.
 
 Rule: the answer is LIMITED where a limit stops the job, even if its resources are busy, too: a limited job closes no
 partition and gets no reservation.

@@ -28,7 +28,7 @@ STARTED, BUSY, LIMITED, RESERVED, NEVER = range(5)
 #: Kinds of events of the agenda: `what` is a job, a node or a reservation.
 SUBMIT, RELEASE, CANCEL, NODE_STATE, RESERVATION_EDGE = range(5)
 #: Kinds of dependencies.
-AFTER_ANY, AFTER_OK, AFTER_NOT_OK, AFTER_START, SINGLETON = range(5)
+AFTER_ANY, AFTER_OK, AFTER_NOT_OK, AFTER_START = range(4)
 #: Flags of PriorityFlags, bits of `rules.priority_flags`; the others are in the tables of what they scale.
 FAIR_TREE, SMALL_RELATIVE_TO_TIME, FAVOR_SMALL, ACCRUE_ALWAYS, NO_NORMAL_TRES, INCR_ONLY, MAX_TRES, DEPTH_OBLIVIOUS = (
     1, 2, 4, 8, 16, 32, 64, 128,
@@ -135,7 +135,7 @@ COUNT = row_dtype(
     "main_passes backfill_passes tests reservation_end stale in_pass basic next_reset listed usage_aged plans question "
     "try_later uniform delayed",
 )
-CLOCK = row_dtype("now tick_phase next_backfill next_period next_main", "")
+CLOCK = row_dtype("now tick_phase next_backfill next_period", "")
 
 
 class Slurm(Block):

@@ -1,4 +1,6 @@
-"""When a job could run: Slurm's `_will_run_test`, which looks at the ends of running jobs in windows that double.
+"""The earliest time at which a job could run: Slurm's `_will_run_test`.
+
+It looks at the ends of running jobs in windows that double.
 
 Rule: after each end on the candidates, the next end of any job decides whether the window is over. So an end on other
 nodes that is in the window lets the next end on the candidates in, however late it is.

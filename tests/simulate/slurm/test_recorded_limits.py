@@ -31,7 +31,7 @@ if not RECORDED:
 
 @pytest.fixture(scope="module")
 def kernel() -> Any:
-    return load("slurm.entry")  # before its functions are made plain
+    return load("slurm.site_requests")  # before its functions are made plain
 
 
 def samples(run: Run) -> Iterator[tuple[float, dict[str, str]]]:

@@ -34,4 +34,4 @@ def call(world: Block, request: int, until: float) -> int:
     return int64(world.count.starts)
 
 
-SIGNATURES = {"slurm.entry": (SlurmType(), types.int64, types.float64)}
+SIGNATURES = {"slurm.site_requests": (SlurmType(), types.int64, types.float64)}
