@@ -198,6 +198,7 @@ def preview_queue(
         waiting = {entry.key: entry for entry in tracker.queue.active() if entry.state is JobState.PENDING}
         planned = {job.id for job in report.plan.jobs} if report.plan else set()
         waits = {key: entry.wait_reason for key, entry in waiting.items() if entry.wait_reason and key not in planned}
+        waits |= {key: why for key, why in tracker.limited.items() if key in waiting and key not in planned}
         waits |= tracker.stuck
         actions = [applied.action for applied in report.applied]
         commands = [line for action in actions for line in adapter.preview(action)]

@@ -15,7 +15,7 @@ import math
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from ...formats.entry_points import register_mapping_policy, spelled_out
+from ...formats.entry_points import register_mapping_policy
 from ...formats.text import clean, count
 from ...simulate.errors import PilotfishError
 from ...simulate.model.cluster import Cluster
@@ -26,10 +26,8 @@ from ...simulate.queue_policies.policy_specs import (
     COMPONENT,
     Easy,
     Strict,
-    is_python_policy,
     is_queue_policy,
     limit_of,
-    parse,
     switches_nodes,
 )
 from ..learning.forecast_errors import ForecastErrors
@@ -43,6 +41,7 @@ from .isolation import Isolation
 from .kept_policy import KeptPolicy
 from .node_shortlist import shortlist
 from .placement_gain import placement_gain
+from .plan_bounds import FORESIGHT, parsed, window
 from .plan_steps import PlanSteps
 from .power_saving import NodeSwitcher
 from .problem import Options, Planner, Problem, next_due
@@ -93,6 +92,7 @@ def simulate_plan(problem: Problem, cluster: Cluster, options: Options) -> Plan:
         late=problem.late(every=options.all_late),
         latency_s=options.latency_s,
         may_reject=True,
+        foresight=None if options.window is None else FORESIGHT,
         bounded=options.policy == "lookahead",  # it ends its search at the bound; nothing else here uses it
         now=options.now,
         kept=options.kept,
@@ -110,8 +110,7 @@ def _decides_in_python(policy: str, problem: Problem) -> bool:
 
     if not isinstance(POLICIES.get(policy), QueueMapping):
         return False
-    text = spelled_out(policy)
-    spec = parse(text) if is_queue_policy(text) and not is_python_policy(text) else None
+    spec = parsed(policy)
     if not isinstance(spec, Easy | Strict) or spec.needs_nodes:
         return True
     groups = [job.profile.groups for job in problem.workflow.jobs]
@@ -295,6 +294,13 @@ class GuardedPlanner:
     def returning(self) -> Collection[str] | None:
         """Nodes that are being switched or boot, on which a policy that switches nodes counts; None: it does not."""
         return self.switcher.returning if self.switches else None
+
+    def window(self, snapshot: Snapshot) -> int | None:
+        """Return the most waiting jobs that a plan of this snapshot considers; None = all. See `plan_bounds`."""
+        most, guard = self.options.window, self.forecasts.guard
+        policies = (self.options.policy, guard.fallback) if guard.tripped else (self.options.policy,)
+        running, nodes = len(snapshot.jobs.holding), len(snapshot.cluster.nodes)
+        return None if most is None else min(most, *(window(policy, running, nodes) for policy in policies))
 
     def mode(self, queue: Queue, *, dry: bool) -> str:
         """Return `fallback` if the guard overrules the configured policy, else `dry-run` or `live`."""
