@@ -17,7 +17,7 @@ from ..simulate.errors import InvalidJobError
 from ..simulate.model.job import Job, Workflow
 from ..simulate.model.plan import Plan, Rejection, Start
 from ..simulate.model.snapshot import JobState
-from ..simulate.queue_policies.policy_specs import limit_of
+from ..simulate.queue_policies.policy_specs import parts_of
 from .apply import Live, Recording
 from .assembly import Deciding, assemble, decided_by
 from .config import DaemonConfig
@@ -49,7 +49,7 @@ def beginning_with(plan: Plan, run: str, workflow: Workflow, clock: Callable[[],
         workflow: the planned workflow.
         clock: seconds, monotonic.
     """
-    if limit_of(plan.policy) is not None:  # the plan's times do not say what waits for power or energy
+    if parts_of(plan.policy).limit is not None:  # the plan's times do not say what waits for power or energy
         return simulate_plan
     first = iter((FixedPlan(f"{run}/", plan, workflow, clock),))
     return lambda problem, cluster, options: next(first, simulate_plan)(problem, cluster, options)

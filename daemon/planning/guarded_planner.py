@@ -24,11 +24,8 @@ from ...simulate.model.plan import Plan
 from ...simulate.model.snapshot import Snapshot
 from ...simulate.queue_policies.policy_specs import (
     COMPONENT,
-    Easy,
-    Strict,
     is_queue_policy,
-    limit_of,
-    switches_nodes,
+    parts_of,
 )
 from ..learning.forecast_errors import ForecastErrors
 from ..learning.guard_rail import Guard
@@ -111,7 +108,7 @@ def _decides_in_python(policy: str, problem: Problem) -> bool:
     if not isinstance(POLICIES.get(policy), QueueMapping):
         return False
     spec = parsed(policy)
-    if not isinstance(spec, Easy | Strict) or spec.needs_nodes:
+    if spec is None or spec.family != "easy" or spec.needs_nodes:
         return True
     groups = [job.profile.groups for job in problem.workflow.jobs]
     return any(len(row) > 1 or row[0].phases for row in groups) or any(job.after for job in problem.workflow.jobs)
@@ -169,7 +166,7 @@ class GuardedPlanner:
             options: as configured.
             guard: replaces the one in force; None: it stays.
         """
-        self.options, self.switcher.by_policy = options, switches_nodes(options.policy)
+        self.options, self.switcher.by_policy = options, parts_of(options.policy).switches
         self.kept.use(options.policy)
         self.forecasts.guard = guard or self.forecasts.guard
         for policy in (options.policy, self.forecasts.guard.fallback):
@@ -226,7 +223,7 @@ class GuardedPlanner:
             self.trigger.recheck(now, retry_s)
             return None, False
         choice = self._trusted_policy(problem.workflow.jobs)
-        limited = limit_of(choice) is not None
+        limited = parts_of(choice).limit is not None
         for policy in dict.fromkeys((choice,) if limited else (choice, guard.fallback)):
             objective = self.options.objective if policy == choice else "turnaround"
             began = self.clock()
@@ -235,7 +232,7 @@ class GuardedPlanner:
                 self.options, policy=policy, objective=objective, should_stop=limit,
                 breathe=self._steps, latency_s=self.latency.gap_s,
                 all_late=self.latency.of_all, now=now, kept=self.kept.kept,
-                power=self.switcher.power(snapshot) if switches_nodes(policy) else None,
+                power=self.switcher.power(snapshot) if parts_of(policy).switches else None,
             )  # fmt: skip
             self._steps.begin()
             try:
@@ -288,7 +285,7 @@ class GuardedPlanner:
     @property
     def switches(self) -> bool:
         """True if the policy switches nodes, so that it decides also while no job waits."""
-        return switches_nodes(self.options.policy)
+        return parts_of(self.options.policy).switches
 
     @property
     def returning(self) -> Collection[str] | None:
