@@ -74,7 +74,7 @@ class Cycle:
         self.tracker.save()
         # 3. Decide, if anything has changed since the last plan, and a job waits or the policy switches nodes.
         due = self.trigger.due(snapshot, report.events, blocked=bool(self.tracker.blocked))
-        problem = self.tracker.problem(snapshot, self.planner.options.window, self.planner.returning) if due else None
+        problem = self.tracker.problem(snapshot, self.planner.window(snapshot), self.planner.returning) if due else None
         plan = self.planner.decide(problem, snapshot, report, self.tracker.retry_in(snapshot.time)) if problem else None
         # 4. Forecast: note when the plan expects each job to end; what starts now, or gains nothing, becomes an action.
         starts = self.tracker.note_forecasts(plan, problem, snapshot, self.planner.released) if plan and problem else []

@@ -17,7 +17,7 @@ from ..simulate.errors import InvalidJobError
 from ..simulate.model.job import Job, Workflow
 from ..simulate.model.plan import Plan, Rejection, Start
 from ..simulate.model.snapshot import JobState
-from ..simulate.queue_policies.policy_specs import limit_of
+from ..simulate.queue_policies.policy_specs import parts_of
 from .apply import Live, Recording
 from .assembly import Deciding, assemble, decided_by
 from .config import DaemonConfig
@@ -49,7 +49,7 @@ def beginning_with(plan: Plan, run: str, workflow: Workflow, clock: Callable[[],
         workflow: the planned workflow.
         clock: seconds, monotonic.
     """
-    if limit_of(plan.policy) is not None:  # the plan's times do not say what waits for power or energy
+    if parts_of(plan.policy).limit is not None:  # the plan's times do not say what waits for power or energy
         return simulate_plan
     first = iter((FixedPlan(f"{run}/", plan, workflow, clock),))
     return lambda problem, cluster, options: next(first, simulate_plan)(problem, cluster, options)
@@ -198,6 +198,7 @@ def preview_queue(
         waiting = {entry.key: entry for entry in tracker.queue.active() if entry.state is JobState.PENDING}
         planned = {job.id for job in report.plan.jobs} if report.plan else set()
         waits = {key: entry.wait_reason for key, entry in waiting.items() if entry.wait_reason and key not in planned}
+        waits |= {key: why for key, why in tracker.limited.items() if key in waiting and key not in planned}
         waits |= tracker.stuck
         actions = [applied.action for applied in report.applied]
         commands = [line for action in actions for line in adapter.preview(action)]

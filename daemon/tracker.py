@@ -19,7 +19,7 @@ from .learning.external_load import LoadOfOthers, taken_by_others
 from .learning.forecast_errors import ForecastErrors, interval_groups, owner_of
 from .learning.job_profiles import GivenProfiles
 from .planning.isolation import Isolation
-from .planning.problem import Neighbours, Problem, build_problem, just_ended, running_jobs, starts
+from .planning.problem import LATER, Neighbours, Problem, build_problem, just_ended, running_jobs, starts
 from .planning.progress import Progress
 from .planning.trigger import Trigger
 from .report.job_log import JobLog
@@ -138,7 +138,7 @@ class JobTracker:
         self._neighbours = Neighbours()
         self._stuck: dict[str, str] = {}
         self._rejected: Mapping[str, str] = {}  # by the queue policy of the last plan
-        self.limited: Mapping[str, str] = {}  #: why a limit kept jobs from starting in the last plan, by key
+        self.limited: Mapping[str, str] = {}  #: why jobs did not start in the last plan, by key
         self.left: Mapping[str, str] = {}  #: why the last plan leaves jobs to the resource manager, by key
         #: The last snapshot; None before the first.
         self.snapshot: Snapshot | None = None
@@ -293,6 +293,13 @@ class JobTracker:
             released: why jobs are not placed, by key: those held for us are released.
         """
         self._rejected, self.limited, self.left = plan.rejected, plan.waits, released
+        if problem.beyond:
+            active, considered = self.queue.active(), problem.workflow.index
+            later = [entry.key for entry in active if entry.waiting and entry.key not in considered]
+            self.limited = {**dict.fromkeys(later, LATER), **self.limited}
+        for key in self.limited:
+            if entry := self.queue.find(key):
+                entry.outlook = None
         self._note_stuck(problem)
         for planned in plan.jobs:
             entry = self.queue.find(planned.id)

@@ -21,16 +21,9 @@ from typing import TYPE_CHECKING, Any
 
 from ..simulate.errors import ConfigError, PolicyError
 from ..simulate.queue_policies import policy_calls
-from ..simulate.queue_policies.energy.power_policies import PowerCap
 from ..simulate.queue_policies.interface import QueuePolicy
-from ..simulate.queue_policies.policy_facts import PolicySpec
-from ..simulate.queue_policies.policy_specs import (
-    FORMS,
-    Own,
-    Saving,
-    parse_planned,
-    text_of,
-)
+from ..simulate.queue_policies.policy_facts import PolicySpec, is_built_in
+from ..simulate.queue_policies.policy_specs import FORMS, Own, parse_planned, text_of
 from ..trust import open_file
 
 if TYPE_CHECKING:
@@ -51,7 +44,7 @@ class NamedPolicy:
     @property
     def compiled(self) -> bool:
         """True if it is a policy of pilotfish, not of a user."""
-        return isinstance(self.policy, PolicySpec)
+        return is_built_in(self.policy)
 
 
 def load_policy(own: Own, seed: int, source: bytes | None = None) -> NamedPolicy:
@@ -89,16 +82,15 @@ def queue_mapping(text: str, *, service: bool = False) -> MappingPolicy:
     from ..simulate.queue_policies.energy.kept_limit import KeptLimit
     from ..simulate.queue_policies.uncompiled import uncompiled
 
-    policy = parse_planned(text, service=service)
-    if isinstance(policy, Saving) and policy.switches:
+    policy: Any = parse_planned(text, service=service)
+    if policy.switches:
         from ..simulate.planning.switching_mapping import SwitchingMapping
 
         return SwitchingMapping(text, policy)
     if policy.plain.family == "mapping":
-        assert isinstance(policy.limit, PowerCap), "no other part goes with it"
         return UnderCap(text_of(policy.plain), policy.limit)
     if not isinstance(policy, Own):
-        keep = partial(KeptLimit, policy) if isinstance(policy, Saving) and policy.limit else None
+        keep = partial(KeptLimit, policy) if policy.limit else None
         built_in = partial(uncompiled, policy, arranged=True)
         return QueueMapping(text, built_in, every_node=policy.compares_nodes, keep=keep)
     make, _ = _load(policy, None, service=service)

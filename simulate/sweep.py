@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from itertools import count, product
 from typing import Any
 
@@ -136,19 +136,11 @@ def _limit_of(trace: Trace, key: str) -> Any:
 
 def options_of(policy: Any) -> dict[str, Any]:
     """Return option -> value of a policy and its parts, defaults included."""
-    if isinstance(policy, Own):
-        return dict(policy.options)
-    options: dict[str, Any] = {}
-    if isinstance(policy, Planned):
-        return options
-    for option in fields(policy):
-        value = getattr(policy, option.name)
-        if isinstance(value, Amount | Sharing):
-            options[option.name] = str(value)
-        elif is_dataclass(value):
-            options |= options_of(value)
-        elif value is not None:
-            options[option.name] = value
+    options: dict[str, Any] = dict(policy.options) if policy.family == "python" else {}
+    for part in policy.parts:
+        for option in fields(part):
+            value = getattr(part, option.name)
+            options[option.name] = str(value) if isinstance(value, Amount | Sharing) else value
     return options
 
 

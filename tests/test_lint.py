@@ -1,4 +1,4 @@
-"""The counting checks of `tests.lint`: vague local names, and sibling folders that import each other."""
+"""The counting checks of `tests.lint`: vague names, folders that import each other, questions for a policy's kind."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.lint.layout import import_graph, mutual_folders
+from tests.lint.layout import import_graph, mutual_folders, policy_checks
 from tests.lint.local_names import check, vague_functions
 
 VAGUE = "def f(jobs):\n    found = [job for job in jobs]\n    return found\n"
@@ -78,3 +78,17 @@ def test_sibling_folders_that_import_each_other_are_counted_once(tmp_path: Path)
     assert pair.startswith("cli/a <-> cli/b") and "1 pairs" in more
     (fewer,) = mutual_folders(graph, 2)
     assert "lower the number from 2 to 1" in fewer
+
+
+def test_questions_for_the_kind_of_a_policy_are_counted(tmp_path: Path) -> None:
+    kinds = "class Easy: ...\nclass Strict: ...\nQueueing = Easy | Strict\n"
+    asks = "isinstance(policy, Easy)\nisinstance(policy, specs.Strict | int)\nissubclass(kind, Queueing)\nisinstance(policy, int)"
+    files = {"simulate/queue_policies/policy_specs.py": kinds, "cli/asks.py": asks}
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    assert [*policy_checks(tmp_path, files, 3)] == []
+    (more,) = policy_checks(tmp_path, files, 2)
+    assert more.startswith("cli/asks.py:1, cli/asks.py:2, cli/asks.py:3: more than 2")
+    (fewer,) = policy_checks(tmp_path, files, 4)
+    assert "lower the number from 4 to 3" in fewer

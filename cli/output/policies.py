@@ -11,7 +11,7 @@ from dataclasses import fields
 from typing import Any
 
 from ...simulate.errors import ConfigError
-from ...simulate.queue_policies.policy_specs import PARTS, POLICIES, Queueing, goes_with, parse_planned
+from ...simulate.queue_policies.policy_specs import PARTS, POLICIES, goes_with, parse_planned
 from ..options import mapping_policy_names
 from ..streams import show
 from .text import Screen, hanging
@@ -46,7 +46,7 @@ def queue_policies() -> dict[str, dict[str, Any]]:
     policies = {name: _described(kind, name in PARTS) for name, kind in (POLICIES | PARTS).items()}
     for name in POLICIES:
         policies[name]["for"] += PLANS if _decides_plans(name) else ()
-        policies[name]["for"] += ["edc"] * issubclass(POLICIES[name], Queueing)
+        policies[name]["for"] += ["edc"] * POLICIES[name].queueing
     for name in PARTS:
         policies[name]["goes_with"] = [*goes_with(name)]
         spec = f"easy+{name}:end=1" if "end" in policies[name]["options"] else f"easy+{name}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, cast
 
 from ...simulate.queue_policies.interface import QueuePolicy
-from ...simulate.queue_policies.policy_specs import Queueing
+from ...simulate.queue_policies.policy_facts import spec_of
 from .. import options
 from ..options import argument, option
 from ..streams import note, print_policy_traceback
@@ -43,9 +43,10 @@ def edc(
         named = named_policy(policy, seed)
         chosen, needs = named.policy, False
         if named.compiled:
-            if not isinstance(named.policy, Queueing):
+            spec = spec_of(named.policy)
+            if not spec.queueing:
                 raise bad("--policy", f"{policy} (allowed: easy, strict, conservative, ./mine.py:Class)")
-            chosen, needs = uncompiled(named.policy, seed), bool(named.policy.needing_walltimes)
+            chosen, needs = uncompiled(spec, seed), bool(spec.needing_walltimes)
         if getattr(chosen, "powered", False):
             raise bad("--policy", f"{policy} switches machines (allowed: policies that do not)")
         component = PolicyComponent(cast(QueuePolicy, chosen), named.text, needs_walltimes=needs)

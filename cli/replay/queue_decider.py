@@ -19,7 +19,7 @@ from ...simulate.replay.replay import Replayed, check_machine, replay
 from ...simulate.replay.replay_case import ReplayCase, ReplayOptions
 from ...simulate.replay.requirements import check_jobs, check_times
 from ..kernel_loading import load_kernels
-from ..streams import note, print_policy_traceback
+from ..streams import print_diagnostic, print_policy_traceback
 from ..usage_errors import bad
 from .replay_options import MachineOptions, check_run_times, decision_seconds
 from .replay_request import Decider, ReplayInput, ReplayRequest
@@ -106,7 +106,9 @@ class QueueDecider(Decider):
         check_times(case)
         check_jobs(case)
         if self._explains:
-            note(explain(case))
+            from ..output.text import Screen, hanging
+
+            print_diagnostic(*hanging("pilotfish: ", explain(case), Screen().cells))
         load_kernels(*engine_for(self.policy, features_of(case)).kernels)
 
     def replay(

@@ -21,7 +21,7 @@ from ...simulate.errors import ConfigError
 from ...simulate.model.cluster import Cluster
 from ...simulate.model.machine import Machine, powers_of
 from ...simulate.model.workload import Workload
-from ...simulate.queue_policies.policy_specs import COMPONENT, limit_of, switches_nodes
+from ...simulate.queue_policies.policy_specs import COMPONENT, parts_of
 from ...simulate.replay.replay import Replayed
 from ...simulate.world.known_run_times import WALLTIME, RunTimePredictor
 from ...simulate.world.node_allocation import refuse_any_threads
@@ -69,7 +69,7 @@ class ServiceDecider(Decider):
         if config.policy.startswith(COMPONENT):
             problem = f"{config.policy} decides about real jobs, in real time"
             raise ConfigError(str(file), "policy", problem, "another policy; or the component in `pilotfish batsim`")
-        if (limit := limit_of(config.policy)) is not None:
+        if (limit := parts_of(config.policy).limit) is not None:
             limit.refuse_dates()
         load_policy_of(config, file)
         return cls(config, file, runtimes, decision_time)
@@ -116,7 +116,7 @@ class ServiceDecider(Decider):
     def _check_nodes(self, cluster: Cluster) -> None:
         """Refuse nodes on which it cannot be replayed. Raises ConfigError."""
         refuse_any_threads(cluster)
-        if switches_nodes(self.config.policy):
+        if parts_of(self.config.policy).switches:
             _check_switching(self.config.policy, cluster)
 
     def _check_jobs(self, jobs: Workload, cluster: Cluster) -> None:

@@ -163,7 +163,7 @@ def prepare(path: Path, *, execute: bool = True) -> Prepared:
         for one in sweep.machines
         if isinstance(one, ClusterMachine)
     }
-    own_sources = {
+    own_sources: dict[Any, bytes] = {
         policy: _source(policy, folder, sweep, execute=execute) for policy in sweep.policies if isinstance(policy, Own)
     }
     files = {trace.file: one.hashes for trace, one in traces.items()} | sites
@@ -184,7 +184,7 @@ def prepare(path: Path, *, execute: bool = True) -> Prepared:
         return SweepTask(
             identity(run, identities[run.policy], content, __version__, NUMBERS),
             trace, run.select, machine, specs[run.policy], run.seed, __version__,
-            source=own_sources[run.policy] if isinstance(run.policy, Own) else None,
+            source=own_sources.get(run.policy),
             abilities=place.abilities if depends else Abilities(),
             runtimes=run.runtimes, contention=run.contention, bare=not isinstance(run.machine, ClusterMachine),
         )  # fmt: skip

@@ -15,7 +15,7 @@ import math
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from ...formats.entry_points import register_mapping_policy, spelled_out
+from ...formats.entry_points import register_mapping_policy
 from ...formats.text import clean, count
 from ...simulate.errors import PilotfishError
 from ...simulate.model.cluster import Cluster
@@ -24,13 +24,8 @@ from ...simulate.model.plan import Plan
 from ...simulate.model.snapshot import Snapshot
 from ...simulate.queue_policies.policy_specs import (
     COMPONENT,
-    Easy,
-    Strict,
-    is_python_policy,
     is_queue_policy,
-    limit_of,
-    parse,
-    switches_nodes,
+    parts_of,
 )
 from ..learning.forecast_errors import ForecastErrors
 from ..learning.guard_rail import Guard
@@ -43,6 +38,7 @@ from .isolation import Isolation
 from .kept_policy import KeptPolicy
 from .node_shortlist import shortlist
 from .placement_gain import placement_gain
+from .plan_bounds import FORESIGHT, parsed, window
 from .plan_steps import PlanSteps
 from .power_saving import NodeSwitcher
 from .problem import Options, Planner, Problem, next_due
@@ -93,6 +89,7 @@ def simulate_plan(problem: Problem, cluster: Cluster, options: Options) -> Plan:
         late=problem.late(every=options.all_late),
         latency_s=options.latency_s,
         may_reject=True,
+        foresight=None if options.window is None else FORESIGHT,
         bounded=options.policy == "lookahead",  # it ends its search at the bound; nothing else here uses it
         now=options.now,
         kept=options.kept,
@@ -110,9 +107,8 @@ def _decides_in_python(policy: str, problem: Problem) -> bool:
 
     if not isinstance(POLICIES.get(policy), QueueMapping):
         return False
-    text = spelled_out(policy)
-    spec = parse(text) if is_queue_policy(text) and not is_python_policy(text) else None
-    if not isinstance(spec, Easy | Strict) or spec.needs_nodes:
+    spec = parsed(policy)
+    if spec is None or spec.family != "easy" or spec.needs_nodes:
         return True
     groups = [job.profile.groups for job in problem.workflow.jobs]
     return any(len(row) > 1 or row[0].phases for row in groups) or any(job.after for job in problem.workflow.jobs)
@@ -170,7 +166,7 @@ class GuardedPlanner:
             options: as configured.
             guard: replaces the one in force; None: it stays.
         """
-        self.options, self.switcher.by_policy = options, switches_nodes(options.policy)
+        self.options, self.switcher.by_policy = options, parts_of(options.policy).switches
         self.kept.use(options.policy)
         self.forecasts.guard = guard or self.forecasts.guard
         for policy in (options.policy, self.forecasts.guard.fallback):
@@ -227,7 +223,7 @@ class GuardedPlanner:
             self.trigger.recheck(now, retry_s)
             return None, False
         choice = self._trusted_policy(problem.workflow.jobs)
-        limited = limit_of(choice) is not None
+        limited = parts_of(choice).limit is not None
         for policy in dict.fromkeys((choice,) if limited else (choice, guard.fallback)):
             objective = self.options.objective if policy == choice else "turnaround"
             began = self.clock()
@@ -236,7 +232,7 @@ class GuardedPlanner:
                 self.options, policy=policy, objective=objective, should_stop=limit,
                 breathe=self._steps, latency_s=self.latency.gap_s,
                 all_late=self.latency.of_all, now=now, kept=self.kept.kept,
-                power=self.switcher.power(snapshot) if switches_nodes(policy) else None,
+                power=self.switcher.power(snapshot) if parts_of(policy).switches else None,
             )  # fmt: skip
             self._steps.begin()
             try:
@@ -289,12 +285,19 @@ class GuardedPlanner:
     @property
     def switches(self) -> bool:
         """True if the policy switches nodes, so that it decides also while no job waits."""
-        return switches_nodes(self.options.policy)
+        return parts_of(self.options.policy).switches
 
     @property
     def returning(self) -> Collection[str] | None:
         """Nodes that are being switched or boot, on which a policy that switches nodes counts; None: it does not."""
         return self.switcher.returning if self.switches else None
+
+    def window(self, snapshot: Snapshot) -> int | None:
+        """Return the most waiting jobs that a plan of this snapshot considers; None = all. See `plan_bounds`."""
+        most, guard = self.options.window, self.forecasts.guard
+        policies = (self.options.policy, guard.fallback) if guard.tripped else (self.options.policy,)
+        running, nodes = len(snapshot.jobs.holding), len(snapshot.cluster.nodes)
+        return None if most is None else min(most, *(window(policy, running, nodes) for policy in policies))
 
     def mode(self, queue: Queue, *, dry: bool) -> str:
         """Return `fallback` if the guard overrules the configured policy, else `dry-run` or `live`."""

@@ -93,11 +93,20 @@ class Isolation:
 
 
 def _without(problem: Problem, keys: Collection[str]) -> Problem:
-    """Return the problem without these jobs and the jobs that wait for them; running ones get the default profile."""
+    """Return the problem without these jobs and the jobs that wait for them; running ones get the default profile.
+
+    O(jobs and their predecessors).
+    """
     running = {job.id for job in problem.running}
     cut = {key for key in keys if key not in running}
-    while more := {job.id for job in problem.workflow.jobs if job.id not in cut and not cut.isdisjoint(job.after)}:
-        cut |= more
+    followers = dict[str, list[str]]()
+    for job in problem.workflow.jobs:
+        for name in job.after:
+            followers.setdefault(name, []).append(job.id)
+    pending = [*cut]
+    while pending:
+        pending += (new := [name for name in followers.pop(pending.pop(), ()) if name not in cut])
+        cut.update(new)
     jobs = tuple(_plainly(job) if job.id in keys else job for job in problem.workflow.jobs if job.id not in cut)
     startable = {key: entry for key, entry in problem.startable.items() if key not in cut}
     return dataclasses.replace(problem, workflow=Workflow(problem.workflow.name, jobs), startable=startable)

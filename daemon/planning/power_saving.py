@@ -19,7 +19,7 @@ from ...simulate.errors import ConfigError
 from ...simulate.model.node_power import NodePower
 from ...simulate.model.plan import PowerOff, PowerOn, PowerSwitch, Start
 from ...simulate.model.snapshot import JobState, NodeState, Snapshot
-from ...simulate.queue_policies.policy_specs import switches_nodes
+from ...simulate.queue_policies.policy_specs import parts_of
 from ..apply import Applier
 from ..config import DaemonConfig
 from ..report.cycle_report import CycleReport, Observer
@@ -37,7 +37,7 @@ SHOWN_S, LONGEST_S = 5.0, 1800.0
 
 def check_power(config: DaemonConfig, file: Path, adapter: Adapter) -> None:
     """Check that the adapter can switch nodes if the configuration has that done, and only once. Raises ConfigError."""
-    save, switches = config.power.save, switches_nodes(config.policy)
+    save, switches = config.power.save, parts_of(config.policy).switches
     if save and switches:
         raise ConfigError(str(file), "power.save", f"found true, and {config.policy} switches nodes, too", "false")
     if (save or switches) and not adapter.capabilities.power:

@@ -40,6 +40,8 @@ ALMOST_DONE = 0.989
 OVERDUE_SHARE = 0.1
 #: More jobs make a search take seconds and improve nothing about the next hour.
 WINDOW = 256
+#: Why the start of a job beyond the window is unknown.
+LATER = "its start is unknown, because the plan considers the jobs before it first"
 #: Nodes of the waiting jobs of several nodes that share them; 1,024 take 0.1 s a run, 4,096 take 1 s.
 SHARED = 1024
 #: Least weight of a job among others; the site's priorities may differ by any factor.
@@ -53,7 +55,8 @@ class Options:
     Args:
         time_limit: of a search, seconds; becomes `should_stop` when it begins.
         breathe: called before each simulated run of a plan.
-        window: the most waiting jobs to consider, None = all.
+        window: the most waiting jobs to consider, None = all; else a policy in Python has foresight, too (see
+            `plan_bounds`).
         latency_s: how much later than its nodes are free a job starts that was handed over, seconds; `all_late`: any
             job, also one of ours.
         power: power states of the nodes, for a policy that switches them.

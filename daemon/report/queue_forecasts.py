@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 import time
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -240,6 +241,8 @@ class QueueForecasts(Observer):
                 ended.append(record)
                 if record.start_time is not None:
                     self._changed[job.key] = record
+        for times in ends.values():
+            times.sort()
         has_records = bool(self._records)
         self._records = present
         for record in sorted(ended, key=lambda record: record.finish_time or 0.0):
@@ -248,10 +251,11 @@ class QueueForecasts(Observer):
             self._note_gap(job, ends)
 
     def _note_gap(self, job: ObservedJob, ends: dict[str, list[float]]) -> None:
-        """Note how long the nodes of a job that has begun were left, if it waited for them."""
+        """Note how long the nodes of a job that has begun were left, if it waited for them; `ends` ascend."""
         since = max(job.submit_time or 0.0, job.begin or 0.0)
         start = job.start_time or 0.0
-        before = [end for name in job.where for end in ends.get(name, ()) if end <= start]
+        ended = ((times, bisect_right(times, start)) for name in job.where if (times := ends.get(name)))
+        before = [times[count - 1] for times, count in ended if count]
         if before and since < max(before) and start - max(before) <= LONGEST_GAP_S:
             self._gaps.append(start - max(before))
 

@@ -180,7 +180,8 @@ class Plan:
         plain_finish_times: end of each job in the resource manager's own order, seconds, if the objective is one of
             QUEUE_KINDS.
         rejected: reasons why jobs are not planned, by id: a queue policy rejects the job, or a job that it waits for.
-        waits: reasons why a limit of power or energy keeps jobs from starting now, by id.
+        waits: reasons why jobs do not start now, by id: a limit of power or energy keeps them from it, or the plan ends
+            before them, and leaves them out.
         recheck_s: when the policy wants to decide again if nothing happens, seconds; inf = it does not.
         switches: the nodes that the policy switches now.
         forecast_by: the policy that forecasts what does not start now; "": the policy itself.

@@ -45,6 +45,8 @@ class Request:
     underway: Sequence[RunningJob] = ()  # the running jobs
     submitted: Sequence[Submitted] = ()  # what users submitted
     may_reject: bool = False  # whether jobs may be left out of the plan, with the reason
+    #: Comparisons of jobs with nodes that a queue policy in Python may make after those for now; None: any number.
+    foresight: int | None = None
     now: float = 0.0  # when the plan begins, seconds of the clock that a policy's options refer to
     kept: Kept | None = None  # what the policy of a service knows of the time before, if it keeps anything
     power: NodePower | None = None  # power states of nodes, for a policy that switches them
@@ -61,8 +63,11 @@ class Mapped:
     truncated: bool = False  # whether `should_stop` ended the policy early
     runner_ups: Mapping[int, RunnerUp] = field(default_factory=dict)  # position of a job -> its next best nodes
     rejected: Mapping[int, str] = field(default_factory=dict)  # position of a job that is never started -> why
+    beyond: Sequence[int] = ()  # positions of jobs that the plan ends before
     reserved: Mapping[int, Reservation] = field(default_factory=dict)  # position of a job -> what it has reserved
-    waits: Mapping[int, str] = field(default_factory=dict)  # position of a job -> the limit that lets it not start now
+    waits: Mapping[int, str] = field(
+        default_factory=dict
+    )  # position of a job -> why it does not start now, if a limit or `beyond` is why
     warnings: tuple[str, ...] = ()
     recheck_s: float = math.inf  # when the policy wants to decide again if nothing happens, seconds
     switches: tuple[PowerSwitch, ...] = ()  # nodes that the policy switches now

@@ -22,6 +22,11 @@ class NowAndLater:
         self._first: Callable[[QueueView], Iterator[Decision]] | None = first
         self._later = later
 
+    @property
+    def compared(self) -> int:
+        """Comparisons that the forecast has made, see `ConservativeBackfilling`."""
+        return getattr(self._later, "compared", 0)
+
     def decide(self, now: QueueView) -> Iterator[Decision]:
         """Yield what is decided at this time of the plan."""
         first, self._first = self._first, None

@@ -54,6 +54,7 @@ def plan(
     late: Collection[str] = (),
     latency_s: float = 0.0,
     may_reject: bool = False,
+    foresight: int | None = None,
     bounded: bool = True,
     now: float = 0.0,
     kept: Kept | None = None,
@@ -83,6 +84,8 @@ def plan(
         late: ids of the jobs that `lookahead` expects to start later than their nodes are free (see `start_latency`).
         latency_s: by how much, seconds.
         may_reject: leave out jobs that a queue policy rejects; False: they are an error.
+        foresight: comparisons of jobs with nodes that a queue policy in Python may make for later than now, >= 0; the
+            plan leaves out jobs that it does not reach with them (see `queue_mapping`). None: any number.
         bounded: find a lower bound of the makespan.
         now: when the plan begins, seconds of the clock that a policy's options refer to.
         kept: state that the policy of a service keeps from earlier plans, if any.
@@ -103,7 +106,7 @@ def plan(
     queue = OpenQueue(simulation, submitted, objective) if judged and policy != PLAIN else None
     request = Request(
         objective, seed, budget, should_stop, bound, explain, explanation_runs, queue, underway, submitted, may_reject,
-        now, kept, power,
+        foresight, now, kept, power,
     )  # fmt: skip
     searched = simulation
     if late and latency_s > 0.0 and policy == "lookahead":
@@ -121,7 +124,10 @@ def plan(
     intervals, makespan_interval = (
         within(simulation, mapped.mapping, seed, mapped.evaluations) if with_intervals else ({}, None)
     )
+    if mapped.beyond:
+        makespan_interval = None
     rejected = {workflow.jobs[i].id: why for i, why in mapped.rejected.items()}
+    left_out = {*done, *rejected, *(workflow.jobs[i].id for i in mapped.beyond)}
     return Plan(
         workflow=workflow.name,
         cluster=cluster.name,
@@ -133,7 +139,7 @@ def plan(
         simulated_in=0.0,
         truncated=mapped.truncated,
         evaluations=mapped.evaluations,
-        jobs=_planned(simulation, mapped.runner_ups, intervals, {*done, *rejected}, late_s, mapped.reserved),
+        jobs=_planned(simulation, mapped.runner_ups, intervals, left_out, late_s, mapped.reserved),
         warnings=(*_warnings(workflow, cluster, simulation), *mapped.warnings),
         makespan_within=makespan_interval,
         objective=str(objective) if policy == "lookahead" else "",

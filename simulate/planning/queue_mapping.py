@@ -5,6 +5,10 @@ free cores, numbered over the usable nodes. It never sees a true run time or pro
 `forecast` that it asks for, by the profiles. Where a user gave no walltime, `walltime` is the isolated run time of the
 job's profile on the slowest usable node, and the job says `predicted`. Contention, memory and domains act in the
 simulation that carries the decisions out.
+Rule of foresight: what starts now is decided as in a replay. What starts later is a forecast; it ends once the policy
+has compared jobs with as many nodes as the request allows. That number is counted, so the plan is the same on any
+machine. The jobs that wait then are left out, with the reason. They were among those that may start now, so none of
+them can be left out for ever.
 Which cores a job gets: see `queue_policies.node_resources`.
 """
 
@@ -29,6 +33,7 @@ from ..queue_policies.node_resources import NodeResources
 from ..queue_policies.policy_calls import PolicyCalls
 from ..queue_policies.queued_job import NodeJob, QueuedJob, Running
 from ..queue_policies.reservations import Reserved
+from .admission import fitting
 from .compiled_queue import cores_of, expected_run_times, run_compiled
 from .mapping_policies import Mapped, Request
 from .node_loads import NodeMeter
@@ -37,6 +42,11 @@ from .simulation import Simulation
 
 #: Why a job is not in a plan that a time limit ended.
 TOO_FAR = "the plan took too long to reach it"
+#: Why the start of a job is not in a plan with less foresight.
+BEYOND = "its start is unknown, because so many jobs wait and run that the plan ends before it"
+#: Time of a comparison with any number of nodes, in nodes; of a forecast, in such comparisons; and how many comparisons
+#: of conservative backfilling, which makes many at once, take the time of one.
+LOOK, FORECAST, AT_ONCE = 1000, 3, 4
 
 
 class QueueMapping:
@@ -92,6 +102,18 @@ def _mapped(
     return Mapped(makespan, energy, candidate, rejected=rejected, warnings=notes, reserved=reserved, waits=waits)
 
 
+def _put_last(mapping: Candidate, simulation: Simulation, beyond: Sequence[int]) -> None:
+    """Let jobs that have no place run after all others, on some nodes, so that they change no interval of a plan."""
+    world = simulation.world
+    jobs, first = world.jobs, world.jobs["place0"]
+    last = int(np.argmax(np.where(jobs["state"] == layout.DONE, jobs["finish"], -1.0)))
+    nodes_of = {cls: np.flatnonzero(fitting(world, world.classes[cls])) for cls in set(jobs["cls"][beyond].tolist())}
+    for number in beyond:
+        nodes = nodes_of[int(jobs["cls"][number])][: world.classes["nodes"][jobs["cls"][number]]]
+        mapping.places[first[number] : first[number] + len(nodes)] = nodes
+    mapping.keys[beyond], mapping.wait_for[beyond] = math.inf, last
+
+
 def _notes(simulation: Simulation, name: str) -> tuple[str, ...]:
     lacking = [job.id for job in simulation.workflow.jobs if job.walltime is None]
     if not lacking:
@@ -106,7 +128,8 @@ class PlanRun(PolicyCalls):
     def __init__(self, simulation: Simulation, request: Request, policy: QueuePolicy, name: str) -> None:
         self.simulation, self.request, self.policy = simulation, request, policy
         self.waits: Mapping[int, str] = {}  # why the policy's limit keeps jobs from starting now
-        self.cut = False  # the plan ended early
+        self.cut = False  # a time limit ended the plan early
+        self.beyond: list[int] = []  # the jobs that the plan ends before
         self.predicted = expected_run_times(simulation).tolist()
         simulation.reset()
         simulation.settle()
@@ -174,6 +197,7 @@ class PlanRun(PolicyCalls):
 
     def forecast(self, job: QueuedJob, nodes: Sequence[int]) -> Forecast:
         """Return what would happen if a job started now on these nodes, by the profiles."""
+        self.places.looks += FORECAST
         names = [self.snapshot.machine.names[node] for node in self.places.check_nodes(self, job, nodes, fewer=True)]
         remaining, slowdown, others, delay_s, crowding, alone = self.simulation.what_if(str(job.id), names)
         return Forecast(self.now + remaining, slowdown, others, delay_s, crowding, bool(alone))
@@ -207,9 +231,16 @@ class PlanRun(PolicyCalls):
         )
 
     # --- the loop ---
+    @property
+    def work(self) -> int:
+        """Comparisons of a job with a node that the policy has made so far, as much time as they take."""
+        nodes: int = len(self.usable)
+        return self.places.looks * (nodes + LOOK) + int(getattr(self.policy, "compared", 0)) // AT_ONCE
+
     def run(self) -> Mapped:
         """Run to the end. Raises PolicyError."""
-        simulation, stop = self.simulation, self.request.should_stop
+        simulation, stop, foresight = self.simulation, self.request.should_stop, self.request.foresight
+        most = math.inf
         while True:
             self.now = self.snapshot.time = float(simulation.world.clock["now"])
             self._end_what_ended()
@@ -225,6 +256,7 @@ class PlanRun(PolicyCalls):
                 self.promised, waits = self.reserved, getattr(self.policy, "waits", {})
                 self.waits = {number: why for number, why in waits.items() if number in self.waiting}
                 self.wake_s = self.wakes[0] if self.wakes and self.waiting else math.inf
+                most = math.inf if foresight is None else self.work + foresight
             wake = self.wakes[0] if self.wakes and self.waiting else math.inf
             upcoming = min(simulation.next_event, wake)
             if math.isinf(upcoming):
@@ -232,14 +264,21 @@ class PlanRun(PolicyCalls):
             if stop is not None and stop():
                 if self.request.kept is None or not self.request.may_reject:
                     raise self.error("", "a time limit or the end of the daemon came before all jobs were started")
-                return self._cut()
+                self.cut = True
+                return self._end_early(TOO_FAR)
+            if self.work > most:
+                return self._end_early(BEYOND)
             simulation.advance(upcoming)
 
-    def _cut(self) -> Mapped:
-        """Return what is decided so far: no other policy would keep what this one keeps."""
-        self.cut = True
+    def _end_early(self, why: str) -> Mapped:
+        """Return what is decided so far; the jobs that have not started are left out.
+
+        Args:
+            why: the reason, for jobs that no limit keeps from starting now.
+        """
         later = np.flatnonzero(self.simulation.world.jobs["state"] < layout.RUNNING).tolist()
-        self.rejected |= {number: self.waits.get(number, TOO_FAR) for number in later if number not in self.rejected}
+        self.beyond = [number for number in later if number not in self.rejected]
+        self.waits = {**dict.fromkeys(self.beyond, why), **self.waits}
         self.waiting.clear()
         while not math.isinf(self.simulation.next_event):
             self.simulation.advance(self.simulation.next_event)
@@ -255,7 +294,7 @@ class PlanRun(PolicyCalls):
         if self.waiting:
             raise self.waits_forever("nothing runs")
         simulation, jobs = self.simulation, self.simulation.world.jobs
-        for number in np.flatnonzero(jobs["state"] != layout.DONE).tolist():
+        for number in set(np.flatnonzero(jobs["state"] != layout.DONE).tolist()) - {*self.beyond}:
             self.rejected.setdefault(number, "it waits for a job that is never started")
         if self.rejected and not self.request.may_reject:
             number, why = next(iter(sorted(self.rejected.items())))
@@ -266,4 +305,6 @@ class PlanRun(PolicyCalls):
             for number, (time, nodes) in self.promised.items()
         }
         mapped = _mapped(simulation, self.name, reserved, self.rejected, self.waits)
-        return replace(mapped, recheck_s=self.wake_s, truncated=self.cut)
+        if self.beyond:
+            _put_last(mapped.mapping, simulation, self.beyond)
+        return replace(mapped, recheck_s=self.wake_s, truncated=self.cut, beyond=self.beyond)

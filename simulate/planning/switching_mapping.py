@@ -23,7 +23,7 @@ from ..queue_policies.energy.power_limits import NoLimit
 from ..queue_policies.energy.saving_policy import SavingBackfilling
 from ..queue_policies.frozen import View
 from ..queue_policies.interface import Decision, MachineStates, QueuePolicy, QueueView, Switch, Switching, Wake
-from ..queue_policies.policy_specs import OnNodes, Saving, text_of
+from ..queue_policies.policy_specs import Saving, text_of
 from ..queue_policies.uncompiled import uncompiled
 from .mapping_policies import Mapped, Request
 from .now_and_later import NowAndLater
@@ -47,9 +47,7 @@ class SwitchingMapping(QueueMapping):
     def __init__(self, name: str, policy: Saving) -> None:
         super().__init__(name, self._now_and_later, every_node=True, keep=partial(KeptNodes, policy))
         self._saving = policy
-        plain = policy.base if policy.limit is None else replace(policy, shutdown=None, keeper=None)
-        assert not isinstance(plain, OnNodes), "it goes with no part that switches nodes"
-        self._plain = plain
+        self._plain = policy.base if policy.limit is None else replace(policy, shutdown=None, keeper=None)
         self._power: NodePower | None = None  # of this plan
         self._limit: NoLimit | None = None  # at the beginning of this plan; None: the policy has none
         self._saver: SavingBackfilling | None = None

@@ -42,6 +42,7 @@ class ConservativeBackfilling:
         self._allocation, self._on_nodes = allocation, True
         self._reservations: dict[int, tuple[float, tuple[int, ...]]] = {}  # start and nodes of each waiting job
         self._loose, self._due = False, math.inf
+        self.compared = 0  #: nodes that jobs were compared with, at each time of the profiles so far
 
     def decide(self, now: QueueView) -> Iterator[Decision]:
         """Move reservations, reserve for new jobs, and start what is due."""
@@ -100,6 +101,7 @@ class ConservativeBackfilling:
                 continue
             reservations[job.number] = reservation
             profile.take(job, *reservation)
+        self.compared += profile.compared
 
 
 class _Profile:
@@ -127,6 +129,7 @@ class _Profile:
         self._times = sorted({now.time, *ends, *(time for time in (*times, *changes) if time > now.time)})
         self._cores = np.repeat(free.cores[None], len(self._times), axis=0)
         self._memory = np.repeat(free.memory[None], len(self._times), axis=0)
+        self.compared = 0  #: nodes, at each of these times, with which jobs were compared
         self._headroom: Array | None = None  # resources that jobs may still use, by the limit
         if changes:
             self._headroom = limit.allowed(np.array(self._times)) - sum(run.job.size for run in now.running)
@@ -217,6 +220,7 @@ class _Profile:
     def _enough(self, job: QueuedJob, rows: int | None = None) -> Array:
         """Return which of the first rows have what a job needs, bool [rows]; None = of all rows."""
         fits = self._need(job).fits(self._cores[:rows], self._memory[:rows])
+        self.compared += fits.size
         node_count = self._wanted(job)
         enough: Array = fits[:, 0] if fits.shape[1] == node_count == 1 else fits.sum(axis=1) >= node_count
         return enough if self._headroom is None else enough & (self._headroom[:rows] >= job.size)
@@ -234,6 +238,7 @@ class _Profile:
                 if stop > gap:
                     break
                 fits = self._need(job).fits(self._cores[row:stop], self._memory[row:stop])
+                self.compared += fits.size
                 if (nodes := self._choose(np.asarray(fits.all(axis=0)), self._wanted(job))) is not None:
                     return start, nodes
             first = gap + 1

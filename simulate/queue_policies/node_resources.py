@@ -56,9 +56,11 @@ class NodeResources:
             speeds if len(set(speeds.tolist())) > 1 else None,
         )  # fmt: skip
         self.kept_free: set[int] = set()
+        self.looks = 0  #: how often a policy has compared a job with all nodes, or given it some
 
     def need(self, job: QueuedJob) -> NodeNeed:
         """Return what a job needs on each of its nodes."""
+        self.looks += 1
         return self.needs[job.number]
 
     def free_nodes(self) -> FreeNodes:

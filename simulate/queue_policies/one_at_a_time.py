@@ -21,7 +21,7 @@ from ..model.machine import Machine
 from .energy.power_limits import NoLimit
 from .free_nodes import FreeNodes
 from .interface import Decision, QueueView, Reject, Start, Wake
-from .policy_specs import Contending, Nodes
+from .policy_specs import Contending
 from .queued_job import QueuedJob
 
 
@@ -74,8 +74,7 @@ class OneAtATime:
 
     def _rank(self, now: QueueView, job: QueuedJob, free: FreeNodes) -> Array:
         """Return the ranks of the nodes for a job; the lowest is the best [nodes]."""
-        policy = self._policy
-        rule = policy.rule if isinstance(policy, Nodes) else policy.resource
+        rule = self._policy.placement
         if rule == "biggest":
             return np.array([first - last for first, last in now.machine.nodes])
         if rule == "high_core":
@@ -84,7 +83,7 @@ class OneAtATime:
             return -free.memory
         if rule == "random":  # one of the free cores, or one of the nodes
             drawn = np.random.default_rng(int.from_bytes(self._digest(job, "nodes"))).exponential(size=len(free.cores))
-            return drawn if isinstance(policy, Nodes) else drawn / free.cores.clip(1)
+            return drawn if self._policy.on_one_node else drawn / free.cores.clip(1)
         loads = now.loads()
         if rule == "low_power" and np.isnan(loads.watts).any():
             raise ConfigError("policy", "pairs:resource", "the power of this machine is not known", "nodes with power")

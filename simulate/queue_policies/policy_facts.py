@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from .energy.power_policies import EnergyBudget, Inertial, Opportunistic, PowerCap, Proportional
+from .energy.power_policies import Inertial, Opportunistic, Proportional
 
 
 class PolicySpec:
     """The facts about a policy by which engines, checks and the command line choose; here those of one in Python."""
 
     __slots__ = ()
-    #: Which engines replay it, see `replay.engines`.
+    #: Which engines replay it, see `replay.engines`; of a policy with energy-saving parts, see `plain`.
     family: ClassVar[str] = "python"
+    #: It decides by the queue alone, without looking at nodes or machines.
+    queueing: ClassVar[bool] = False
     #: Its choices need the run times of jobs.
     looks_ahead: ClassVar[bool] = False
 
@@ -26,13 +28,23 @@ class PolicySpec:
         return self
 
     @property
+    def saves(self) -> bool:
+        """Return whether it has energy-saving parts."""
+        return self.plain is not self
+
+    @property
+    def parts(self) -> tuple[Any, ...]:
+        """Return the parts that its SPEC names; their fields are their options. Empty: its SPEC is its name."""
+        return () if self.family in ("python", "planned") else (self,)
+
+    @property
     def shutdown(self) -> Opportunistic | None:
         """Return the part that switches idle machines off."""
         return None
 
     @property
-    def limit(self) -> PowerCap | EnergyBudget | None:
-        """Return the limit of power or energy."""
+    def limit(self) -> Any:
+        """Return the limit of power or energy, a `PowerCap` or an `EnergyBudget`."""
         return None
 
     @property
@@ -48,7 +60,7 @@ class PolicySpec:
     @property
     def sees_states(self) -> bool:
         """Return whether it needs the states of machines when it is called in Python."""
-        return self.switches or isinstance(self.limit, EnergyBudget)
+        return self.switches or bool(self.limit and self.limit.is_budget)
 
     @property
     def needs_nodes(self) -> bool:
@@ -79,3 +91,8 @@ class PolicySpec:
 def spec_of(policy: object) -> PolicySpec:
     """Return the facts about a policy; those of any policy in Python for an object that is called."""
     return policy if isinstance(policy, PolicySpec) else PolicySpec()
+
+
+def is_built_in(policy: object) -> bool:
+    """Return whether a policy is one of pilotfish that has its facts, not an object that is called."""
+    return spec_of(policy) is policy

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar
 
@@ -101,12 +101,18 @@ RULES = {
 class Pairs(PolicySpec):
     """Pick one job at a time, then one core at a time for each of its tasks; tasks contend for memory."""
 
+    on_one_node: ClassVar[bool] = False
     source: ClassVar = "Herrera et al. 2021, table II"
     family: ClassVar[str] = "contending"
     compares_nodes: ClassVar[bool] = True
     needs_nodes: ClassVar[bool] = True
     job: str = choice("first", JOBS, "the job to start next")
     resource: str = choice("high_gflops", RESOURCES, "the core for its next task")
+
+    @property
+    def placement(self) -> str:
+        """Return the rule of the placement."""
+        return self.resource
 
     @property
     def needs_power(self) -> bool:
@@ -118,12 +124,18 @@ class Pairs(PolicySpec):
 class Nodes(PolicySpec):
     """Pick one job at a time, and place it on the cores of one node; tasks contend for memory."""
 
+    on_one_node: ClassVar[bool] = True
     source: ClassVar = "Fomperosa 2021, table 5.1"
     family: ClassVar[str] = "contending"
     compares_nodes: ClassVar[bool] = True
     needs_nodes: ClassVar[bool] = True
     job: str = choice("first", JOBS, "the job to start next")
     rule: str = choice("fastest", RULES, "the node of the job")
+
+    @property
+    def placement(self) -> str:
+        """Return the rule of the placement."""
+        return self.rule
 
 
 Contending = Pairs | Nodes
@@ -135,6 +147,7 @@ class Strict(PolicySpec):
 
     source: ClassVar = "Poquet 2017, 2.2"
     family: ClassVar[str] = "easy"
+    queueing: ClassVar[bool] = True
     backfills: ClassVar = False
     order: str = choice("fcfs", ORDERS, "order of the queue")
 
@@ -145,6 +158,7 @@ class Easy(PolicySpec):
 
     source: ClassVar = "Lifka 1995; Poquet 2017, 2.2"
     family: ClassVar[str] = "easy"
+    queueing: ClassVar[bool] = True
     backfills: ClassVar = True
     order: str = choice("fcfs", ORDERS, "order of the queue")
     share: Sharing = sharing("by how much jobs on one node may slow each other down")  # noqa: RUF009
@@ -170,6 +184,7 @@ class Conservative(PolicySpec):
 
     source: ClassVar = "Mu'alem and Feitelson 2001; Poquet 2017, 2.2 and 5"
     family: ClassVar[str] = "conservative"
+    queueing: ClassVar[bool] = True
     needing_walltimes: ClassVar[str] = "conservative backfilling"
     order: str = choice("fcfs", {name: ORDERS[name] for name in ORDERS if name not in CHANGING}, "order of the queue")
     allocation: str = choice("basic", ALLOCATIONS, "resources that a job gets")
@@ -199,12 +214,18 @@ class Saving(PolicySpec):
     shutdown: Opportunistic | None = None  # switches idle machines off
     limit: PowerCap | EnergyBudget | None = None  # limits power or energy
     keeper: Proportional | Inertial | None = None  # keeps a number of machines off
+    family: ClassVar[str] = "saving"
     compares_nodes: ClassVar[bool] = True  # a limit is that of all nodes
 
     @property
     def plain(self) -> Any:
         """Return the policy without its energy-saving parts."""
         return self.base
+
+    @property
+    def parts(self) -> tuple[Any, ...]:
+        """Return the policy and its energy-saving parts."""
+        return tuple(part for part in (self.base, self.shutdown, self.limit, self.keeper) if part is not None)
 
     @property
     def needs_nodes(self) -> bool:
@@ -214,8 +235,7 @@ class Saving(PolicySpec):
     @property
     def needing_walltimes(self) -> str:
         """Return a description of the policy if it needs finite walltimes, else ""."""
-        at_a_time = isinstance(self.base, Placing)  # such a policy promises nothing
-        needs = (self.limit or self.keeper) and not at_a_time
+        needs = (self.limit or self.keeper) and self.base.queueing  # the others promise nothing
         return self.base.needing_walltimes or ("a policy that limits power or keeps machines off" if needs else "")
 
 
@@ -264,8 +284,12 @@ class EarliestLastEnd(OnNodes):
 class Planned(PolicySpec):
     """The service with its defaults and a mapping policy, which plans the whole queue at a time; for sweeps."""
 
+    family: ClassVar[str] = "planned"
     needs_nodes: ClassVar[bool] = True
     name: str
+
+    def __str__(self) -> str:
+        return self.name
 
 
 #: Names of built-in mapping policies that only plan.
@@ -317,7 +341,7 @@ def parse(text: str) -> Policy | Placing:
         problem = f"{first!r} does not go with {others[0]!r}: {why}"
         raise ConfigError("policy", "", problem, "mom+powercap, easy+...")
     base: Strict | Easy | Conservative | Contending | OnNodes = _part(first, POLICIES | ON_NODES)
-    if isinstance(base, Conservative) and base.allocation != "basic" and base.share != Sharing():
+    if base.family == "conservative" and base.compares_nodes and base.needs_nodes:
         why = "a job that shares gets any nodes on which no job is slowed down beyond the bound"
         raise ConfigError("policy", "", f"{first!r}: allocation and share do not go together: {why}", "one of them")
     if not others:
@@ -339,14 +363,14 @@ def parse(text: str) -> Policy | Placing:
     return Saving(base, **roles)
 
 
-def _why_not(base: object, part: object) -> str:
+def _why_not(base: PolicySpec, part: object) -> str:
     """Return why a policy does not go with an energy-saving part, "" if it does."""
-    if isinstance(base, Conservative):
-        broken = _UNPROMISED.get(type(part))
-        return f"it promises each waiting job a start, and {broken}" if broken else ""
-    if isinstance(part, PowerCap) or isinstance(base, Easy | Strict):
+    broken = _UNPROMISED.get(type(part))
+    if broken is None or base.family == "easy":
         return ""
-    if isinstance(part, EnergyBudget):
+    if base.family == "conservative":
+        return f"it promises each waiting job a start, and {broken}"
+    if _ROLES.get(type(part)) == "limit":
         return "it reserves nothing for the first waiting job, but a budget saves energy for that job"
     return "it does not consider whether the nodes that it chooses are on"
 
@@ -375,7 +399,7 @@ def is_queue_policy(text: str) -> bool:
     return text.startswith(COMPONENT) or is_python_policy(text) or name.partition(":")[0] in names
 
 
-def parse_planned(text: str, *, service: bool = False) -> Policy | Contending | Own:
+def parse_planned(text: str, *, service: bool = False) -> PolicySpec:
     """Parse the SPEC of a queue policy that decides for plans. Raises ConfigError, also where it cannot.
 
     Args:
@@ -388,40 +412,28 @@ def parse_planned(text: str, *, service: bool = False) -> Policy | Contending | 
     if is_python_policy(text):
         return parse_python_policy(text)
     policy = parse(text)
-    assert not isinstance(policy, OnNodes), "the planner has it"
+    assert policy.family != "mapping", "the planner has it"
     if policy.switches and not service:
         problem = f"{text!r} switches nodes off and on: only the daemon can do that, not a plan of one workflow"
         raise ConfigError("policy", "", problem, PLANNED)
     limit = policy.limit
-    if isinstance(limit, EnergyBudget) and math.isinf(limit.end):
+    if limit is not None and limit.is_budget and math.isinf(limit.end):
         problem = f"{text!r} needs an end, because the last submission is not known in advance"
         raise ConfigError("policy", "", problem, "end=2026-12-31T00:00Z, or end=SECONDS")
-    if limit is not None and limit.is_set() and isinstance(policy.plain, Placing):
+    if limit is not None and limit.is_set() and not policy.plain.queueing:
         problem = f"{text!r} begins or ends at some time, and the policy decides only when jobs are submitted or end"
         raise ConfigError("policy", "", problem, "a cap without begin and end; easy, strict or conservative")
     return policy
 
 
 @lru_cache(8)
-def parts_of(text: str) -> Saving | None:
-    """Return the policy of a SPEC if it has energy-saving parts, else None. Raises ConfigError."""
-    policy = parse(text) if "+" in text and not is_python_policy(text) and not text.startswith(COMPONENT) else None
-    return policy if isinstance(policy, Saving) else None
-
-
-def switches_nodes(text: str) -> bool:
-    """Return whether the policy of a SPEC switches nodes off and on. Raises ConfigError."""
-    return (policy := parts_of(text)) is not None and policy.switches
-
-
-def limit_of(text: str) -> PowerCap | EnergyBudget | None:
-    """Return the limit of power or energy of a policy; None: it has none. Raises ConfigError."""
-    return policy.limit if (policy := parts_of(text)) is not None else None
+def parts_of(text: str) -> PolicySpec:
+    """Return the policy of a SPEC if it has energy-saving parts, else one that has none. Raises ConfigError."""
+    others = is_python_policy(text) or text.startswith(COMPONENT)
+    return parse(text) if "+" in text and not others else PolicySpec()
 
 
 def text_of(policy: PolicySpec) -> str:
     """Return the SPEC of a policy, without options at their defaults."""
-    if isinstance(policy, Own | Planned):
-        return str(policy) if isinstance(policy, Own) else policy.name
-    parts = [getattr(policy, field.name) for field in fields(policy)] if isinstance(policy, Saving) else [policy]
-    return "+".join(":".join(filter(None, (_NAMES[type(part)], format_options(part)))) for part in parts if part)
+    parts = (":".join(filter(None, (_NAMES[type(part)], format_options(part)))) for part in policy.parts)
+    return "+".join(parts) or str(policy)

@@ -26,7 +26,7 @@ from .energy.switched_machines import Machines, Places, Room
 from .free_nodes import FreeNodes, NodeNeed
 from .interface import Decision, QueueView, Start, Wake
 from .order import Order
-from .policy_specs import Saving
+from .policy_facts import PolicySpec
 from .queued_job import QueuedJob
 from .reservations import reserved_until
 
@@ -46,9 +46,9 @@ class SharedBackfilling(SavingBackfilling):
 
     _one_by_one = True
 
-    def __init__(self, policy: Saving, queue: Order, window: Window | None, limit: NoLimit | None = None) -> None:
+    def __init__(self, policy: PolicySpec, queue: Order, window: Window | None, limit: NoLimit | None = None) -> None:
         super().__init__(policy, queue, window, limit)
-        self._bound = policy.base.share.bound  # type: ignore[union-attr]
+        self._bound = policy.plain.share.bound
         self._first: QueuedJob | None = None  # who has the reservation
 
     def _begin_pass(self, queue: list[QueuedJob]) -> None:

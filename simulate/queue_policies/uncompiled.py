@@ -12,7 +12,6 @@ from .interface import QueuePolicy
 from .one_at_a_time import OneAtATime
 from .order import Order
 from .policy_facts import PolicySpec
-from .policy_specs import Saving
 from .sharing_policy import SharedBackfilling, SharedReserving
 
 
@@ -33,11 +32,11 @@ def uncompiled(
     base = policy.plain
     if base.family == "contending":
         return OneAtATime(base, seed, limit)
-    queue, saving = Order(base.order, seed), policy if isinstance(policy, Saving) else None
+    queue = Order(base.order, seed)
     if base.family == "easy" and base.needs_nodes:
-        return SharedBackfilling(saving or Saving(base), queue, window, given)
-    if base.family == "easy" and saving is not None:
-        return SavingBackfilling(saving, queue, window, given)
+        return SharedBackfilling(policy, queue, window, given)
+    if base.family == "easy" and policy.saves:
+        return SavingBackfilling(policy, queue, window, given)
     if base.family == "conservative" and base.needs_nodes:
         return SharedReserving(queue, base.share.bound, arranged=arranged, limit=limit)
     if base.family == "conservative":

@@ -18,7 +18,6 @@ from ..arrays import Array
 from ..kernels.queue.network.tables import POWER
 from ..kernels.queue.power.tables import TO_IDLE
 from ..model.machine import MixedPowers, Powers, runs_of
-from ..queue_policies.energy.power_policies import EnergyBudget
 from ..queue_policies.policy_facts import spec_of
 from ..world.power_log import joules_at
 from ..world.replay_result import Replayed, pieces_by_job
@@ -270,7 +269,7 @@ def limited(replayed: Replayed, policy: object, powers: Powers | MixedPowers, fo
         return None
     begin, end = window[0], window[1] if math.isfinite(window[1]) else span(replayed)[1]
     resources, full = replayed.machine, replayed.machine * powers.budget_computing
-    if isinstance(limit, EnergyBudget):
+    if limit.is_budget:
         allowed, switched = limit.budget.absolute(full * (end - begin)), spec.switches
         hopeless = limit.is_hopeless(_idle_at_least(powers), resources, end - begin) and not switched
     else:
@@ -288,7 +287,7 @@ def refusal_of(policy: object, powers: Powers | MixedPowers | None, machine: int
         limit: the outcome.
     """
     part = spec_of(policy).limit
-    if not limit.hopeless or not isinstance(part, EnergyBudget) or not isinstance(powers, Powers):
+    if not limit.hopeless or not (part and part.is_budget) or not isinstance(powers, Powers):
         return ""
     error = part.refusal(_idle_at_least(powers), machine, limit.end - limit.begin, "machines")
     return "" if error is None else f"{error.problem} while it held (allowed: {error.allowed})"

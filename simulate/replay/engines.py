@@ -127,7 +127,7 @@ def policy_features(policy: object) -> frozenset[Feature]:
     spec = spec_of(policy)
     facts = {
         SHARED: spec.needs_nodes,
-        SAVES: spec.plain is not spec,
+        SAVES: spec.saves,
         Feature.STATES: (spec.plain.family == "easy" and spec.sees_states) or bool(getattr(policy, "powered", False)),
         Feature.OPEN_ENDED: bool(getattr(policy, "open_ended", False)),
     }

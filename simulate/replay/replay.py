@@ -19,7 +19,7 @@ from ..errors import ConfigError
 from ..model.machine import TAURUS_POWERS, Machine, Powers
 from ..model.workload import LONGEST, Workload
 from ..queue_policies.interface import QueuePolicy
-from ..queue_policies.policy_facts import PolicySpec, spec_of
+from ..queue_policies.policy_facts import PolicySpec, is_built_in, spec_of
 from ..queue_policies.policy_specs import Easy
 from ..wording import count
 from ..world.known_run_times import ACTUAL, with_actual_walltimes
@@ -66,7 +66,7 @@ def replay(
     elif case.options.run_times == ACTUAL:
         case = replace(case, jobs=with_actual_walltimes(workload))
     seconds = case.options.decision_time
-    if isinstance(policy, PolicySpec) and not case.shared and (seconds is None or not 0.0 <= seconds <= LONGEST):
+    if is_built_in(policy) and not case.shared and (seconds is None or not 0.0 <= seconds <= LONGEST):
         problem = "as measured" if seconds is None else f"{seconds:g}"
         raise ConfigError("decision_time", "", f"{problem}, for a compiled policy", ALLOWED)
     engine = engine_for(case.policy, features_of(case))
@@ -81,7 +81,7 @@ def assumed_powers(policy: object) -> Powers | None:
     That power is not known. Only if `policy` decides by power, it is that of Grid'5000 Taurus nodes.
     """
     spec = spec_of(policy)
-    return TAURUS_POWERS if spec.plain is not spec or getattr(policy, "powered", False) else None
+    return TAURUS_POWERS if spec.saves or getattr(policy, "powered", False) else None
 
 
 def check_machine(policy: object, machine: Machine, *, contention: bool = False) -> None:
@@ -102,7 +102,7 @@ def check_machine(policy: object, machine: Machine, *, contention: bool = False)
         from ..world.task_tables import check_power_known, processors_of
 
         check_power_known(spec.plain, processors_of(cluster))
-    if spec.plain is not spec:
+    if spec.saves:
         require_powers(spec, machine.powers, of_nodes=contention or spec.needs_nodes)
     if spec.plain.local:
         tuple(machine.groups)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable
+from typing import Any
 
 import numpy as np
 
@@ -16,9 +17,8 @@ from ..model.machine import Machine, MixedPowers, Powers, equal_powers
 from ..model.network import Link, Network, unlimited
 from ..model.workload import Workload
 from ..queue_policies.energy.power_limits import NoLimit, limit_on
-from ..queue_policies.energy.power_policies import EnergyBudget
 from ..queue_policies.interface import QueuePolicy
-from ..queue_policies.policy_facts import PolicySpec, spec_of
+from ..queue_policies.policy_facts import PolicySpec, is_built_in, spec_of
 from ..wording import count
 from ..world.known_run_times import ACTUAL, with_actual_walltimes
 from ..world.node_allocation import refuse_unknown_times
@@ -46,7 +46,7 @@ def check_decision_count(workload: Workload, policy: PolicySpec) -> None:
         longest = np.fmax.reduce(np.minimum(workload.run_time, workload.walltime), initial=0.0)
         lasts = float(workload.submit_time[-1] - workload.submit_time[0] + longest)
         _check_interval(workload, "period", policy.keeper.period, lasts)
-    if isinstance(policy.limit, EnergyBudget) and (window := policy.limit.window(workload)):
+    if policy.limit and policy.limit.is_budget and (window := policy.limit.window(workload)):
         _check_interval(workload, "stage", policy.limit.stage, window[1] - window[0])
 
 
@@ -112,16 +112,15 @@ def in_python(case: ReplayCase) -> QueuePolicy:
     Raises:
         ConfigError: the policy cannot schedule these jobs, or not on this machine.
     """
-    policy = case.policy
-    if not isinstance(policy, PolicySpec):
+    policy: Any = case.policy
+    if not is_built_in(policy):
         called: QueuePolicy = policy
         return called
     from ..queue_policies.uncompiled import uncompiled
 
-    saves = policy.plain is not policy
     if not case.shared:
         check_walltimes(case.jobs, policy)
-    window = refuse_saving(policy, case.jobs, case.machine.powers, of_nodes=case.shared) if saves else None
+    window = refuse_saving(policy, case.jobs, case.machine.powers, of_nodes=case.shared) if policy.saves else None
     return uncompiled(policy, case.options.seed, window=window)
 
 
@@ -146,7 +145,7 @@ def check_jobs(case: ReplayCase) -> None:
         network_of_nodes(jobs, case.cluster, case.machine.network)
     else:
         network_for(jobs, case.machine)
-    if policy.plain is not policy:
+    if policy.saves:
         check_decision_count(jobs, policy)
         if policy.limit:
             policy.limit.window(jobs)
@@ -155,7 +154,7 @@ def check_jobs(case: ReplayCase) -> None:
 def demands_on_jobs(policy: object) -> Hashable:
     """Return a key of the policy's requirements on jobs. Policies with equal keys accept the same jobs."""
     spec = spec_of(policy)
-    return spec.needing_walltimes, spec.family == "python" and spec.plain is spec, spec.limit, spec.keeper
+    return spec.needing_walltimes, not spec.parts, spec.limit, spec.keeper
 
 
 def network_for(workload: Workload, machine: Machine) -> Network | None:

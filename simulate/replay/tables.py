@@ -25,10 +25,10 @@ from ..kernels.queue.tables import Replay, Reserving, RichReplay, Stepwise
 from ..model.machine import Machine, MixedPowers, Powers
 from ..model.network import Network
 from ..model.workload import Workload
-from ..queue_policies.energy import power_policies as parts
-from ..queue_policies.energy.power_limits import Budget, Cap, NoLimit, limit_on
+from ..queue_policies.energy.power_limits import NoLimit, limit_on
 from ..queue_policies.order_ranks import dynamic_order, ranks
-from ..queue_policies.policy_specs import Conservative, Easy, Policy, Saving, Strict
+from ..queue_policies.policy_facts import PolicySpec
+from ..queue_policies.policy_specs import Conservative, Easy, Policy, Strict
 from ..world.job_dependencies import dependency_tables
 from ..world.network_tables import network_tables
 from .requirements import check_decision_count, check_walltimes, require_powers
@@ -65,10 +65,7 @@ def tables_for(setting: Setting, policy: Policy) -> Tables:
     check_walltimes(setting.workload, policy)
     if policy.plain.family == "conservative":
         return _conservative(setting, policy)
-    if isinstance(policy, Saving):
-        return _saving(setting, policy)
-    assert isinstance(policy, Easy | Strict)
-    return _easy(setting, policy)
+    return _saving(setting, policy) if policy.saves else _easy(setting, policy.plain)
 
 
 def _easy(setting: Setting, policy: Easy | Strict) -> Tables:
@@ -101,14 +98,13 @@ def stepwise_tables(workload: Workload, machine: int) -> Stepwise:
     return world
 
 
-def _saving(setting: Setting, policy: Saving) -> Tables:
+def _saving(setting: Setting, policy: PolicySpec) -> Tables:
     workload, machine, size = setting.workload, setting.machine, len(setting.workload)
     check_decision_count(workload, policy)
     powers = require_powers(policy, setting.powers)
-    assert isinstance(policy.base, Easy | Strict), "others are asked in Python"
     rows, words = 2 * size + FEW, -(-machine // 64)
     world: Tables = _with_queue(
-        NetworkedPowered if setting.network else Powered, setting, policy.base, machine + 4, 4 * size + 6 * machine,
+        NetworkedPowered if setting.network else Powered, setting, policy.plain, machine + 4, 4 * size + 6 * machine,
         {"jobs": np.zeros(rows, powered.ROW)},
         {
             **dict.fromkeys(("off", "kept", "tired"), (words,)),
@@ -124,7 +120,7 @@ def _saving(setting: Setting, policy: Saving) -> Tables:
     count["ahead"] = world.became_idle["first"] = world.boots["first"] = -1
     clock["now"] = clock["credited"] = clock["measured"] = clock["reached"] = -math.inf
     _set_powers(world, policy, powers)
-    _set_limit(world, workload, policy, powers)
+    _limit_of(policy, workload, machine, powers).write(count, clock)
     _set_keeper(world, policy)
     return world
 
@@ -217,7 +213,7 @@ def _first_slices(setting: Setting, policy: Policy) -> list[tuple[float, int]]:
     Rule: a power cap is a reservation that no job owns: its boundaries stay until they are past.
     """
     slices = [(-math.inf, setting.machine)]
-    if isinstance(policy, Saving):
+    if policy.saves:
         limit = _limit_of(policy, setting.workload, setting.machine, require_powers(policy, setting.powers))
         times = [time for time in limit.changes() if time < math.inf]
         slices += zip(times, limit.allowed(np.array(times)).tolist(), strict=True)
@@ -266,46 +262,28 @@ def _twice(table: Array) -> Array:
 
 
 # --- machine states ---
-def _set_powers(world: Any, policy: Saving, powers: Powers) -> None:
+def _set_powers(world: Any, policy: PolicySpec, powers: Powers) -> None:
     clock = world.clock
     clock["watts_idle"], clock["watts_computing"], clock["watts_off"] = powers.idle, powers.computing, powers.off or 0.0
     clock["watts_on"], clock["on_s"] = powers.on_w, powers.on_s
     clock["watts_ending"], clock["off_s"] = powers.off_w, powers.off_s
-    if isinstance(policy.shutdown, parts.Opportunistic) and policy.shutdown.t_idle < math.inf:
+    if policy.shutdown is not None and policy.shutdown.t_idle < math.inf:
         world.count["shuts"], clock["idle_for"] = 1, policy.shutdown.t_idle
 
 
-def _limit_of(policy: Saving, workload: Workload, machine: int, powers: Powers) -> NoLimit:
+def _limit_of(policy: PolicySpec, workload: Workload, machine: int, powers: Powers) -> NoLimit:
     """Return the limit of power or energy of a policy on a machine of so many resources."""
     window = policy.limit.window(workload) if policy.limit else None
     return limit_on(Machine(machine, (), powers), policy.limit, window)
 
 
-def _set_limit(world: Any, workload: Workload, policy: Saving, powers: Powers) -> None:
-    count, clock = world.count, world.clock
-    limit = _limit_of(policy, workload, int(count["machine"]), powers)
-    if isinstance(limit, Cap | Budget):
-        clock["begin"], clock["end"] = limit.begin, limit.end
-    if isinstance(limit, Cap):
-        count["limit"], count["allowed"] = powered.CAP, limit.usable
-    elif isinstance(limit, Budget):
-        count["limit"] = powered.REDUCED if limit.reduces else powered.BUDGET
-        clock["rate"], clock["tie"], clock["stage_s"] = limit.watts, limit.tie, limit.stage_s
-        clock["base"], clock["extra"] = limit.idle, limit.extra
-
-
-def _set_keeper(world: Any, policy: Saving) -> None:
+def _set_keeper(world: Any, policy: PolicySpec) -> None:
     keeper, count, clock = policy.keeper, world.count, world.clock
     if keeper is None:
         return
     clock["period_s"] = keeper.period
     count["later"], count["passes"] = keeper.switches == "later", keeper.passes == "period"
-    if isinstance(keeper, parts.Proportional):
-        count["keeper"] = powered.PROPORTIONAL
-        count["usable"] = math.floor(keeper.rho * int(count["machine"]))
-    elif isinstance(keeper, parts.Inertial):
-        count["keeper"], count["period"] = powered.INERTIAL, 1
-        count["doubles"], clock["bound"] = keeper.growth == "double", keeper.v_ub
+    keeper.write(count, clock)
 
 
 # --- the network ---

@@ -22,7 +22,7 @@ from ..model.workload import Workload
 from ..planning.workflow_tables import Template, template_of
 from ..queue_policies.energy.power_limits import NoLimit
 from ..queue_policies.order_ranks import ranked_by
-from ..queue_policies.policy_specs import Contending, Nodes
+from ..queue_policies.policy_specs import Contending
 from .known_run_times import ACTUAL, PREDICTED, WALLTIME
 from .shared_tables import world_of
 
@@ -131,7 +131,7 @@ def task_tables(
     check_power_known(policy, machine)
     template, size, run = machine.template, len(workload), workload.run_time
     memory = np.ceil(np.minimum(workload.more.get("memory", np.zeros(size)), MOST))
-    fits = _fits(workload.size, memory, machine, whole=isinstance(policy, Nodes))
+    fits = _fits(workload.size, memory, machine, whole=policy.on_one_node)
     fits &= ~np.array([limit.forbids(cores) for cores in workload.size.tolist()], bool)
     classes, phases = np.zeros(size, layout.CLASS), np.zeros((size, len(template.types)), layout.PHASE)
     classes["threads"], classes["memory"], classes["told"] = 1.0, memory, 1.0
@@ -143,13 +143,13 @@ def task_tables(
     speeds = template.types["speed"] / template.types["speed"].min(initial=np.inf)
     phases["work"], phases["bandwidth"], phases["utilisation"] = run[:, None] / speeds, demand[:, None] * speeds, 1.0
     order = np.zeros(0, np.int64)
-    if isinstance(policy, Nodes):
+    if policy.on_one_node:
         first, cores = np.unique(template.nodes["first"]), np.bincount(machine.node, template.nodes["limit"])
-        ranks = {"fastest": machine.speed, "biggest": cores}.get(policy.rule, np.zeros(len(first)))
+        ranks = {"fastest": machine.speed, "biggest": cores}.get(policy.placement, np.zeros(len(first)))
         order = first[np.argsort(-ranks, kind="stable")]
-        code = layout.RANDOM_MACHINE if policy.rule == "random" else layout.ORDERED_MACHINE
+        code = layout.RANDOM_MACHINE if policy.placement == "random" else layout.ORDERED_MACHINE
     else:
-        code = _CODES[policy.resource]
+        code = _CODES[policy.placement]
     special = {
         "ranked": order,
         "taken": np.zeros(len(machine.of_core), np.int64),

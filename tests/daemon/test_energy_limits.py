@@ -368,4 +368,4 @@ def test_a_plan_that_takes_too_long_decides_what_starts_now() -> None:
     made = plan(Workflow("w", jobs), CLUSTER, should_stop=lambda: True, **options)
     now = [job.id for job in whole.jobs if job.start_time == 0.0]
     assert made.truncated and 0 < len(now) < len(jobs) and [job.id for job in made.jobs] == now
-    assert made.rejected.keys() == {job.id for job in jobs} - {*now} and made.recheck_s == 1.0
+    assert made.waits.keys() == {job.id for job in jobs} - {*now} and made.recheck_s == 1.0

@@ -21,7 +21,7 @@ from pilotfish.simulate.model.machine import core_powers, equal_powers
 from pilotfish.simulate.queue_policies.energy.kept_limit import KeptLimit, refuse_limit
 from pilotfish.simulate.queue_policies.energy.power_limits import Budget, Use
 from pilotfish.simulate.queue_policies.energy.power_policies import PowerCap
-from pilotfish.simulate.queue_policies.policy_specs import Saving, limit_of, parse
+from pilotfish.simulate.queue_policies.policy_specs import Saving, parse, parts_of
 
 NODES, CORES, END = 3, 4, 1e6
 
@@ -115,14 +115,16 @@ def test_a_cap_without_times_is_refused_where_it_lets_no_core_compute(power: Pow
     powers = equal_powers(core_powers(cluster))
     for amount, unit in ((2.5 * tenths, "%"), (0.025 * tenths * cores * powers.budget_computing, "")):
         text = f"{base}+powercap:cap={amount!r}{unit}"
-        limit = limit_of(text)
+        limit = parts_of(text).limit
         assert isinstance(limit, PowerCap)
         if limit.allowed(powers, cores):
             refuse_limit(text, cluster, 0.0)
             continue
         with pytest.raises(ConfigError, match=f"cap={amount:.12g}.* is less than .*no job could start") as caught:
             refuse_limit(text, cluster, 0.0)
-        least = limit_of(f"{base}+powercap:cap={caught.value.allowed.removesuffix(' or more').removesuffix(' W')}")
+        least = parts_of(
+            f"{base}+powercap:cap={caught.value.allowed.removesuffix(' or more').removesuffix(' W')}"
+        ).limit
         assert isinstance(least, PowerCap) and least.allowed(powers, cores) >= 1
         if base == "easy":
             refuse_limit(f"{text},end=1e6", cluster, 0.0)  # no job is to start before that

@@ -27,6 +27,11 @@ SHARED_NAMES = {
 #: Pairs of folders with the same parent that import each other both ways. Lower it, never raise it.
 MUTUAL_FOLDERS = 7
 
+#: Files whose classes are kinds of policies and their parts, and how often the product asks for one with `isinstance`:
+#: a policy states its facts itself. Lower the number, never raise it.
+POLICY_FILES = ("policy_facts", "policy_specs", "energy/power_policies", "energy/power_limits", "energy/saving_policy")
+POLICY_CHECKS = 6
+
 #: A decision of a queue policy, and the action that carries it out.
 SHARED_CLASSES = {"Submit"}
 
@@ -145,6 +150,32 @@ def mutual_folders(graph: Mapping[str, set[str]], ceiling: int = MUTUAL_FOLDERS)
         )
 
 
+def policy_checks(root: Path, files: Iterable[str], ceiling: int = POLICY_CHECKS) -> Iterator[str]:
+    """Yield messages unless `ceiling` is the number of `isinstance` calls that ask for a class of POLICY_FILES."""
+    trees = {name: ast.parse((root / name).read_text(encoding="utf-8")) for name in product_files(files)}
+    homes = [trees.get(f"simulate/queue_policies/{name}.py", ast.parse("")) for name in POLICY_FILES]
+    kinds = {node.name for home in homes for node in home.body if isinstance(node, ast.ClassDef)}
+    kinds |= {target.id for home in homes for node in home.body if isinstance(node, ast.Assign)
+              for target in node.targets if isinstance(target, ast.Name) and _names(node.value) & kinds
+              and isinstance(node.value, ast.BinOp)}  # fmt: skip
+    places = [
+        f"{name}:{node.lineno}" for name, tree in trees.items() for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and _names(node.func) & {"isinstance", "issubclass"} and _names(node.args[1]) & kinds
+    ]  # fmt: skip
+    if len(places) < ceiling:
+        yield f"tests/lint/layout.py, POLICY_CHECKS: lower the number from {ceiling} to {len(places)}"
+    elif len(places) > ceiling:
+        yield f"{', '.join(places)}: more than {ceiling} ask for the kind of a policy: give it a fact instead"
+
+
+def _names(node: ast.AST) -> set[str]:
+    """Return the names in an expression, and the last names of its attributes."""
+    inner = [*ast.walk(node)]
+    return {one.id for one in inner if isinstance(one, ast.Name)} | {
+        one.attr for one in inner if isinstance(one, ast.Attribute)
+    }
+
+
 def circles(graph: Mapping[str, set[str]]) -> Iterator[str]:
     """Yield one message for each group of files that import each other in a circle. O(files + imports)."""
     for group in _components(graph):
@@ -189,3 +220,4 @@ def check(root: Path, files: Iterable[str]) -> Iterator[str]:
     graph = import_graph(root, files)
     yield from circles(graph)
     yield from mutual_folders(graph)
+    yield from policy_checks(root, files)

@@ -28,6 +28,8 @@ COMMAND = [str(SCRIPT)] if SCRIPT.exists() else [sys.executable, "-m", "pilotfis
 CPUS = sorted(os.sched_getaffinity(0))
 PATIENCE_S = 120.0
 Found = TypeVar("Found")
+#: What a log says of a fault of pilotfish's own, and of nothing else.
+OWN_FAULT = re.compile("Traceback|Fatal Python error|report this")
 #: A `sitecustomize.py` that steps the clock of a Python by the seconds in a file.
 CLOCK = """import time
 real = time.time
@@ -94,9 +96,17 @@ def users_cache(user: str) -> Path:
     return cache
 
 
+def own_faults(log: str) -> list[str]:
+    """Return the lines of a daemon's log that report a fault of pilotfish's own, such as an illegal move of a job."""
+    return [line for line in log.splitlines() if OWN_FAULT.search(line)]
+
+
 class Served:
     """`pilotfish daemon` in a process of its own; what it says is in `log` and `out`. It runs as `user`, if one is
-    named; `folder` is then theirs. `manager` is the name of its adapter; `prefix` may be changed before it starts."""
+    named; `folder` is then theirs. `manager` is the name of its adapter; `prefix` may be changed before it starts.
+
+    Rule: a log that reports a fault of pilotfish's own fails the test, however the daemon ended.
+    """
 
     manager = ""
 
@@ -140,6 +150,7 @@ class Served:
         self.process.send_signal(number)
         code = self.process.wait(PATIENCE_S)
         self.process = None
+        assert own_faults(self.log.read_text()) == []
         return code
 
     def placed(self, job: int) -> tuple[str, ...]:

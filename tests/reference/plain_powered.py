@@ -154,9 +154,9 @@ class Machine:
         keeper = self.policy.keeper
         decides = keeper is not None and self.submit[0] + self.period * keeper.period <= now
         passes = passes or (decides and keeper is not None and keeper.passes == "period")
-        passes = passes or self.upcoming.time == now
-        self.queue += [i for i in self.upcoming.now(now) if self.size[i] <= self.machine]
-        if passes:
+        submitted = [i for i in self.upcoming.now(now) if self.size[i] <= self.machine]
+        self.queue += submitted
+        if passes or submitted:
             self._pass(now)
         self._decide(decides)
         if self.policy.shutdown:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import make_dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -77,9 +77,7 @@ def test_a_selection_is_a_column_only_if_set() -> None:
 
 
 def test_a_policy_made_of_parts_has_the_options_of_all() -> None:
-    part = make_dataclass("Part", [("t_idle", float, 300.0)], frozen=True)()
-    whole = make_dataclass("Whole", [("order", str, "fcfs"), ("power", Any, part), ("none", Any, None)])()
-    assert options_of(whole) == {"order": "fcfs", "t_idle": 300.0}
+    assert options_of(parse("strict+opportunistic:t_idle=300")) == {"order": "fcfs", "t_idle": 300.0}
     capped = options_of(parse("easy+powercap:cap=60%,begin=5"))
     assert capped == {"order": "fcfs", "share": "any", "cap": "60%", "begin": 5.0, "end": math.inf}
 

@@ -127,15 +127,27 @@ def _settings(name: str) -> dict[str, str]:
     return dict(line.split("=", 1) for line in lines if "=" in line and line[0] != "#")
 
 
-@pytest.mark.real
-@pytest.mark.parametrize("name", ["pilotfishd.service", "pilotfish-reap.service"])
-def test_services_beside_slurm_are_shut_in(name):
+def exposure(folder, name, drop_in=""):
+    """Return the rating of a unit by systemd-analyze, from 0 (closed) to 10 (open)."""
     analyze = shutil.which("systemd-analyze")
     if analyze is None:
-        pytest.skip("systemd-analyze is not installed: what the unit may do was NOT rated")
-    done = subprocess.run([analyze, "security", "--offline=true", FOLDER / name], capture_output=True, text=True)
-    rating = re.search(r"Overall exposure level for \S+: ([\d.]+)", done.stdout)
-    assert rating and float(rating[1]) <= 1.5, done.stdout
+        pytest.skip("systemd-analyze is not installed: what the units may do was NOT rated")
+    unit = folder / name
+    unit.write_text((FOLDER / name).read_text())
+    if drop_in:
+        (folder / f"{name}.d").mkdir()
+        (folder / f"{name}.d" / "x.conf").write_text((FOLDER / drop_in).read_text())
+    result = subprocess.run([analyze, "security", "--offline=true", unit], capture_output=True, text=True)
+    rating = re.search(r"Overall exposure level for \S+: ([\d.]+)", result.stdout)
+    assert rating, result.stdout
+    return rating[1]
+
+
+@pytest.mark.real
+def test_services_next_to_slurm_are_confined_as_the_guide_says(tmp_path):
+    daemon, reaper = exposure(tmp_path, "pilotfishd.service"), exposure(tmp_path, "pilotfish-reap.service")
+    assert max(float(daemon), float(reaper)) <= 1.5
+    assert f"rates the daemon {daemon} and the reaper {reaper}." in guide_text("slurm")
 
 
 def test_local_jobs_get_back_all_that_jobs_inherit():
@@ -190,14 +202,11 @@ def test_users_and_directories_are_understood(tmp_path):
 @pytest.mark.real
 @pytest.mark.parametrize(("drop_in", "guide"), [("local-jobs", "one-machine"), ("oar", "oar")])
 def test_the_guides_say_how_much_the_drop_ins_expose(tmp_path, drop_in, guide):
-    analyze = shutil.which("systemd-analyze")
-    if analyze is None:
-        pytest.skip("systemd-analyze is not installed: what the drop-ins open was NOT rated")
-    unit = tmp_path / "pilotfishd.service"
-    unit.write_text((FOLDER / "pilotfishd.service").read_text())
-    (tmp_path / f"{unit.name}.d").mkdir()
-    (tmp_path / f"{unit.name}.d" / "x.conf").write_text((FOLDER / f"pilotfishd-{drop_in}.conf").read_text())
-    done = subprocess.run([analyze, "security", "--offline=true", unit], capture_output=True, text=True)
-    rating = re.search(r"Overall exposure level for \S+: ([\d.]+)", done.stdout)
-    text = " ".join((FOLDER.parent / "docs" / "guides" / f"{guide}.md").read_text().split())
-    assert rating and f"rates the service {rating[1]} instead of" in text
+    plain = exposure(tmp_path, "pilotfishd.service")
+    opened = exposure(tmp_path, "pilotfishd.service", f"pilotfishd-{drop_in}.conf")
+    assert f"rates the service {opened} instead of {plain}" in guide_text(guide)
+
+
+def guide_text(name):
+    """Return the text of a guide without its line breaks."""
+    return " ".join((FOLDER.parent / "docs" / "guides" / f"{name}.md").read_text().split())

@@ -111,11 +111,11 @@ def _submit(world: Classed, job: int, now: float, alone: bool) -> bool:
     return True
 
 
-_run, _ = replay_loop(
+_run = replay_loop(
     inner(lambda world: DONE if are_all_submitted(world) and world.count.running == 0 else GOES_ON),
     _end,
     _submit,
-    inner(lambda world, now, changed, submitted: _pass(world, now)),
+    inner(lambda world, now, changed: _pass(world, now)),
 )
 
 

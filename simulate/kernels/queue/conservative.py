@@ -192,12 +192,12 @@ def _submit(world: Reserving, job: int, now: float, alone: bool) -> bool:
 
 
 @inlined
-def _decide(world: Reserving, now: float, changed: bool, submitted: bool) -> None:
+def _decide(world: Reserving, now: float, changed: bool) -> None:
     """Start the jobs that are due; if the tables must grow first, this instant continues afterwards."""
     world.clock.due = _start_due(world, now) if _has_room(world) else now
 
 
-_run, _ = replay_loop(
+_run = replay_loop(
     _status, _end, _submit, _decide, planned=_planned, begin=_begin_instant, settle=_settle, has_room=_has_room
 )
 

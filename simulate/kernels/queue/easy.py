@@ -266,7 +266,7 @@ def _submit(replay: Block, job: int, now: float, alone: bool) -> bool:
 
 
 @inner
-def _decide(replay: Block, now: float, changed: bool, submitted: bool) -> None:
+def _decide(replay: Block, now: float, changed: bool) -> None:
     if decisions_take_time(replay):
         changed = _begins_decision(replay, now)
     if changed and replay.count.waiting > 0:
@@ -278,7 +278,7 @@ def _decide(replay: Block, now: float, changed: bool, submitted: bool) -> None:
         _start_decided(replay, now)
 
 
-_run, _ = replay_loop(_status, _end, _submit, _decide, planned=_planned, settle=_settle)
+_run = replay_loop(_status, _end, _submit, _decide, planned=_planned, settle=_settle)
 
 
 @inner

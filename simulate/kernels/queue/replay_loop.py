@@ -25,25 +25,24 @@ def replay_loop(
     status: Callable[[Any], int],
     end: Callable[[Any, float], None],
     submit: Callable[[Any, int, float, bool], bool],
-    decide: Callable[[Any, float, bool, bool], None],
+    decide: Callable[[Any, float, bool], None],
     *,
     planned: Callable[[Any], float] = _nothing_planned,
     begin: Callable[[Any, float], bool] = _nothing_changes,
     settle: Callable[[Any, float], bool] = _nothing_changes,
     next_end: Callable[[Any, float], float] = running.next_end,
     has_room: Callable[[Any], bool] = _always,
-) -> tuple[Callable[[Any, int], int], Callable[[Any, float], tuple[bool, bool]]]:
-    """Return two functions that are compiled with a policy's steps; each takes the state first.
+) -> Callable[[Any, int], int]:
+    """Return a function that is compiled with a policy's steps.
 
     run(world, instants): run the replay for a number of instants. Return DONE, GROW or PAUSED.
-    instant(world, now): process all ends and submissions. Return whether a pass is needed, and whether jobs came.
 
     Args:
         status: returns GOES_ON; or DONE, GROW or PAUSED, if the next instant must not begin now.
         end: ends what ends first.
         submit: submits a job at a time; the last argument says that it may start without regard to other submissions
             of this instant. Returns whether a pass is needed.
-        decide: runs the pass. Takes the time, whether one is needed, and whether jobs were submitted.
+        decide: runs the pass. Takes the time, and whether one is needed.
         planned: returns the time of the next event that is neither an end nor a submission; infinity if none.
         begin: begins an instant; `clock.now` is still the one before. Returns whether a pass is needed.
         settle: comes between ends and submissions. Returns whether a pass is needed.
@@ -53,7 +52,8 @@ def replay_loop(
     """
 
     @inlined
-    def instant(world: Block, now: float) -> tuple[bool, bool]:
+    def instant(world: Block, now: float) -> bool:
+        """Process all ends and submissions. Return whether a pass is needed."""
         jobs, count = world.jobs, world.count
         count.instants += 1
         changed = begin(world, now)
@@ -63,17 +63,15 @@ def replay_loop(
             changed = True
         if settle(world, now):
             changed = True
-        first, total, released = count.next, count.total, False
+        first, total = count.next, count.total
         while has_room(world):
             job = next_submitted(world, total, now)
             if job < 0:
                 break
-            if running.has_dependencies(world) and job < first:
-                released = True
             alone = job == first and (job + 1 == total or jobs[job + 1].submit != now)
             if submit(world, job, now, alone):
                 changed = True
-        return changed, released or count.next > first
+        return changed
 
     @inner
     def run(world: Block, instants: int) -> int:
@@ -92,7 +90,6 @@ def replay_loop(
             if running.must_pause(world):
                 return PAUSED
             instants -= 1
-            changed, submitted = instant(world, now)
-            decide(world, now, changed, submitted)
+            decide(world, now, instant(world, now))
 
-    return run, instant
+    return run

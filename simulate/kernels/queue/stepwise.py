@@ -136,12 +136,12 @@ def _submit(world: Block, job: int, now: float, alone: bool) -> bool:
 
 
 @inlined
-def _decide(world: Block, now: float, changed: bool, submitted: bool) -> None:
+def _decide(world: Block, now: float, changed: bool) -> None:
     """Leave the pass to the caller."""
     world.times[NOW] = now
 
 
-_run, _ = replay_loop(_goes_on, _end, _submit, _decide, planned=_until)
+_run = replay_loop(_goes_on, _end, _submit, _decide, planned=_until)
 
 
 @inner

@@ -20,18 +20,19 @@ from ...model.machine import core_powers, equal_powers
 from ...model.snapshot import JobView, Snapshot
 from ..interface import QueuePolicy
 from ..kept import Kept, LimitNow
-from ..policy_specs import Saving, parts_of
+from ..policy_facts import PolicySpec
+from ..policy_specs import parts_of
 from ..uncompiled import uncompiled
-from .power_limits import Budget, Cap, NoLimit, made
-from .power_policies import EnergyBudget, Limit, PowerCap
+from .power_limits import NoLimit, made
+from .power_policies import Limit
 
 
 class KeptLimit(Kept):
     """Keeps the limit of a policy, if it has one."""
 
-    def __init__(self, policy: Saving) -> None:
+    def __init__(self, policy: PolicySpec) -> None:
         self._policy, self._options = policy, policy.limit
-        self._limit: NoLimit | None = None
+        self._limit: Any = None  # a `NoLimit`; None: not known
         self._now = -math.inf  # of the last snapshot
         self._before: Mapping[str, Any] = {}  # the state to go on from
         self._held: Mapping[str, JobView] | None = None  # the jobs with nodes of the last snapshot; None: not known
@@ -45,7 +46,8 @@ class KeptLimit(Kept):
 
         Raises ConfigError: see `policy`; or it is a budget of at most what idle nodes draw.
         """
-        return (self._limit or self._begun(now, cluster)).seen_from(now)
+        limit: NoLimit = self._limit or self._begun(now, cluster)
+        return limit.seen_from(now)
 
     def observe(self, snapshot: Snapshot) -> None:
         """Take from a budget what has been consumed since the last snapshot. O(jobs).
@@ -56,16 +58,17 @@ class KeptLimit(Kept):
         if self._limit is None:
             with suppress(ConfigError):
                 self._limit = self._begun(snapshot.time, snapshot.cluster)
-        if isinstance(self._limit, Budget):
-            until = min(snapshot.time, self._limit.end)
-            self._limit.account(until, self._computed(snapshot, self._limit.credited, until))
+        limit = self._limit
+        if limit is not None and limit.consumed is not None:
+            until = min(snapshot.time, limit.end)
+            limit.account(until, self._computed(snapshot, limit.credited, until))
             self._held = snapshot.jobs.holding
 
     def state(self) -> dict[str, Any]:
         """Return begin, end and consumption of a budget, and until when it is known, seconds and joules."""
-        if not isinstance(self._limit, Budget):
-            return dict(self._before)
         limit = self._limit
+        if limit is None or limit.consumed is None:
+            return dict(self._before)
         return {"begin": limit.begin, "end": limit.end, "until": limit.credited, "joules": limit.consumed}
 
     def restore(self, state: Mapping[str, Any]) -> None:
@@ -75,13 +78,10 @@ class KeptLimit(Kept):
     def limit(self) -> LimitNow | None:
         """Return the limit at the last snapshot."""
         limit = self._limit
-        if isinstance(limit, Budget):
-            return LimitNow(
-                limit.begin, limit.end, limit.begin <= self._now < limit.end, limit.watts, limit.balance, limit.consumed
-            )
-        if isinstance(limit, Cap):
-            return LimitNow(limit.begin, limit.end, limit.begin <= self._now < limit.end, limit.watts)
-        return None
+        if limit is None or limit.watts == math.inf:
+            return None
+        holds = limit.begin <= self._now < limit.end
+        return LimitNow(limit.begin, limit.end, holds, limit.watts, limit.balance, limit.consumed)
 
     def _begun(self, now: float, cluster: Cluster) -> NoLimit:
         """Return the limit; a budget without a `begin` begins now, unless it has begun before."""
@@ -89,7 +89,7 @@ class KeptLimit(Kept):
             return NoLimit()
         powers, cores = equal_powers(core_powers(cluster)), _cores(cluster)
         begin, end = self._options.begin, self._options.end
-        if not isinstance(self._options, EnergyBudget):
+        if not self._options.is_budget:
             return made(self._options, (begin, end), powers, cores)
         before = self._before if _goes_on(self._before, self._options) else None
         if math.isinf(begin):
@@ -99,7 +99,7 @@ class KeptLimit(Kept):
         if now < end and (error := self._options.refusal(powers, cores, end - begin)) is not None:
             raise error
         budget = made(self._options, (begin, end), powers, cores)
-        if before is not None and isinstance(budget, Budget):
+        if before is not None:
             budget.resume(before["joules"], before["until"])
         return budget
 
@@ -143,12 +143,12 @@ def refuse_limit(text: str, cluster: Cluster, now: float) -> None:
             a cap without times lets no core compute.
     """
     policy = parts_of(text)
-    if policy is None or policy.limit is None:
+    if policy.limit is None:
         return
-    powers = equal_powers(core_powers(cluster))
-    if isinstance(policy.limit, PowerCap) and (error := policy.limit.refusal(powers, _cores(cluster))) is not None:
+    limit, powers = policy.limit, equal_powers(core_powers(cluster))
+    if not limit.is_budget and (error := limit.refusal(powers, _cores(cluster))) is not None:
         raise error
-    if not isinstance(policy.limit, EnergyBudget) or math.isfinite(policy.limit.end):  # without an end: an error itself
+    if not limit.is_budget or math.isfinite(limit.end):  # without an end: an error itself
         KeptLimit(policy).at(now, cluster)
 
 

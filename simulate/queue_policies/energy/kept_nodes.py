@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from ..policy_specs import Saving
+from ..policy_facts import PolicySpec
 from .kept_limit import KeptLimit
-from .power_policies import Inertial
 
 
 class KeptNodes(KeptLimit):
@@ -21,14 +20,15 @@ class KeptNodes(KeptLimit):
         policy: the policy, which switches nodes.
     """
 
-    def __init__(self, policy: Saving) -> None:
+    def __init__(self, policy: PolicySpec) -> None:
         super().__init__(policy)
         self._off: frozenset[str] | None = None  # None: not known
 
     def off(self, asleep: Collection[str]) -> Collection[str]:
         """Return the names of the nodes that are kept off; `asleep`: those that are off now."""
         if self._off is None:
-            self._off = frozenset(asleep if isinstance(self._policy.keeper, Inertial) else ())
+            keeper = self._policy.keeper
+            self._off = frozenset(asleep if keeper is not None and keeper.by_load else ())
         return self._off
 
     def keep_off(self, names: Collection[str], among: Collection[str]) -> None:

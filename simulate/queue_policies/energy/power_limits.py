@@ -10,16 +10,16 @@ from __future__ import annotations
 import math
 from copy import copy
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
-from ...arrays import Array
-from ...kernels.queue.power.tables import TIE
+from ...arrays import Array, Row
+from ...kernels.queue.power.tables import BUDGET, CAP, REDUCED, TIE
 from ...model.intervals import count_of
 from ...model.machine import Machine, Powers, equal_powers
 from ..interface import MachineStates, QueueView
-from .power_policies import EnergyBudget, PowerCap, ReducePC
+from .power_policies import EnergyBudget, PowerCap
 
 Window = tuple[float, float]
 #: Share of the time since the begin of a plan within which it has no other stage.
@@ -41,6 +41,20 @@ class NoLimit:
     #: Resources that are blocked now, and when they no longer are.
     blocked = 0
     end = math.inf
+    #: What it allows on average; of a budget also what is left of it, joules.
+    watts = math.inf
+    balance: Any = None
+
+    @property
+    def consumed(self) -> Any:
+        """Return what has been consumed of a budget since its begin, joules; None: it is none."""
+        return None
+
+    def resume(self, consumed: float, until: float) -> None:
+        """Go on with what was consumed of a budget from its begin until then, joules and seconds."""
+
+    def write(self, count: Row, clock: Row) -> None:
+        """Write the limit into the tables of a kernel."""
 
     def update(self, time: float, states: MachineStates | None = None) -> bool:
         """Bring the limit up to date. Return whether jobs may start for that.
@@ -157,6 +171,10 @@ class Cap(NoLimit):
         limit.begin, limit.end = self.begin - origin, self.end - origin
         return limit
 
+    def write(self, count: Row, clock: Row) -> None:
+        """Write the limit into the tables of a kernel."""
+        count["limit"], count["allowed"], clock["begin"], clock["end"] = CAP, self.usable, self.begin, self.end
+
 
 class Budget(NoLimit):
     """An energy budget, `energybud` or `reducepc`.
@@ -179,9 +197,11 @@ class Budget(NoLimit):
         reduces: it is `reducepc`.
     """
 
+    balance: float
+
     def __init__(self, limit: EnergyBudget, window: Window, powers: Powers, resources: int) -> None:
         self.begin, self.end = window
-        self.stage_s, self.reduces = limit.stage, isinstance(limit, ReducePC)
+        self.stage_s, self.reduces = limit.stage, limit.reduces
         lasts = self.end - self.begin
         budget = limit.budget.absolute(resources * powers.budget_computing * lasts)
         self.watts, self.tie = budget / lasts, TIE * budget
@@ -224,6 +244,12 @@ class Budget(NoLimit):
         limit.credited = self.credited - origin
         limit._plan_begin = 0.0
         return limit
+
+    def write(self, count: Row, clock: Row) -> None:
+        """Write the limit into the tables of a kernel."""
+        count["limit"], clock["begin"], clock["end"] = REDUCED if self.reduces else BUDGET, self.begin, self.end
+        clock["rate"], clock["tie"], clock["stage_s"] = self.watts, self.tie, self.stage_s
+        clock["base"], clock["extra"] = self.idle, self.extra
 
     def _holds(self, now: float) -> bool:
         return self.begin <= now < self.end
@@ -355,7 +381,7 @@ def made(limit: PowerCap | EnergyBudget, window: Window, powers: Powers, resourc
         powers: estimated power of a resource.
         resources: number of resources.
     """
-    return (Budget if isinstance(limit, EnergyBudget) else Cap)(limit, window, powers, resources)  # type: ignore[arg-type]
+    return (Budget if limit.is_budget else Cap)(limit, window, powers, resources)  # type: ignore[arg-type]
 
 
 def limit_on(machine: Machine, limit: PowerCap | EnergyBudget | None, window: Window | None) -> NoLimit:

@@ -11,8 +11,9 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
+from ...arrays import Row
 from ...errors import ConfigError
-from ...kernels.queue.power.tables import TIE
+from ...kernels.queue.power.tables import INERTIAL, PROPORTIONAL, TIE
 from ...model.machine import Powers
 from ...model.workload import Workload
 from ..policy_options import Amount, Date, amount, choice, moment, number
@@ -35,6 +36,8 @@ class Limit:
 
     #: Whether it may have no end.
     endless: ClassVar[bool] = False
+    #: Whether it limits energy, not power.
+    is_budget: ClassVar[bool] = False
     begin: float = moment(-math.inf, _BEGIN)
     end: float = moment(math.inf, _END)
 
@@ -105,6 +108,9 @@ class EnergyBudget(Limit):
     """energyBud: energy accrues at a constant rate; a job starts once enough has accrued for its whole walltime."""
 
     source: ClassVar = "Poquet 2017, 6.4"
+    is_budget: ClassVar[bool] = True
+    #: Whether the energy of the first waiting job is set aside from what accrues until its start.
+    reduces: ClassVar[bool] = False
     budget: Amount = amount("joules, or a share of the energy of all resources computing all the time (60%)")  # noqa: RUF009
     stage: float = number(600.0, 1.0, math.inf, "seconds between two measurements of the consumed energy")
 
@@ -156,6 +162,7 @@ class ReducePC(EnergyBudget):
     """reducePC: as energybud, but the first waiting job's energy is set aside from what accrues until its start."""
 
     source: ClassVar = "Poquet 2017, 6.4.4"
+    reduces: ClassVar[bool] = True
 
 
 SWITCHES = {"later": "switch the remaining machines as soon as possible", "now": "do not switch the remaining machines"}
@@ -168,10 +175,16 @@ class Proportional:
     """Keep a share of the machines on and switch the others off, unless a job needs more."""
 
     source: ClassVar = "Poquet 2017, 7.4.2"
+    #: Whether it decides by the load.
+    by_load: ClassVar[bool] = False
     rho: float = number(0.9, 0.0, 1.0, "share of the machines that stays on")
     period: float = number(300.0, 1.0, math.inf, "seconds between two decisions")
     switches: str = choice("later", SWITCHES, "if not all machines can be switched at once")
     passes: str = choice("event", PASSES, "when jobs can start")
+
+    def write(self, count: Row, clock: Row) -> None:
+        """Write what it alone has into the tables of a kernel."""
+        count["keeper"], count["usable"] = PROPORTIONAL, math.floor(self.rho * int(count["machine"]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,8 +192,14 @@ class Inertial:
     """Adapt the number of machines that are off to the liquid load horizon: the time that the queue would take."""
 
     source: ClassVar = "Poquet 2017, 7.4.3"
+    by_load: ClassVar[bool] = True
     v_ub: float = number(1e4, 0.0, math.inf, "liquid load horizon above which machines are switched on, seconds")
     period: float = number(120.0, 1.0, math.inf, "seconds between two decisions")
     growth: str = choice("double", GROWTHS, "how many machines are switched while the horizon keeps its direction")
     switches: str = choice("later", SWITCHES, "if not all machines can be switched at once")
     passes: str = choice("event", PASSES, "when jobs can start")
+
+    def write(self, count: Row, clock: Row) -> None:
+        """Write what it alone has into the tables of a kernel."""
+        count["keeper"], count["period"] = INERTIAL, 1
+        count["doubles"], clock["bound"] = self.growth == "double", self.v_ub

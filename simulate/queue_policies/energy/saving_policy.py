@@ -21,11 +21,10 @@ from ...model.machine import switching_times
 from ..easy_policy import latest_end
 from ..interface import Decision, QueueView, Reject, Switch, Switching, Wake
 from ..order import Order
-from ..policy_specs import Easy, Saving, Strict
+from ..policy_facts import PolicySpec
 from ..queued_job import QueuedJob
 from .machine_keepers import KeepByLoad, KeepShare, MachineKeeper, Shutdown
 from .power_limits import NoLimit, Use, Window, limit_on
-from .power_policies import EnergyBudget, Inertial
 from .switched_machines import Machines, Places, Room, machines_at
 
 #: Why a job waits that has free resources.
@@ -46,10 +45,10 @@ class SavingBackfilling:
 
     _one_by_one = False  # a call starts one job, and asks for the next call
 
-    def __init__(self, policy: Saving, queue: Order, window: Window | None, limit: NoLimit | None = None) -> None:
+    def __init__(self, policy: PolicySpec, queue: Order, window: Window | None, limit: NoLimit | None = None) -> None:
         self._policy, self._queue, self._window = policy, queue, window
-        assert isinstance(policy.base, Easy | Strict), "others have a form of their own"
-        self._fills = policy.base.backfills
+        self.powered = policy.sees_states
+        self._fills = policy.plain.backfills
         self._shutdown, self._plan_limit, self._limit = Shutdown(policy.shutdown), limit, limit or NoLimit()
         self._keeper: MachineKeeper | None = None
         self._last_call = self._first_end = -math.inf
@@ -60,12 +59,6 @@ class SavingBackfilling:
         self.waits = dict[int, str]()  #: why the limit kept jobs from starting at the last pass, by number
         self._refused = set[int]()  # numbers of jobs that need not be looked at
         self._stands = self._again = False  # the reservation may stand; the next call goes on with this pass
-
-    @property
-    def powered(self) -> bool:
-        """Return whether it needs the states of machines."""
-        policy = self._policy
-        return bool(policy.shutdown or policy.keeper or isinstance(policy.limit, EnergyBudget))
 
     def decide(self, now: QueueView) -> Iterator[Decision]:
         """Start jobs if something has happened, then switch machines."""
@@ -95,7 +88,7 @@ class SavingBackfilling:
         if self._plan_limit is None:
             self._limit = limit_on(now.machine, policy.limit, self._window)
         if policy.keeper is not None:
-            of = KeepByLoad if isinstance(policy.keeper, Inertial) else KeepShare
+            of = KeepByLoad if policy.keeper.by_load else KeepShare
             self._keeper = of(policy.keeper, len(self._kept), now.time)  # type: ignore[arg-type]
             self._kept = self._keeper.kept
         self._off_s, self._on_s = switching_times(now.machine.powers)

@@ -16,7 +16,7 @@ from ...model.network import Network
 from ...queue_policies.interface import QueuePolicy
 from ...queue_policies.numbered_resources import NumberedResources
 from ...queue_policies.policy_calls import policy_name
-from ...queue_policies.policy_facts import PolicySpec
+from ...queue_policies.policy_facts import is_built_in
 from ...queue_policies.policy_specs import text_of
 from ...world.drive import drive
 from ...world.known_run_times import ACTUAL, PREDICTED, WALLTIME
@@ -86,7 +86,7 @@ def _on_nodes(case: ReplayCase, policy: QueuePolicy) -> SimulatedWorld:
     )
     nodes = rates.tables.classes["nodes"]
     return SimulatedWorld(
-        workload, policy, text_of(case.policy) if isinstance(case.policy, PolicySpec) else policy_name(policy),
+        workload, policy, text_of(case.policy) if is_built_in(case.policy) else policy_name(policy),
         rates.resources(case.machine.powers), rates, _parts(case, policy), sizes=nodes * rates.threads, nodes=nodes,
         walltimes=workload.run_time if knows == ACTUAL else workload.walltime, fits=rates.fits,
     )  # fmt: skip

@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 
 from pilotfish.cli.output.status import show_status
 from pilotfish.daemon.planning.guarded_planner import simulate_plan
+from pilotfish.daemon.planning.isolation import _without
+from pilotfish.daemon.planning.problem import Problem
 from pilotfish.daemon.state.codec import decode, encode
 from pilotfish.simulate.errors import PilotfishError
 from pilotfish.simulate.model.capacity import never_fits
@@ -201,3 +203,24 @@ def test_a_workflow_of_the_journal_that_is_refused_now_stops_nobody(bench, store
     bench.restart()
     bench.run(20)
     assert bench.states(good) == {"good": "completed"}
+
+
+def test_a_long_chain_behind_a_culprit_is_left_out_in_one_look_at_each_job():
+    looks = 0
+
+    class Names(tuple):
+        """Predecessors that count how often they are read."""
+
+        def __iter__(self):
+            nonlocal looks
+            looks += 1
+            return super().__iter__()
+
+    jobs = [make_job(f"j{i:03}") for i in range(300)]
+    chain = [dataclasses.replace(job, after=(f"j{i - 1:03}",) if i else ()) for i, job in enumerate(jobs)]
+    problem = Problem(Workflow("queue", tuple(chain)), (), (), {}, {})
+    for job in chain:
+        object.__setattr__(job, "after", Names(job.after))
+    rest = _without(problem, {"j100"})
+    assert [job.id for job in rest.workflow.jobs] == [f"j{i:03}" for i in range(100)]
+    assert looks <= 4 * len(chain)

@@ -362,3 +362,42 @@ def test_a_job_that_is_requeued_has_not_begun(requeued: bool) -> None:
         played.manager.put("a", start_time=None)
         played.look(5.0)
     assert (played.changed["rm/a"].start_time is None) is requeued
+
+
+class Compared(float):
+    """A time that counts its comparisons."""
+
+    count = 0
+
+    def __lt__(self, other: float) -> bool:
+        Compared.count += 1
+        return float.__lt__(self, other)
+
+    def __gt__(self, other: float) -> bool:
+        Compared.count += 1
+        return float.__gt__(self, other)
+
+    def __le__(self, other: float) -> bool:
+        Compared.count += 1
+        return float.__le__(self, other)
+
+    def __ge__(self, other: float) -> bool:
+        Compared.count += 1
+        return float.__ge__(self, other)
+
+
+def test_a_node_on_which_many_jobs_start_and_end_at_once_takes_no_product_of_them() -> None:
+    played, jobs = Played(), 300
+    for number in range(jobs):
+        played.manager.put(f"before{number}", JobState.RUNNING, start_time=played.manager.now)
+        played.manager.put(f"after{number}")
+    played.made._follow(played.manager.queue())
+    played.manager.now += 100.0
+    for number in range(jobs):
+        ended = Compared(played.manager.now + (number * 37) % jobs)
+        played.manager.put(f"before{number}", JobState.COMPLETED, finish_time=ended)
+        played.manager.put(f"after{number}", JobState.RUNNING, start_time=played.manager.now + number + 0.5)
+    Compared.count = 0
+    played.made._follow(played.manager.queue())
+    assert set(played.made._gaps) == {0.5}
+    assert jobs < Compared.count < 40 * jobs, "sorted once, and looked up for each start"

@@ -25,7 +25,7 @@ PIN_S = ALLOWANCE_S
 NAMED = re.compile(r"^\[(\S+?)\].*\bJobId=(\d+)", re.MULTILINE)
 STARTED = re.compile(r"^\[(\S+?)\].*(?:Allocate|Started) JobId=(\d+)", re.MULTILINE)
 RESIZED = re.compile(r"^\[(\S+?)\].*setting nodes to (\S+) for JobId=(\d+)", re.MULTILINE)
-CLASSES = ("lost", "doubled", "late", "resized", "loosened", "changed", "pinned", "ended")
+CLASSES = ("lost", "doubled", "late", "resized", "loosened", "changed", "pinned", "ended", "fault")
 Span = tuple[float, float]
 #: A begin time that is moved this little looks, to a daemon that did not see the job before, as it was handed over.
 EARLY_S, LATE_S = ownership.EARLY_S, ownership.LATE_S + 1.0

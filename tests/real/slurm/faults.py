@@ -35,6 +35,7 @@ from fault_kinds import KINDS, Steps
 from fault_oracle import CLASSES, Violation, forgotten, lateness, resizes, starts, violations
 from fault_shims import BREAKS
 from fault_world import World
+from real_world import own_faults
 from slurm_site import OPERATOR, SlurmSite
 
 #: Kinds of jobs: how often each comes.
@@ -230,13 +231,12 @@ class Campaign:
         if strange := [name for name in world.ghosts if not world.jobs[name].forgotten]:
             report.problems.append(f"Slurm did not notice the end of {', '.join(sorted(strange))}")
         said = world.daemon.log.read_text() + "\n".join(world.said)
-        words = [line for line in said.splitlines() if re.search("Traceback|unexpected|report this", line)]
         report.violations += [
             Violation("ended", "", at, f"exit code {code}")
             for at, code in world.ends
             if code not in (0, 1, -signal.SIGTERM)
         ]
-        report.violations += [Violation("ended", "", world.began, line) for line in words]
+        report.violations += [Violation("fault", "", world.began, line) for line in own_faults(said)]
 
 
 def inject(

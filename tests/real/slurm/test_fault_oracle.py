@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Callable
 from datetime import datetime
+from pathlib import Path
 
 import pytest
 from fault_oracle import (
@@ -22,6 +24,13 @@ from fault_oracle import (
     violations,
 )
 from fault_shims import BREAKS
+from real_world import Served, own_faults
+
+from pilotfish.daemon.state import job_stages
+from pilotfish.daemon.state.job_stages import JobStage
+from pilotfish.simulate.model.snapshot import JobState
+
+PRODUCT_REPORT = job_stages.report_fault
 
 
 def job() -> Job:
@@ -89,7 +98,7 @@ def test_each_violation_is_found_and_nothing_else(breaks: Callable[[Job], None],
 
 
 def test_every_class_is_tried() -> None:
-    assert {kind for _, kind in BROKEN} | {"resized", "ended"} == set(CLASSES)
+    assert {kind for _, kind in BROKEN} | {"resized", "ended", "fault"} == set(CLASSES)
 
 
 def test_what_is_slurms_is_no_violation() -> None:
@@ -178,6 +187,29 @@ def test_a_change_of_a_running_jobs_nodes_is_read_from_the_log() -> None:
         "[2026-11-22T22:15:15.920] sched: _update_job: setting req_nodes to n1 for JobId=3\n"
     )
     assert resizes(log) == [(datetime(2026, 11, 22, 22, 15, 15, 773000).timestamp(), 2, "n1")]
+
+
+def test_a_fault_that_the_daemon_reports_of_itself_is_found(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(job_stages, "report_fault", PRODUCT_REPORT)
+    job_stages.next_stage("w/a", JobStage.ENDED, JobStage.WAITING, JobState.PENDING)
+    assert own_faults(caplog.text) == caplog.text.splitlines() != []
+    assert own_faults("cycle 3: 2 started\nslurm did not answer within 15 s") == []
+
+
+@pytest.mark.real
+def test_a_daemon_that_reported_a_fault_does_not_stop_in_silence(tmp_path: Path) -> None:
+    served = Served(tmp_path)
+    for text in ("Traceback (most recent call last):", "please report this fault of pilotfish: w/a moves"):
+        served.log.write_text(f"all is well\n{text}\n")
+        served.process = subprocess.Popen(["sleep", "60"])
+        with pytest.raises(AssertionError, match=re.escape(text)):
+            served.close()
+        assert served.process is None
+    served.log.write_text("all is well\n")
+    served.process = subprocess.Popen(["sleep", "60"])
+    served.close()
 
 
 @pytest.mark.parametrize("code", BREAKS.values(), ids=BREAKS)

@@ -185,8 +185,6 @@ def cases(draw: st.DrawFn, engine: Engine) -> ReplayCase:
     else:
         specs = SAVING[family] if F.SAVES in engine.requires else SPECS[family]
         specs += SAVING.get(family, ()) if F.SAVES in engine.supports and F.SHARED not in engine.requires else ()
-        if F.NETWORKED in engine.requires:  # under energy budgets, 2 of 1,000 replays on a network differ
-            specs = tuple(spec for spec in specs if "energybud" not in spec)
         policy = parse(draw(st.sampled_from(specs)))
     takes = draw(st.sampled_from((0.0, 0.5))) if F.TAKES_TIME in engine.supports and family in COMPARED else 0.0
     predicted = F.PREDICTED in engine.supports and family in COMPARED and draw(st.booleans())
@@ -211,3 +209,15 @@ def test_a_fast_path_gives_the_schedule_of_another_path(engine: Engine, data: An
     other = replay(case.jobs, case.machine, fresh(case.policy), changed)
     for name in ("start_time", "finish_time", "rejected", "overran"):
         assert np.array_equal(getattr(fast, name), getattr(other, name), equal_nan=name.endswith("time")), name
+
+
+@pytest.mark.parametrize("limit", ["energybud", "reducepc"])
+@pytest.mark.parametrize(("size", "pairs"), [(1, [(0, 1)]), (2, [])], ids=["is held", "can never run"])
+@pytest.mark.parametrize("parts", [(), (Part(),)], ids=["compiled", "parts"])
+def test_under_a_budget_no_job_starts_because_of_one_that_does_not_join_the_queue(
+    limit: str, size: int, pairs: list[tuple[int, int]], parts: tuple[Part, ...]
+) -> None:
+    rows = [(0.0, 1.0, 1.0, 1), (2.0, 1.0, 1.0, size), (38.0, 1.0, 1.0, 1)]
+    jobs, policy = depending(workload(rows), pairs), parse(f"easy+{limit}:end=40,budget=70%")
+    replayed = replay(jobs, Machine(1, powers=TAURUS_POWERS), policy, ReplayOptions(parts=parts))
+    assert replayed.start_time[0] == 40.0  # there is enough energy from 1.5 s on, but nothing happens until the end

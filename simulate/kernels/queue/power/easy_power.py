@@ -1,8 +1,9 @@
 """EASY backfilling on machines that are switched off and on, under a limit of power or energy.
 
 Rule: at each instant all ends are processed, then all submissions, then one pass, then machines are switched, without
-delaying the first waiting job (the head). An instant with only switches has no pass. While only time passes, the head's
-reservation stands and, unless energy is limited, rejected backfill candidates stay rejected.
+delaying the first waiting job (the head). An instant has no pass if it has only switches, jobs that can never run, or
+jobs that still wait for others before they are submitted. While only time passes, the head's reservation stands and,
+unless energy is limited, rejected backfill candidates stay rejected.
 """
 
 from __future__ import annotations
@@ -226,13 +227,11 @@ def _submit(world: Powered, job: int, now: float, alone: bool) -> bool:
 
 
 @inner
-def _decide(world: Powered, now: float, changed: bool, submitted: bool) -> None:
+def _decide(world: Powered, now: float, changed: bool) -> None:
     """Run a pass if one is needed, then switch machines."""
     count, decides = world.count, next_period(world) <= now
     if decides and count.passes == 1:
         changed = True
-    if submitted and (in_window(world, now) or count.reserved == 0 or not _stands(world) or count.order > 0):
-        changed = True  # the reservation has moved, or the order changes with time
     if changed and count.waiting > 0:
         _pass_in_order(world, now)
     free = count.free
@@ -244,7 +243,7 @@ def _decide(world: Powered, now: float, changed: bool, submitted: bool) -> None:
     evaluate_horizon(world, now)
 
 
-_run, _ = replay_loop(_status, _end, _submit, _decide, planned=_planned, begin=_begin_instant)
+_run = replay_loop(_status, _end, _submit, _decide, planned=_planned, begin=_begin_instant)
 
 
 @inner
