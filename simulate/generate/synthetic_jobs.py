@@ -19,7 +19,7 @@ from ..model.workload import Workload
 from ..queue_policies.policy_specs import Easy
 from ..replay.replay import replay
 from .models import DAY_S, Generator, generator, rounded
-from .site_models import SiteJobClass, SiteModel
+from .site_models import SiteModel
 
 #: Weight of the arrivals in each hour of a day, and on each day of the week from Monday on.
 HOURS = (6, 5, 5, 4, 4, 4, 5, 6, 8, 10, 12, 12, 11, 11, 12, 12, 12, 11, 9, 8, 8, 7, 7, 6)
@@ -56,7 +56,9 @@ def site_jobs(model: SiteModel, jobs: int, seed: int = 0) -> SyntheticJobs:
     """
     draw = generator(seed)
     days = model.days * jobs / model.jobs
-    parts = [_class_jobs(draw, model, number, one, jobs, days) for number, one in enumerate(model.classes)]
+    ends = np.rint(np.cumsum([one.share for one in model.classes]) / sum(one.share for one in model.classes) * jobs)
+    counts = np.diff(ends, prepend=0.0).astype(int).tolist()
+    parts = [_class_jobs(draw, model, number, count, days) for number, count in enumerate(counts) if count]
     submit, units, run, job_class, user = (np.concatenate(column) for column in zip(*parts, strict=True))
     order = np.argsort(submit, kind="stable")
     submit, units, run, job_class, user = (column[order] for column in (submit, units, run, job_class, user))
@@ -72,11 +74,9 @@ def site_jobs(model: SiteModel, jobs: int, seed: int = 0) -> SyntheticJobs:
     return SyntheticJobs(submit, start, run, limit, units, job_class, user, nodes)
 
 
-def _class_jobs(
-    draw: Generator, model: SiteModel, number: int, one: SiteJobClass, jobs: int, days: float
-) -> tuple[Array, ...]:
+def _class_jobs(draw: Generator, model: SiteModel, number: int, count: int, days: float) -> tuple[Array, ...]:
     """Return submission, units, run time, class and user of the jobs of a class."""
-    count = max(1, round(one.share * jobs))
+    one = model.classes[number]
     sizes = draw.geometric(1.0 / one.session, count)
     sizes = sizes[: int(np.searchsorted(np.cumsum(sizes), count)) + 1]
     sessions = np.repeat(np.arange(len(sizes)), sizes)[:count]

@@ -6,6 +6,7 @@ alone. See `simulate.kernels.slurm.fair_shares` and `priority`, which work on th
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -24,6 +25,13 @@ _FLAGS = {
     "MAX_TRES": tables.MAX_TRES,
     "DEPTH_OBLIVIOUS": tables.DEPTH_OBLIVIOUS,
 }
+
+
+#: Flags that leave a factor as it is, from 0 to the largest value of the site.
+_RAW_FLAGS = ("NO_NORMAL_ASSOC", "NO_NORMAL_PART", "NO_NORMAL_QOS")
+_EFFECTS = {"CALCULATE_RUNNING": "running jobs keep their priority"}
+#: Trackable resources that can have weights.
+_WEIGHED = TRES[:4]
 
 
 def share_tables(site: Site) -> dict[str, Array]:
@@ -58,6 +66,18 @@ def set_shares(world: Any, site: Site) -> None:
         number = rows.get((job.account, job.user, job.partitions[0] if job.partitions else ""))
         if number is not None:
             row["assoc"] = number
+
+
+def unfollowed_shares(site: Site) -> Iterator[str]:
+    """Yield a sentence for each flag and weight of priorities that the replay does not follow."""
+    followed = {*_FLAGS, *_RAW_FLAGS, "NO_FAIR_TREE", "FAIR_TREE"}
+    for flag in sorted(site.rules.priority.flags - followed):
+        yield f"PriorityFlags {flag}: not followed; {_EFFECTS.get(flag, 'priorities may differ')}"
+    if names := sorted(set(site.rules.priority.tres) - set(_WEIGHED)):
+        yield f"PriorityWeightTRES {', '.join(names)}: not followed; jobs get no points for it"
+    billed = {name for part in site.partitions for name in part.billing_weights or ()}
+    if names := sorted(billed - set(_WEIGHED)):
+        yield f"TRESBillingWeights {', '.join(names)}: not followed; the usage of jobs that have it is lower"
 
 
 def _flags(priority: PriorityRules) -> int:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from .limit_tables import unfollowed_limits
 from .reservation_tables import unfollowed_reservations
+from .share_tables import unfollowed_shares
 from .site import Site
 
 
@@ -15,7 +16,10 @@ def unfollowed_rules(site: Site) -> tuple[str, ...]:
     Args:
         site: the site.
     """
-    return (*_scheduler_rules(site), *_other_rules(site), *unfollowed_limits(site), *unfollowed_reservations(site))
+    return (
+        *_scheduler_rules(site), *_other_rules(site), *unfollowed_shares(site), *unfollowed_limits(site),
+        *unfollowed_reservations(site),
+    )  # fmt: skip
 
 
 def _scheduler_rules(site: Site) -> Iterator[str]:

@@ -78,12 +78,12 @@ def test_priority_and_times(tmp_path: Path) -> None:
         "PriorityDecayHalfLife=14-0\nPriorityMaxAge=1-0\nPriorityFavorSmall=yes\n"
         "PriorityFlags=Small_Relative_To_Time,no_fair_tree\nOverTimeLimit=UNLIMITED\nPreemptType=preempt/qos\n"
         "PreemptMode=suspend,gang\nPreemptExemptTime=-1\nLicenses=a:10,b*2,c\nDependencyParameters=kill_invalid_depend\n"
-        "CompleteWait=32\nResvOverRun=5\n",
+        "CompleteWait=32\nResvOverRun=5\nPriorityUsageResetPeriod=Monthly\n",
     )
     priority = result.priority
     assert priority.tres == {"cpu": 1000, "mem": 2, "gres/gpu": 7}
     assert (priority.period_s, priority.half_life_s, priority.max_age_s) == (120, 14 * 86_400, 86_400)
-    assert priority.favours_small
+    assert priority.favours_small and priority.usage_reset == "MONTHLY"
     assert priority.flags == {"SMALL_RELATIVE_TO_TIME", "NO_FAIR_TREE"}
     assert (result.over_time_limit_min, result.preempt_type, result.preempt_mode) == (None, "qos", "SUSPEND,GANG")
     assert (result.preempt_exempt_s, result.licences, result.complete_wait_s) == (0.0, {"a": 10, "b": 2, "c": 1}, 32)

@@ -49,6 +49,7 @@ def test_no_unit_is_used_twice(drawn: tuple[SiteModel, SyntheticJobs]) -> None:
 
 def test_times_and_sizes_are_those_of_the_classes(drawn: tuple[SiteModel, SyntheticJobs]) -> None:
     model, jobs = drawn
+    assert len(jobs) == JOBS[model.name]
     assert (np.diff(jobs.submit) >= 0).all() and (jobs.start >= jobs.submit).all()
     assert (jobs.run_s >= 1).all() and (jobs.run_s <= jobs.limit_min * 60).all()
     for row, one in enumerate(model.classes):

@@ -51,13 +51,13 @@ def site(
     rules: SiteRules = RULES, qos: Sequence[SiteQos] = (), **changes: Any,
 ) -> Site:  # fmt: skip
     """Return a site; `associations`: limits of accounts and users by name."""
-    own = associations or {}
+    limits_by_name = associations or {}
     rows = (("root", "", -1), ("science", "", 0), ("physics", "", 1), ("chem", "", 1))
     users = (("physics", "alice", 2), ("physics", "bob", 2), ("chem", "carol", 3))
     return Site(
         rules, NODES, (partition,), qos=(*qos, SiteQos("normal")),
         associations=tuple(
-            SiteAssociation(account, user, parent, qos=ALL_QOS, limits=own.get(user or account, SiteLimits()))
+            SiteAssociation(account, user, parent, qos=ALL_QOS, limits=limits_by_name.get(user or account, SiteLimits()))
             for account, user, parent in (*rows, *users)
         ), jobs=tuple(jobs), **changes,
     )  # fmt: skip
@@ -105,7 +105,7 @@ class Hand:
 
     def end(self, job: int) -> None:
         """End a job."""
-        running = [int(each) for each in self.world.running[: self.world.count.running] if each != job]
+        running = [int(row) for row in self.world.running[: self.world.count.running] if row != job]
         self.world.running[: len(running)] = running
         self.world.count.running = len(running)
         limits.count_end(self.world, job)

@@ -51,10 +51,10 @@ def ids(cases: list[Any]) -> list[str]:
     return [case[0] for case in cases]
 
 
-def is_second_blocked(own: dict[str, SiteLimits], levels: list[SiteQos], **changes: Any) -> bool:
+def is_second_blocked(limit_sets: dict[str, SiteLimits], levels: list[SiteQos], **changes: Any) -> bool:
     """Return whether the second job is blocked while the first one runs."""
     jobs = [job(gpus_per_node=1, **changes), job(id="2", gpus_per_node=1, **changes)]
-    hand = Hand(site(jobs, associations=own, qos=levels))
+    hand = Hand(site(jobs, associations=limit_sets, qos=levels))
     hand.start(0, [0, 1], cpus=2)
     return hand.is_blocked(1, [1, 2], cpus=1, memory=50)
 
@@ -95,9 +95,9 @@ def test_limits_of_a_qos_bind_and_those_of_another_do_not(
 def test_a_limit_of_a_qos_hides_the_one_of_an_association(
     name: str, setting: Callable[[Any], dict[str, Any]], bound: float
 ) -> None:
-    own = {"alice": SiteLimits(**setting(bound))}
-    assert not is_second_blocked(own, [SiteQos("high", limits=SiteLimits(**setting(bound + 1)))], qos="high")
-    assert is_second_blocked(own, [SiteQos("high")], qos="high")
+    limit_sets = {"alice": SiteLimits(**setting(bound))}
+    assert not is_second_blocked(limit_sets, [SiteQos("high", limits=SiteLimits(**setting(bound + 1)))], qos="high")
+    assert is_second_blocked(limit_sets, [SiteQos("high")], qos="high")
 
 
 @pytest.mark.parametrize(("name", "setting", "bound"), [*GROUP, *OWN, *OF_QOS], ids=ids([*GROUP, *OWN, *OF_QOS]))
@@ -145,8 +145,10 @@ def test_run_minutes_fall_only_when_they_are_calculated() -> None:
 @pytest.mark.parametrize("level", ["alice", "physics", "root"])
 @pytest.mark.parametrize("kind", ["group_tres_minutes", "group_wall_min"])
 def test_minutes_that_are_used_up_block_until_they_decay(kind: str, level: str) -> None:
-    own = SiteLimits(group_wall_min=10.0) if kind == "group_wall_min" else SiteLimits(group_tres_minutes={"cpu": 40})
-    hand = Hand(site([job(), job(id="2")], associations={level: own}))
+    limit_sets = (
+        SiteLimits(group_wall_min=10.0) if kind == "group_wall_min" else SiteLimits(group_tres_minutes={"cpu": 40})
+    )
+    hand = Hand(site([job(), job(id="2")], associations={level: limit_sets}))
     hand.start(0, [0], cpus=4)
     hand.pass_time(300)
     assert not hand.is_blocked(1, [1])
@@ -158,9 +160,9 @@ def test_minutes_that_are_used_up_block_until_they_decay(kind: str, level: str) 
 
 
 def test_safe_counts_what_runs_and_what_is_asked_for() -> None:
-    own = {"physics": SiteLimits(group_tres_minutes={"cpu": 130})}
+    limit_sets = {"physics": SiteLimits(group_tres_minutes={"cpu": 130})}
     for is_safe in (True, False):
-        hand = Hand(site([job(), job(id="2")], associations=own, rules=replace(RULES, is_safe=is_safe)))
+        hand = Hand(site([job(), job(id="2")], associations=limit_sets, rules=replace(RULES, is_safe=is_safe)))
         hand.start(0, [0])
         assert hand.is_blocked(1, [1], cpus=2) is is_safe  # 60 and 120
         assert not hand.is_blocked(1, [1], cpus=1)
@@ -178,6 +180,16 @@ def test_usage_factor_weighs_used_minutes_and_requests_only_with_its_flag() -> N
         assert hand.is_blocked(0, [0], cpus=2)
         hand = Hand(site([job(**HIGH)], qos=[replace(qos, limits=SiteLimits(group_run_minutes={"cpu": bound + 1}))]))
         assert not hand.is_blocked(0, [0], cpus=2)
+
+
+def test_usage_factor_weighs_what_was_used() -> None:
+    for factor, is_blocked in ((0.5, False), (1.0, True)):
+        qos = SiteQos("high", usage_factor=factor, limits=SiteLimits(group_tres_minutes={"cpu": 10}))
+        hand = Hand(site([job(**HIGH), job(id="2", **HIGH)], qos=[qos]))
+        hand.start(0, [0])
+        hand.world.clock.now += 610
+        hand.end(0)
+        assert hand.is_blocked(1, [1]) is is_blocked
 
 
 def test_usage_of_a_qos_without_decay_stays() -> None:
@@ -198,9 +210,11 @@ def test_nothing_binds_where_limits_are_not_enforced() -> None:
 
 
 def test_usage_that_the_site_begins_with_counts() -> None:
-    own = {"physics": SiteLimits(group_tres_minutes={"cpu": 10})}
-    assert Hand(site([job()], associations=own, usage=(0.0, 0.0, 600.0, 0.0, 0.0, 0.0, 0.0))).is_blocked(0, [0])
-    assert not Hand(site([job()], associations=own, usage=(0.0, 0.0, 599.0, 0.0, 0.0, 0.0, 0.0))).is_blocked(0, [0])
+    limit_sets = {"physics": SiteLimits(group_tres_minutes={"cpu": 10})}
+    assert Hand(site([job()], associations=limit_sets, usage=(0.0, 0.0, 600.0, 0.0, 0.0, 0.0, 0.0))).is_blocked(0, [0])
+    assert not Hand(site([job()], associations=limit_sets, usage=(0.0, 0.0, 599.0, 0.0, 0.0, 0.0, 0.0))).is_blocked(
+        0, [0]
+    )
 
 
 # --- partitions ---
@@ -344,10 +358,10 @@ def test_no_start_exceeds_a_limit_that_binds_it_and_counters_return_to_zero(
 
 def _check(
     jobs: list[Any], running: dict[int, list[int]], levels: list[tuple[str, SiteLimits]], row: int,
-    own: dict[str, SiteLimits],
+    limit_sets: dict[str, SiteLimits],
 ) -> None:  # fmt: skip
     """Compare the limits that bind a job that has just started with sums over the running jobs."""
-    seen = set[str]()
+    hidden = set[str]()
     for name, bounds in levels:
         in_qos = [other for other in running if name == "part" or jobs[other].qos == "high"]
         groups = {
@@ -358,15 +372,15 @@ def _check(
         new = set[str]()
         for group, members in groups.items():
             for tres, bound in _bounds_of(bounds, group).items():
-                if f"{group} {tres}" not in seen:
+                if f"{group} {tres}" not in hidden:
                     assert _amount(jobs, running, members, tres) <= bound
                 new.add(f"{group} {tres}")
-        seen |= new
-    for level, bounds in own.items():
+        hidden |= new
+    for level, bounds in limit_sets.items():
         members = [other for other in running if level == "science" or jobs[other].user == "alice"]
         if row in members:
             for tres, bound in _bounds_of(bounds, "group").items():
-                if f"group {tres}" not in seen:
+                if f"group {tres}" not in hidden:
                     assert _amount(jobs, running, members, tres) <= bound
 
 

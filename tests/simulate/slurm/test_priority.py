@@ -10,6 +10,7 @@ import pytest
 
 from pilotfish.simulate.kernels.slurm import priority
 from pilotfish.simulate.kernels.slurm.tables import HELD, PENDING
+from pilotfish.simulate.slurm.share_tables import unfollowed_shares
 from pilotfish.simulate.slurm.site import PriorityRules, SiteJob, SitePartition, SiteQos, SiteRules
 from tests.simulate.slurm.small_sites import PARTITION, T0, Hand, job, site
 
@@ -172,6 +173,21 @@ def test_without_multifactor_jobs_rank_by_submission_less_their_nice() -> None:
     assert first == [first[0], first[0] - 11, first[0] - 2]
     priority.calculate_priorities(hand.world, T0 + 300)
     assert priorities(hand) == first
+
+
+def test_what_is_not_followed_is_said() -> None:
+    weights = PriorityRules(
+        flags=words("MAX_TRES NO_NORMAL_QOS CALCULATE_RUNNING NEW_FLAG"), tres={"cpu": 1.0, "license/a": 2.0}
+    )
+    part = replace(PARTITION, billing_weights={"mem": 1.0, "bb/b": 2.0})
+    place = replace(site([], rules=SiteRules(priority=weights)), partitions=(part,))
+    assert list(unfollowed_shares(place)) == [
+        "PriorityFlags CALCULATE_RUNNING: not followed; running jobs keep their priority",
+        "PriorityFlags NEW_FLAG: not followed; priorities may differ",
+        "PriorityWeightTRES license/a: not followed; jobs get no points for it",
+        "TRESBillingWeights bb/b: not followed; the usage of jobs that have it is lower",
+    ]
+    assert list(unfollowed_shares(site([]))) == []
 
 
 # --- billing ---

@@ -1,0 +1,120 @@
+"""`pilotfish whatif`: the report on a site, the file of starts, changes, and errors."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from pilotfish.cli.__main__ import USAGE, main
+from pilotfish.formats.site import read_site
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("sites") / "university"
+    assert main(["generate", "site", "university", "--jobs", "60", "-o", str(folder)]) == 0
+    return folder
+
+
+def out(capsys: pytest.CaptureFixture[str], *argv: object) -> str:
+    assert main([str(word) for word in argv]) == 0
+    return capsys.readouterr().out
+
+
+def test_the_report_fits_80_columns_and_ends_with_what_is_not_followed(
+    site: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    conf = site / "slurm.conf"
+    text = conf.read_text()
+    conf.write_text(text + "TopologyPlugin=topology/tree\n")
+    try:
+        lines = out(capsys, "whatif", site, "--repeat", 2).splitlines()
+    finally:
+        conf.write_text(text)
+    assert lines[0].startswith("university: 60 jobs on 200 nodes, Slurm 22.05")
+    assert max(map(len, lines)) <= 80
+    assert any(line.startswith("2 replays") for line in lines)
+    assert (
+        "Not known, or not followed:" in lines
+        and "TopologyPlugin" in lines[lines.index("Not known, or not followed:") + 1]
+    )
+
+
+def test_the_starts_have_a_row_a_job(site: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out(capsys, "whatif", site, "--starts", tmp_path / "starts.csv")
+    with (tmp_path / "starts.csv").open(newline="") as file:
+        rows = {row["job"]: row for row in csv.DictReader(file)}
+    jobs = read_site(site).jobs
+    assert rows.keys() == {job.name for job in jobs}
+    first = min(job.submit for job in jobs)
+    for job in jobs:
+        row = rows[job.name]
+        assert float(row["submit"]) == job.submit - first <= float(row["start"]) < float(row["end"])
+        assert row["nodes"].startswith(("c", "m"))
+
+
+def test_a_seed_gives_the_same_starts_again(site: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, seed in (("a", 4), ("b", 4)):
+        out(capsys, "whatif", site, "--seed", seed, "--starts", tmp_path / name)
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+def test_json_has_the_numbers_of_the_report(site: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    document = json.loads(out(capsys, "whatif", site, "--json"))
+    assert document["schema"] == "pilotfish/whatif/v1"
+    assert document["jobs"] == 60 and document["waits"]["jobs"] == 60 and document["unknown"] == []
+
+
+def test_a_change_is_compared_with_the_site(site: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    argv = (
+        "whatif",
+        site,
+        "--drain",
+        "c[000001-000179]@0..",
+        "--set",
+        "SchedulerParameters=bf_window=99",
+        "--repeat",
+        2,
+    )
+    text = out(capsys, *argv)
+    assert "change: --drain c[000001-000179]@0.." in text and "BEFORE" in text
+    assert max(map(len, text.splitlines())) <= 80
+    document = json.loads(out(capsys, *argv, "--json"))
+    assert document["wait"]["after"] > document["wait"]["before"] and document["replays"] == 2
+
+
+def test_a_change_that_changes_nothing_gives_the_same_starts(site: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    document = json.loads(out(capsys, "whatif", site, "--scale-load", "1", "--repeat", 1, "--json"))
+    assert document["wait"]["after"] == document["wait"]["before"]
+    assert document["wait"]["low"] == document["wait"]["high"] == 0.0
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--set", "Foo=1"), "a replay does not follow 'Foo'"),
+        (("--set", "Foo"), "KEY=VALUE"),
+        (("--set-qos", "Priority=3"), "NAME.KEY=VALUE"),
+        (("--set-partition", "x.MaxTime=3"), "'x' is not a partition"),
+        (("--drain", "c000001"), "NODES@FROM..TO"),
+        (("--drain", "c000001@9..2"), "ends before it begins"),
+        (("--drain", "c000001@soon.."), "'soon' is not a time"),
+        (("--drain", "z1@..5"), "'z1' is not a node"),
+        (("--add-nodes", "0"), "1 to 100,000"),
+        (("--add-nodes", "2:z"), "'z' is not a node"),
+        (("--scale-load", "0"), "0.01 to 100"),
+    ],
+)
+def test_a_wrong_option_is_refused(
+    site: Path, options: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["whatif", str(site), *options]) == USAGE
+    assert message in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_folder_without_a_site_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["whatif", str(tmp_path)]) == 1
+    assert "slurm.conf" in capsys.readouterr().err

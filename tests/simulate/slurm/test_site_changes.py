@@ -1,0 +1,54 @@
+"""Changes of a site: what they change, and that they change nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pilotfish.simulate.errors import ConfigError
+from pilotfish.simulate.slurm.site import JobRecord, NodeEvent, Site, SiteJob, SiteNode, SitePartition, SiteRules
+from pilotfish.simulate.slurm.site_changes import with_drained_nodes, with_load, with_more_nodes
+
+NODES = tuple(SiteNode(f"n{number}", cpus=4 * number, cores=4) for number in (1, 2))
+PARTITIONS = (SitePartition("all", ("n1", "n2")), SitePartition("small", ("n1",)))
+
+
+def job(number: int, submit: float) -> SiteJob:
+    runs = (JobRecord("COMPLETED", eligible=submit + 5, start=submit + 7, end=submit + 100),)
+    return SiteJob(str(number), "", "ann", "x", "", ("all",), submit, runs, begin=submit + 5, deadline=submit + 900)
+
+
+SITE = Site(
+    SiteRules(), NODES, PARTITIONS, events=(NodeEvent("n1", 5000.0, None),),
+    jobs=tuple(job(number, 1000.0 + 100.0 * number) for number in range(5)),
+)  # fmt: skip
+
+
+def test_drained_nodes_are_one_event_more_each() -> None:
+    site = with_drained_nodes(SITE, ("n2",), 1500.0, 2000.0)
+    assert site.events == (NodeEvent("n2", 1500.0, 2000.0), *SITE.events)
+    assert replace(site, events=SITE.events) == SITE
+    with pytest.raises(ConfigError, match=r"'n3' is not a node \(allowed: n1 to n2\)"):
+        with_drained_nodes(SITE, ("n1", "n3"), 0.0, None)
+
+
+def test_more_nodes_join_the_partitions_of_their_model() -> None:
+    site = with_more_nodes(SITE, 2, "n1")
+    assert [node.name for node in site.nodes] == ["n1", "n2", "added1", "added2"]
+    assert {node.cpus for node in site.nodes[2:]} == {4}
+    assert [one.nodes for one in site.partitions] == [("n1", "n2", "added1", "added2"), ("n1", "added1", "added2")]
+    assert with_more_nodes(SITE, 1).partitions[1] == PARTITIONS[1]
+    assert replace(site, nodes=SITE.nodes, partitions=SITE.partitions) == SITE
+    with pytest.raises(ConfigError, match="'n9' is not a node"):
+        with_more_nodes(SITE, 1, "n9")
+
+
+def test_load_moves_submissions_and_all_times_of_a_job_with_them() -> None:
+    site = with_load(SITE, 2.0)
+    assert [one.submit for one in site.jobs] == [1000.0 + 50.0 * number for number in range(5)]
+    for old, new in zip(SITE.jobs, site.jobs, strict=True):
+        shift = new.submit - old.submit
+        assert new == replace(job(int(old.id), old.submit + shift))
+    assert with_load(SITE, 1.0) == SITE
+    assert replace(site, jobs=SITE.jobs) == SITE
