@@ -20,9 +20,8 @@ from datetime import UTC, tzinfo
 from pathlib import Path
 
 from ...simulate.errors import ConfigError
-from ...simulate.slurm.limit_tables import unfollowed_limits
-from ...simulate.slurm.reservation_tables import unfollowed_reservations
 from ...simulate.slurm.site import Site, SiteAssociation, SiteJob, SiteQos, SiteReservation, SiteRules
+from ...simulate.slurm.unfollowed import unfollowed_rules
 from ..documents.document_errors import found
 from ..documents.files import is_file
 from ..text import count, counted
@@ -83,7 +82,7 @@ def read_site(folder: Path, sacct: Path | None = None, zone: tzinfo = UTC) -> Si
         jobs=_jobs(files, sacct, machine),
         usage=_usage(files, associations),
     )
-    return replace(site, unknown=(*files.sentences(), *unfollowed_limits(site), *unfollowed_reservations(site)))
+    return replace(site, unknown=(*files.sentences(), *unfollowed_rules(site)))
 
 
 def time_zone(name: str) -> tzinfo:

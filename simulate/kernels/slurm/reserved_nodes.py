@@ -1,8 +1,9 @@
 """The nodes that reservations leave to a job, or have for it.
 
 Rule: a reservation keeps its nodes from each job outside it whose time limit reaches into it, and ends the jobs inside
-it at its end. A reservation that comes again is several rows, see `simulate.slurm.reservation_tables`.
-Complexity: O(reservations * words) for each set of nodes.
+it at its end. A reservation that comes again is several rows, see `simulate.slurm.reservation_tables`; rows are in the
+order of their starts.
+Complexity: O(reservations that have not ended and begin before the end of the job * words) for each set of nodes.
 Source: job_test_resv and job_resv_check of Slurm 22.05.
 """
 
@@ -77,9 +78,12 @@ def _subtract_others(world: Block, job: int, part: int, instance: int, start: in
         row: row of `scratch` with the nodes.
     """
     end, required = start + 60 * limit_min, world.jobs[job].required
-    for other in range(len(world.reservations)):
+    _pass_over_ended(world)
+    for other in range(world.count.ended_reservations, len(world.reservations)):
         reservation = world.reservations[other]
-        if other == instance or reservation.start >= end or reservation.end <= start:
+        if reservation.start >= end:  # so do all that follow
+            break
+        if other == instance or reservation.end <= start:
             continue
         if reservation.created > world.clock.now or (instance >= 0 and _yields(world, other, instance)):
             continue
@@ -92,6 +96,17 @@ def _subtract_others(world: Block, job: int, part: int, instance: int, start: in
             _note_end(world, reservation.end)
             subtract(world.scratch[row], world.reservation_nodes[other])
     return start
+
+
+@inner
+def _pass_over_ended(world: Block) -> None:
+    """Count the reservations that have ended, as far as they stand before all others."""
+    count = world.count
+    while (
+        count.ended_reservations < len(world.reservations)
+        and world.reservations[count.ended_reservations].end <= world.clock.now
+    ):
+        count.ended_reservations += 1
 
 
 @inner
@@ -117,10 +132,14 @@ def instance_at(world: Block, reservation: int, time: int) -> int:
 
 @inner
 def has_reservation_begun(world: Block, job: int, now: int) -> bool:
-    """Return whether a job is eligible as far as its reservation is concerned; a FLEX one need not have begun."""
+    """Return whether a job is eligible as far as its reservation is concerned; a FLEX one need not have begun.
+
+    From then on its reservation is the present instance.
+    """
     instance = instance_at(world, world.jobs[job].reservation, now)
     if instance < 0:
         return world.jobs[job].reservation < 0
+    world.jobs[job].reservation = instance
     return bool(world.reservations[instance].start <= now or world.reservations[instance].flex)
 
 

@@ -17,8 +17,8 @@ COUNTS = {
     "preempt": (200, 16, 12, 0),
     "realtime": (60, 6, 12, 0),
 }
-#: Sentences of `Site.unknown` that each recorded case causes, by their beginning: it has no such files.
-EXPECTED = ("no reservations.psv", "no sshare.psv")
+#: Sentences of `Site.unknown` that recorded cases cause, by their beginning.
+EXPECTED = ("no reservations.psv", "no sshare.psv", "PreemptType=")
 
 
 def site_of(case: str) -> Site:
