@@ -15,7 +15,7 @@ from .show import heading, table
 sys.path[:0] = [str(Path(__file__).resolve().parents[1])]
 
 from tests.support.slurm_recordings import cases  # noqa: E402
-from tests.support.twin_checks import OneStep, free_runs, one_step, pooled, site_of  # noqa: E402
+from tests.support.twin_checks import FreeRuns, OneStep, free_runs, one_step, pooled, site_of  # noqa: E402
 
 PHASES, QUICK_PHASES = 10, 3
 
@@ -24,7 +24,7 @@ def measure(quick: bool) -> None:
     """Print the checks of all recorded cases; nothing without recordings."""
     by_case = cases()
     heading("Slurm's twin against a real Slurm 22.05" + ("" if by_case else ": no recordings here"))
-    total, results, rows = OneStep(), [], []
+    total, results, rows = OneStep(), list[FreeRuns](), []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for case, runs in by_case.items():

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ...simulate.slurm.site import Site
-    from ...simulate.slurm.site_comparison import Agreement, Change, Effect, Figures, Pair
+    from ...simulate.slurm.site_comparison import Agreement, ClassChange, Effect, Figures, Pair
 
 #: Classes of a grouping that are shown.
 MOST_CLASSES = 8
@@ -101,7 +101,7 @@ def show_effect(
     show_unknown(screen, site)
 
 
-def _show_changes(screen: Screen, title: str, changes: Sequence[Change]) -> None:
+def _show_changes(screen: Screen, title: str, changes: Sequence[ClassChange]) -> None:
     """Print the mean waits of classes of jobs before and after; nothing where all jobs are of one class."""
     if len(changes) < 2:
         return
@@ -119,7 +119,7 @@ def _show_changes(screen: Screen, title: str, changes: Sequence[Change]) -> None
         screen.put(f"and {len(changes) - MOST_CLASSES} more with fewer jobs")
 
 
-def _noise(change: Change) -> str:
+def _noise(change: ClassChange) -> str:
     return "noise" if change.is_noise else ""
 
 
@@ -127,7 +127,7 @@ def _noise(change: Change) -> str:
 _MOST_USERS = 4
 
 
-def _winners(users: Sequence[Change]) -> str:
+def _winners(users: Sequence[ClassChange]) -> str:
     """Return which users wait less and which wait more, beyond the noise."""
     parts = []
     for word, sign in (("less", 1.0), ("more", -1.0)):

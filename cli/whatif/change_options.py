@@ -34,7 +34,7 @@ def _changes(metavar: str, help: str, name: str) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class ChangeOptions:
-    """What differs from the recorded site."""
+    """Differences from the recorded site."""
 
     HEADING: ClassVar = "Changes"
     settings: Annotated[

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ...simulate.slurm.site import Site
     from ...simulate.slurm.site_outcome import SiteOutcome
 
-#: Replays of each side of a change, so that the draw of the clocks' phases can be told from the change.
+#: Replays of each side of a change: their spread is what the phases of the clocks do.
 REPEATS_OF_CHANGES = 5
 
 

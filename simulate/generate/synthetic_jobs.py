@@ -63,7 +63,7 @@ def site_jobs(model: SiteModel, jobs: int, seed: int = 0) -> SyntheticJobs:
     order = np.argsort(submit, kind="stable")
     submit, units, run, job_class, user = (column[order] for column in (submit, units, run, job_class, user))
     run, limit = _times(draw, model, days, units, run, job_class)
-    start, nodes = np.zeros(len(submit)), [()] * len(submit)
+    start, nodes = np.zeros(len(submit)), list[tuple[int, ...]]([()] * len(submit))
     pools = np.array([one.pool for one in model.classes])[job_class]
     for pool, kind in enumerate(model.nodes):
         rows = np.flatnonzero(pools == pool)
@@ -84,7 +84,7 @@ def _class_jobs(draw: Generator, model: SiteModel, number: int, count: int, days
     units = np.exp2(np.rint(np.log2(one.size[0]) + draw.normal(0.0, one.size[1], len(sizes)) / np.log(2.0)))
     units = np.clip(units, *one.bounds).astype(np.int64)
     medians = np.exp(np.log(one.run_s[0]) + draw.normal(0.0, one.run_s[1], len(sizes)))
-    weights = 1.0 / np.arange(1, model.users + 1) ** 0.8
+    weights = 1.0 / np.arange(1, model.users + 1) ** 0.4
     users = draw.permutation(model.users)[draw.choice(model.users, len(sizes), p=weights / weights.sum())]
     within = np.cumsum(np.rint(draw.exponential(GAP_S, count)))
     first = np.searchsorted(sessions, np.arange(len(sizes)))
@@ -98,7 +98,7 @@ def _begins(draw: Generator, count: int, days: float) -> Array:
     hours = np.arange(max(1, round(days * 24)))
     weights = np.array(HOURS)[hours % 24] * np.array(WEEK)[hours // 24 % 7]
     ends = np.concatenate(([0.0], np.cumsum(weights / weights.sum())))
-    return np.floor(np.sort(np.interp(draw.random(count), ends, np.arange(len(ends)) * 3600.0)))
+    return np.asarray(np.floor(np.sort(np.interp(draw.random(count), ends, np.arange(len(ends)) * 3600.0))))
 
 
 def _times(
@@ -180,13 +180,13 @@ class _Pool:
 
     def _take(self, job: int, units: int) -> tuple[int, ...]:
         """Take units of the first node with room, whole nodes for more units than one has; () if there is no room."""
-        whole, rest = (0, units) if units <= self._units else divmod(units, self._units)
-        free = np.flatnonzero(self._free >= (self._units if whole else rest))
-        needed = whole + (whole > 0 and rest > 0) if whole else 1
+        full, rest = (0, units) if units <= self._units else divmod(units, self._units)
+        free = np.flatnonzero(self._free >= (self._units if full else rest))
+        needed = full + (full > 0 and rest > 0) if full else 1
         if len(free) < needed:
             return ()
         nodes = tuple(free[:needed].tolist())
-        amounts = [self._units] * whole + [rest] * (needed - whole)
+        amounts = [self._units] * full + [rest] * (needed - full)
         self._used[job] = list(zip(nodes, amounts, strict=True))
         for node, amount in self._used[job]:
             self._free[node] -= amount

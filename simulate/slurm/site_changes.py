@@ -30,9 +30,9 @@ def with_drained_nodes(site: Site, nodes: Sequence[str], start: float, end: floa
     Raises:
         ConfigError: a node is not there.
     """
-    known = {node.name for node in site.nodes}
+    names = {node.name for node in site.nodes}
     for name in nodes:
-        if name not in known:
+        if name not in names:
             raise ConfigError("", "", f"{name!r} is not a node", f"{site.nodes[0].name} to {site.nodes[-1].name}")
     events = (*site.events, *(NodeEvent(name, start, end) for name in nodes))
     return replace(site, events=tuple(sorted(events, key=lambda event: event.start)))

@@ -112,7 +112,7 @@ _DAY_S = 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ClassChange:
     """The mean of a class of jobs before and after a change, and the interval of the difference."""
 
     name: str
@@ -134,13 +134,13 @@ class Effect:
 
     waits: Pair  # seconds
     slowdowns: Pair  # bounded
-    wait: Change
-    slowdown: Change
+    wait: ClassChange
+    slowdown: ClassChange
     utilisation: tuple[float | None, float | None]
     backfilled: tuple[float | None, float | None]
     only_before: int  # jobs that start only before the change
     only_after: int
-    groups: tuple[tuple[str, tuple[Change, ...]], ...]  # grouping -> waits of its classes, the most jobs first
+    groups: tuple[tuple[str, tuple[ClassChange, ...]], ...]  # grouping -> waits of its classes, the most jobs first
 
 
 def effect(site: Site, before: Sequence[SiteOutcome], after: Sequence[SiteOutcome], seed: int = 0) -> Effect:
@@ -193,11 +193,11 @@ class _Bootstrap:
         self._weights = draw.multinomial(blocks, np.full(blocks, 1.0 / blocks), DRAWS).astype(float)
         self._runs = [draw.multinomial(runs, np.full(runs, 1.0 / runs), DRAWS) / runs for runs in (before, after)]
 
-    def change(self, name: str, mask: Array, before: Array, after: Array) -> Change:
+    def change(self, name: str, mask: Array, before: Array, after: Array) -> ClassChange:
         """Return the change of a class of jobs; values are [replays, jobs]. O(replays x jobs + draws x blocks)."""
         jobs = int(mask.sum())
         if not jobs:
-            return Change(name, 0, 0.0, 0.0, 0.0, 0.0)
+            return ClassChange(name, 0, 0.0, 0.0, 0.0, 0.0)
         block, means = self._block[mask], []
         counts = self._weights @ np.bincount(block, minlength=self._blocks)
         for values, runs in zip((before, after), self._runs, strict=True):
@@ -205,7 +205,7 @@ class _Bootstrap:
             means.append(((runs @ sums) * self._weights).sum(axis=1) / np.maximum(counts, 1.0))
         drawn = (means[1] - means[0])[counts > 0]
         low, high = np.quantile(drawn, ((1 - LEVEL) / 2, (1 + LEVEL) / 2)).tolist() if len(drawn) else (0.0, 0.0)
-        return Change(name, jobs, float(before[:, mask].mean()), float(after[:, mask].mean()), low, high)
+        return ClassChange(name, jobs, float(before[:, mask].mean()), float(after[:, mask].mean()), low, high)
 
 
 def mean_of(values: Sequence[float | None]) -> float | None:

@@ -53,10 +53,10 @@ def recorded_outcome(site: Site) -> SiteOutcome:
 def replayed_outcome(site: Site, replay: SiteReplay) -> SiteOutcome:
     """Return what happened in a replay of the site. O(starts)."""
     node_cpus = {node.name: node.cpus for node in site.nodes}
-    whole = {one.name for one in site.partitions if one.is_exclusive or site.rules.selects == "nodes"}
+    exclusive = {one.name for one in site.partitions if one.is_exclusive or site.rules.selects == "nodes"}
 
     def cpus(job: SiteJob, partition: str, nodes: Iterable[str]) -> int:
-        if job.is_exclusive or partition in whole:
+        if job.is_exclusive or partition in exclusive:
             return sum(node_cpus[node] for node in nodes)
         return job.runs[0].cpus if job.runs and job.runs[0].cpus else requested_cpus(job)
 

@@ -17,7 +17,7 @@ PARTITIONS = (SitePartition("batch", ("n1", "n2"), is_default=True), SitePartiti
 
 def job(number: int, submit: float, *runs: JobRecord, **settings: object) -> SiteJob:
     values = {"name": f"j{number}", "user": "ann", "account": "x", "qos": "", "partitions": ("batch",), **settings}
-    return SiteJob(id=str(number), submit=submit, runs=runs, **values)  # type: ignore[arg-type]
+    return SiteJob(id=str(number), submit=submit, runs=runs, **values)
 
 
 def run(start: float, end: float, by: str = "main", cpus: int = 2) -> JobRecord:
