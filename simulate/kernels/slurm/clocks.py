@@ -15,7 +15,7 @@ from ..block import Block, int64
 from ..compile import register
 from ..jit import inner
 from .backfill_pass import backfill_pass
-from .bits import add, drop, next_node
+from .bits import add, drop, has, next_node
 from .job_limits import age_run_minutes
 from .job_states import (
     cancel,
@@ -184,6 +184,8 @@ def _count_whole_nodes(world: Block, now: int) -> None:
         part = world.job_parts[row.part0]
         if row.counted_cpus == 0 and (row.exclusive == 1 or world.partitions[part].exclusive == 1) and row.begin > 0:
             node = next_node(world.partition_nodes[part], 0)
+            while row.allowed >= 0 and node >= 0 and not has(world.allowed_nodes[row.allowed], node):
+                node = next_node(world.partition_nodes[part], node + 1)
             row.counted_cpus = row.min_nodes * world.nodes[max(node, int64(0))].cpus
 
 
