@@ -257,21 +257,25 @@ LARGEST_FILE = 256 * 2**20
 _CONTROL = bytes((*range(9), *range(14, 32)))
 
 
-def read_bytes(path: str | Path) -> bytes:
+def read_bytes(path: str | Path, most: int = LARGEST_FILE) -> bytes:
     """Return a file's bytes.
 
+    Args:
+        path: the file.
+        most: the largest size, bytes.
+
     Raises:
-        ConfigError: it cannot be read, is empty, or is larger than LARGEST_FILE.
+        ConfigError: it cannot be read, is empty, or is larger than that.
     """
     source = str(path)
     try:
         with open(path, "rb") as file:
-            data = file.read(LARGEST_FILE + 1)
+            data = file.read(most + 1)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise ConfigError(source, "", f"cannot be read: {reason}") from None
-    if len(data) > LARGEST_FILE:
-        raise ConfigError(source, "", "too large", f"at most {LARGEST_FILE // 2**20} MiB")
+    if len(data) > most:
+        raise ConfigError(source, "", "too large", f"at most {most // 2**20} MiB")
     if not data.strip():
         raise ConfigError(source, "", "the file is empty")
     return data

@@ -17,6 +17,8 @@ from ...simulate.errors import ConfigError
 from ..documents.files import read_bytes
 from ..documents.unpack import unpacked
 
+#: Largest dump, bytes: about a million jobs, in about 4 GB of memory.
+LARGEST_DUMP = 2**30
 #: Columns with text of users, in the order in which surplus fields are tried in them.
 _TEXTS = ("submitline", "comment", "workdir", "reason", "jobname", "admincomment", "systemcomment", "wckey")
 _JOB = re.compile(r"\d+(?:_(?:\d+|\[[^\]]*\]?))?(?:\+\d+)?(?:\.\w+)?", re.ASCII)
@@ -78,7 +80,7 @@ def read_text(path: Path) -> str:
     Raises:
         ConfigError: it cannot be read, or is too large.
     """
-    data = unpacked(read_bytes(path), str(path))
+    data = unpacked(read_bytes(path, LARGEST_DUMP), str(path), LARGEST_DUMP)
     return data.decode("utf-8-sig", "replace").replace("\0", "?")
 
 
@@ -97,11 +99,11 @@ def read_bar_table(path: Path, required: Sequence[str] = ()) -> BarTable:
 
 def bar_table(text: str, source: str, required: Sequence[str] = ()) -> BarTable:
     """Return the table in a text; see `read_bar_table`."""
-    lines = [line.removesuffix("\r") for line in text.split("\n")]
+    lines = text.split("\n")
     place = next((i for i, line in enumerate(lines) if "|" in line), len(lines))
     if place == len(lines):
         raise ConfigError(source, "line 1", "no header", "column names, divided by `|` (option -P)")
-    header = [name.replace(" ", "").lower() for name in lines[place].split("|")]
+    header = [name.replace(" ", "").lower() for name in lines[place].rstrip("\r").split("|")]
     ends_with_bar = header[-1] == ""
     columns = tuple(header[:-1] if ends_with_bar else header)
     for name in required:
@@ -111,15 +113,16 @@ def bar_table(text: str, source: str, required: Sequence[str] = ()) -> BarTable:
         raise ConfigError(source, f"line {place + 1}", "a column is there twice", "each column once")
     table = BarTable(source, columns, [])
     begins = _beginning(columns)
-    pending: list[str] = []
-    first = place + 1
-    for number, line in enumerate([*lines[place + 1 :], None], start=place + 2):
-        if line is not None and pending and not begins(line):
+    texts = dict[str, str]()  # equal fields are one text
+    pending, first = list[str](), place + 1
+    for number in range(place + 1, len(lines)):
+        line, lines[number] = lines[number].removesuffix("\r"), ""
+        if pending and not begins(line):
             pending.append(line)
             continue
-        if pending:
-            _add(table, first, "\n".join(pending).rstrip("\n"), ends_with_bar)
-        pending, first = ([line] if line else []), number
+        _add(table, first, "\n".join(pending), ends_with_bar, texts)
+        pending, first = [line] if line else [], number + 1
+    _add(table, first, "\n".join(pending), ends_with_bar, texts)
     return table
 
 
@@ -132,7 +135,8 @@ def _beginning(columns: Sequence[str]) -> Callable[[str], bool]:
     return lambda line: line.count("|") >= bars or ("|" in line and form.fullmatch(line.partition("|")[0]) is not None)
 
 
-def _add(table: BarTable, line: int, text: str, ends_with_bar: bool) -> None:
+def _add(table: BarTable, line: int, text: str, ends_with_bar: bool, texts: dict[str, str]) -> None:
+    text = text.rstrip("\n")
     if not text.strip():
         return
     fields = text.removesuffix("|").split("|") if ends_with_bar else text.split("|")
@@ -141,7 +145,7 @@ def _add(table: BarTable, line: int, text: str, ends_with_bar: bool) -> None:
         table.left_out["records that were cut off"] += 1
         return
     if len(fields) == len(columns):
-        table.rows.append((line, dict(zip(columns, fields, strict=True))))
+        table.rows.append((line, dict(zip(columns, [texts.setdefault(text, text) for text in fields], strict=True))))
         return
     for reading in _readings(columns, fields):
         if all(form.fullmatch(reading[name].strip()) for name, form in _FORMS.items() if name in reading):

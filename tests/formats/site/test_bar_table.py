@@ -61,6 +61,11 @@ def test_a_table_without_its_columns_is_an_error(text: str, message: str) -> Non
         bar_table(text, "s", ("jobid",))
 
 
+def test_many_short_lines_are_one_record() -> None:
+    table = bar_table(f"{HEADER}\n1|a|{TIMES}|{'x' * 10}\n" + "y\n" * 100_000 + f"2|b|{TIMES}|z\n", "s")
+    assert [len(fields["submitline"]) for _, fields in table.rows] == [10 + 200_000, 1]
+
+
 def test_many_bars_take_no_long_time() -> None:
     """The ways to share 100,000 bars between two texts are not tried."""
     table: BarTable = bar_table(f"{HEADER}\n1|a|{TIMES}|{'|' * 100_000}\n2|{'|' * 100_000}\n", "s")
