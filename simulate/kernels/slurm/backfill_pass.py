@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from ..block import Block, int64
 from ..jit import inner
+from ..queue.resources import popcount
 from .bits import copy
 from .job_limits import has_licences, is_allowed_when_shortened, is_blocked_before_nodes
 from .job_states import is_eligible
 from .pass_records import begin_pass, count_test, is_task_refused, refuse_tasks
 from .plan import begin_plan, is_full
 from .record_plan import HAS_STARTED, IS_PASSED_OVER, plan_record
-from .tables import AVAILABLE, TAKING
+from .tables import AVAILABLE, CLEAN, FREE, IDLE, TAKING
 
 
 @inner
@@ -24,7 +25,7 @@ def backfill_pass(world: Block, now: int) -> int:
     count, rules = world.count, world.rules
     _begin(world, now)
     started, tests, last_array = int64(0), int64(0), int64(-1)
-    for k in range(count.records):
+    for k in range(_records_to_plan(world, now)):
         job, slot = world.records[k].job, world.records[k].slot
         part, array = world.job_parts[slot], world.jobs[job].array
         if not is_eligible(world, job, now):
@@ -51,6 +52,40 @@ def backfill_pass(world: Block, now: int) -> int:
             _count_task(world, array, part, outcome == IS_PASSED_OVER)
     count.in_pass = 0
     return started
+
+
+@inner
+def _records_to_plan(world: Block, now: int) -> int:
+    """Return how many records the pass looks at: unless starts are forecast, none after the last that may start now.
+
+    A record may start if as many nodes of its partition are free, and clean, as it needs; what else could stop it is
+    left to the plan.
+    """
+    count = world.count
+    if count.plans == 1 or world.rules.preempts == 1:
+        return int64(count.records)
+    last = int64(0)
+    for part in range(len(world.partitions)):
+        _count_room(world, part)
+    for k in range(count.records):
+        job, slot = world.records[k].job, world.records[k].slot
+        part = world.job_parts[slot]
+        row, limits = world.jobs[job], world.partitions[part]
+        is_whole = row.exclusive == 1 or limits.exclusive == 1
+        if is_eligible(world, job, now) and row.min_nodes <= (limits.idle_room if is_whole else limits.free_room):
+            last = k + 1
+    return last
+
+
+@inner
+def _count_room(world: Block, part: int) -> None:
+    """Count the nodes of a partition on which a job could start now: idle ones, and those with free cores."""
+    row, words, sets = world.partitions[part], world.partition_nodes[part], world.node_sets
+    row.idle_room, row.free_room = 0, 0
+    for word in range(len(words)):
+        usable = words[word] & sets[TAKING, word] & sets[CLEAN, word]
+        row.idle_room += popcount(usable & sets[IDLE, word])
+        row.free_room += popcount(usable & sets[FREE, word])
 
 
 @inner

@@ -35,6 +35,16 @@ def intersect(into: Array, words: Array) -> None:
 
 
 @inner
+def intersect_and_count(into: Array, words: Array) -> int:
+    """Remove from a set what is not in another; return the number of nodes that are left."""
+    number = int64(0)
+    for word in range(len(words)):
+        into[word] &= words[word]
+        number += popcount(into[word])
+    return number
+
+
+@inner
 def subtract(into: Array, words: Array) -> None:
     """Remove from a set what is in another."""
     for word in range(len(words)):

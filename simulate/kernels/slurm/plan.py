@@ -10,7 +10,7 @@ from __future__ import annotations
 from ...arrays import Array
 from ..block import Block, int64
 from ..jit import inner
-from .bits import are_equal, contains, copy, intersect, subtract
+from .bits import are_equal, contains, copy, intersect, intersect_and_count, subtract
 
 
 @inner
@@ -42,15 +42,16 @@ def is_full(world: Block) -> bool:
 
 
 @inner
-def look(world: Block, words: Array, whole: Array, start: int, end: int) -> int:
+def look(world: Block, words: Array, whole: Array, start: int, end: int, least: int) -> int:
     """Remove the nodes that are reserved in [start, end] from a set; return when something else is free, or 0.
 
     Args:
         world: the state.
-        words: the set.
+        words: the set; incomplete if fewer than `least` nodes are left and the answer is not 0.
         whole: the same set before.
         start: when the job would start.
         end: when it would end.
+        least: how many nodes the job needs.
     """
     later = int64(0)
     for i in range(world.count.slices):
@@ -65,7 +66,10 @@ def look(world: Block, words: Array, whole: Array, start: int, end: int) -> int:
                     break
         if row.begin > end:
             break
-        intersect(words, world.slice_nodes[row.nodes])
+        if later == 0:
+            intersect(words, world.slice_nodes[row.nodes])
+        elif intersect_and_count(words, world.slice_nodes[row.nodes]) < least:
+            break
     return later
 
 

@@ -34,11 +34,14 @@ def plan_record(world: Block, job: int, slot: int, part: int, now: int) -> int:
         limit = min(limit, world.partitions[part].max_time)
     step, at = rules.bf_resolution, now
     for _ in range(_MOST_TRIES):
-        begin = _look_from(world, job, slot, at, limit, now)
+        begin = _look_from(world, job, slot, at, limit, now, is_now_only)
         later = count.try_later
         if begin < 0:
             if begin == _NEVER or later == 0 or is_now_only:
                 return IS_PASSED_OVER
+            at = later
+            continue
+        if 0 < later < begin and not is_now_only:
             at = later
             continue
         cpus, nodes, memory = count.chosen_cpus, count.chosen, chosen_memory(world, job)
@@ -52,9 +55,6 @@ def plan_record(world: Block, job: int, slot: int, part: int, now: int) -> int:
         elif is_now_only:
             row.expected = begin
             return IS_PASSED_OVER
-        if 0 < later < begin:
-            at = later
-            continue
         if begin > now + rules.bf_window:
             row.expected = begin
             return IS_PASSED_OVER
@@ -100,7 +100,7 @@ def _may_reserve(world: Block, job: int, part: int) -> bool:
 
 
 @inner
-def _look_from(world: Block, job: int, slot: int, at: int, limit: int, now: int) -> int:
+def _look_from(world: Block, job: int, slot: int, at: int, limit: int, now: int, is_now_only: bool) -> int:
     """Return when a job could start if it starts at `at` at the earliest, _NOT_NOW or _NEVER.
 
     The chosen nodes are in the row CHOSEN of `scratch`; `count.try_later` is when something else becomes free, or 0.
@@ -113,16 +113,19 @@ def _look_from(world: Block, job: int, slot: int, at: int, limit: int, now: int)
     if start < 0:
         return _NEVER
     copy(all_words, words)
-    count.try_later = look(world, words, all_words, start, max(start, now) + 60 * limit)
+    least = max(world.jobs[job].min_nodes, int64(1))
+    count.try_later = look(world, words, all_words, start, max(start, now) + 60 * limit, least)
     freed = count.reservation_end
     if freed > 0 and (count.try_later == 0 or freed + 1 < count.try_later):
         count.try_later = freed + 1
-    if number_of(words) < max(world.jobs[job].min_nodes, int64(1)) or not has_required(world, job, words):
+    if number_of(words) < least or not has_required(world, job, words):
         return _NOT_NOW
-    begin = earliest_start(world, job, slot, CANDIDATES, now)
+    begin = earliest_start(world, job, slot, CANDIDATES, now, int64(0) if is_now_only else count.try_later)
     if begin == NO_START:
         return _NOT_NOW
     begin = max(begin, start)
+    if 0 < count.try_later < begin and not is_now_only:
+        return begin
     empty(chosen)
     is_completing = False
     for i in range(count.chosen):

@@ -26,7 +26,7 @@ NO_START = int64(-1)
 
 
 @inner
-def earliest_start(world: Block, job: int, slot: int, candidates: int, now: int) -> int:
+def earliest_start(world: Block, job: int, slot: int, candidates: int, now: int, bound: int) -> int:
     """Return when a job could start on the candidates, NO_START if never; the choice of nodes is in `chosen`.
 
     Args:
@@ -35,6 +35,7 @@ def earliest_start(world: Block, job: int, slot: int, candidates: int, now: int)
         slot: the row of its partition in `job_parts`.
         candidates: the row of `scratch` with the nodes.
         now: the time.
+        bound: any time after it may be returned for a start after it, without a choice of nodes; 0: no bound.
     """
     world.count.tests += 1
     if choose_nodes(world, job, slot, candidates, NOW):
@@ -60,6 +61,8 @@ def earliest_start(world: Block, job: int, slot: int, candidates: int, now: int)
                 break
         if together == 0:
             return NO_START
+        if 0 < bound < last:
+            return last
         if i < count.running:
             until = expected_end(world, running[i], now)
             while True:
