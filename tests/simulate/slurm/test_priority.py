@@ -89,7 +89,9 @@ def test_a_job_counts_the_cpus_of_its_last_test() -> None:
     assert priorities(hand) == [int(500 / NODES_TOTAL + 500 * 4 / CPUS_TOTAL)]
 
 
-@pytest.mark.parametrize(("flags", "points"), [("", (250, 1000)), ("NO_NORMAL_PART", (5000, 20_000))])
+@pytest.mark.parametrize(
+    ("flags", "points"), [("", (250, 1000)), ("NO_NORMAL_PART", (5000, 20_000)), ("NO_NORMAL_ALL", (5000, 20_000))]
+)
 def test_each_partition_of_a_job_gives_it_a_priority(flags: str, points: tuple[int, int]) -> None:
     names = PARTITION.nodes
     parts = (SitePartition("low", names, job_factor=5), SitePartition("high", names, job_factor=20, tier=2))
@@ -98,14 +100,18 @@ def test_each_partition_of_a_job_gives_it_a_priority(flags: str, points: tuple[i
     assert (by_name["low"], by_name["high"]) == points
 
 
-@pytest.mark.parametrize(("flags", "points"), [("", [1000, 250]), ("NO_NORMAL_QOS", [40_000, 10_000])])
+@pytest.mark.parametrize(
+    ("flags", "points"), [("", [1000, 250]), ("NO_NORMAL_QOS", [40_000, 10_000]), ("NO_NORMAL_ALL", [40_000, 10_000])]
+)
 def test_qos_count_by_the_largest_one(flags: str, points: list[int]) -> None:
     rows = [SiteQos("high", 40), SiteQos("low", 10)]
     hand = queue(job(qos="high"), job(qos="low", id="2"), qos_rows=rows, qos=1000.0, flags=flags)
     assert priorities(hand) == points
 
 
-@pytest.mark.parametrize(("flags", "points"), [("", [1000, 250]), ("NO_NORMAL_ASSOC", [40_000, 10_000])])
+@pytest.mark.parametrize(
+    ("flags", "points"), [("", [1000, 250]), ("NO_NORMAL_ASSOC", [40_000, 10_000]), ("NO_NORMAL_ALL", [40_000, 10_000])]
+)
 def test_associations_count_by_the_largest_one(flags: str, points: list[int]) -> None:
     place = site(
         [job(), job("bob", id="2")], rules=SiteRules(priority=PriorityRules(association=1000.0, flags=words(flags)))
@@ -122,6 +128,7 @@ def test_associations_count_by_the_largest_one(flags: str, points: list[int]) ->
     [
         ("", 800 * 3 / 24 + 600 * 2000 / 6000 + 90 * 2 / 6 + 120 * 2 / 12),
         ("NO_NORMAL_TRES", 800 * 3 + 600 * 2000 + 90 * 2 + 120 * 2),
+        ("NO_NORMAL_ALL", 800 * 3 + 600 * 2000 + 90 * 2 + 120 * 2),
     ],
 )
 def test_trackable_resources_count_by_those_of_the_partition(flags: str, points: float) -> None:
