@@ -121,9 +121,10 @@ def _associations(site: Site) -> tuple[Array, Array]:
         if row.user or row.shares is not None:
             children[above].append(number)
     table["share"][0] = table["norm_share"][0] = 1.0
+    totals = [sum(rows[child].shares or 0 for child in below) for below in children]
     for number, row in enumerate(rows[1:], 1):
         parent = table["fair_parent"][number]
-        total = sum(rows[sibling].shares or 0 for sibling in children[parent])
+        total = totals[parent]
         if row.shares is None:
             table["norm_share"][number] = table["norm_share"][parent]
         elif total:
