@@ -72,6 +72,8 @@ def unfollowed_shares(site: Site) -> Iterator[str]:
     """Yield a sentence for each flag and weight of priorities that the replay does not follow."""
     for flag in sorted(_names(site.rules.priority) - {*_FLAGS, *_RAW_FLAGS, "NO_FAIR_TREE", "FAIR_TREE"}):
         yield f"PriorityFlags {flag}: not followed; {_EFFECTS.get(flag, 'priorities may differ')}"
+    if "DEPTH_OBLIVIOUS" in site.rules.priority.flags:
+        yield "PriorityFlags DEPTH_OBLIVIOUS: as Slurm documents it; 22.05 was measured to share otherwise among siblings"
     if names := sorted(set(site.rules.priority.tres) - set(_WEIGHED)):
         yield f"PriorityWeightTRES {', '.join(names)}: not followed; jobs get no points for it"
     billed = {name for part in site.partitions for name in part.billing_weights or ()}

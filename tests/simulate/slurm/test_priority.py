@@ -184,13 +184,14 @@ def test_without_multifactor_jobs_rank_by_submission_less_their_nice() -> None:
 
 def test_what_is_not_followed_is_said() -> None:
     weights = PriorityRules(
-        flags=words("MAX_TRES NO_NORMAL_QOS CALCULATE_RUNNING NEW_FLAG"), tres={"cpu": 1.0, "license/a": 2.0}
+        flags=words("DEPTH_OBLIVIOUS NO_NORMAL_ALL CALCULATE_RUNNING NEW_FLAG"), tres={"cpu": 1.0, "license/a": 2.0}
     )
     part = replace(PARTITION, billing_weights={"mem": 1.0, "bb/b": 2.0})
     place = replace(site([], rules=SiteRules(priority=weights)), partitions=(part,))
     assert list(unfollowed_shares(place)) == [
         "PriorityFlags CALCULATE_RUNNING: not followed; running jobs keep their priority",
         "PriorityFlags NEW_FLAG: not followed; priorities may differ",
+        "PriorityFlags DEPTH_OBLIVIOUS: as Slurm documents it; 22.05 was measured to share otherwise among siblings",
         "PriorityWeightTRES license/a: not followed; jobs get no points for it",
         "TRESBillingWeights bb/b: not followed; the usage of jobs that have it is lower",
     ]
