@@ -64,7 +64,7 @@ def show_effect(
     Args:
         screen: where to print.
         name: of the site.
-        site: before the changes.
+        site: after the changes.
         changes: as they were given.
         result: the comparison.
         repeats: replays of each side.

@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import tzinfo
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
@@ -77,12 +78,13 @@ class ChangeOptions:
             *([f"--scale-load {self.scale_load:g}"] if self.scale_load is not None else ()),
         ]
 
-    def changed(self, site: Site, folder: Path) -> Site:
+    def changed(self, site: Site, folder: Path, zone: tzinfo) -> Site:
         """Return the changed site.
 
         Args:
             site: as it was read.
             folder: its files.
+            zone: of the times of --drain.
 
         Raises:
             typer.BadParameter: a change is not possible.
@@ -97,7 +99,7 @@ class ChangeOptions:
             except ConfigError as error:
                 raise bad_value(error.source, error) if error.source.startswith("--") else error from None
         for text in self.drain or ():
-            site = _of_option("--drain", partial(_drained, site, text))
+            site = _of_option("--drain", partial(_drained, site, text, zone))
         if self.add_nodes:
             site = _of_option("--add-nodes", partial(with_more_nodes, site, *_added(self.add_nodes)))
         return site if self.scale_load is None else with_load(site, self.scale_load)
@@ -135,7 +137,7 @@ def _of_option(name: str, change: partial[Site]) -> Site:
         raise bad_value(name, error) from None
 
 
-def _drained(site: Site, text: str) -> Site:
+def _drained(site: Site, text: str, zone: tzinfo) -> Site:
     """Return the site with drained nodes, `n[1-4]@2026-03-02T18:00..2026-03-03T06:00`."""
     from ...formats.hostlist import expand
     from ...simulate.slurm.site_changes import first_submission, with_drained_nodes
@@ -145,14 +147,14 @@ def _drained(site: Site, text: str) -> Site:
     if not at or not dots:
         raise ConfigError("", "", f"{text!r}", "NODES@FROM..TO, such as n[1-4]@2026-03-02T18:00..2026-03-03T06:00")
     first = first_submission(site)
-    start = _time(begin, first) if begin else first
-    until = _time(end, first) if end else None
+    start = _time(begin, first, zone) if begin else first
+    until = _time(end, first, zone) if end else None
     if until is not None and until <= start:
         raise ConfigError("", "", f"{text!r} ends before it begins", "FROM before TO")
     return with_drained_nodes(site, from_source("--drain", expand, nodes), start, until)
 
 
-def _time(text: str, first: float) -> float:
+def _time(text: str, first: float, zone: tzinfo) -> float:
     """Return the time of a date, or of so many seconds after the first submission, as seconds since the epoch."""
     from ...formats.slurm_values import moment
 
@@ -160,13 +162,13 @@ def _time(text: str, first: float) -> float:
         number = float(text)
     except ValueError:
         try:
-            time = moment(text if text.count(":") != 1 else f"{text}:00")
+            time = moment(text if text.count(":") != 1 else f"{text}:00", zone)
         except ValueError:
             time = None
     else:
         time = first + number if math.isfinite(number) else None
     if time is None:
-        raise ConfigError("", "", f"{text!r} is not a time", "2026-03-02T18:00 (UTC), or seconds of the period")
+        raise ConfigError("", "", f"{text!r} is not a time", "2026-03-02T18:00, or seconds of the period")
     return time
 
 

@@ -29,7 +29,7 @@ def whatif(
     site: Annotated[Path, argument("SITE", "Folder with the site's slurm.conf, sacct.psv and other files.")],
     change: ChangeOptions,
     sacct: Annotated[Path | None, option("FILE", "Accounting records to replay.", default="SITE/sacct.psv")] = None,
-    zone: Annotated[str, option("ZONE", "Time zone of the site's dumps, such as Europe/Berlin.")] = "UTC",
+    zone: Annotated[str, option("ZONE", "Time zone of the dumps and of --drain, such as Europe/Berlin.")] = "UTC",
     starts: Annotated[
         Path | None, option("FILE", "Write the starts of the first replay, changed where it is changed (CSV).")
     ] = None,
@@ -55,8 +55,9 @@ def whatif(
 
     if starts is not None:
         check_file(starts)
-    recorded, texts = read_site(site, sacct, time_zone(zone)), change.described()
-    changed = change.changed(recorded, site)
+    clock, texts = time_zone(zone), change.described()
+    recorded = read_site(site, sacct, clock)
+    changed = change.changed(recorded, site, clock)
     load_kernels("slurm.site_requests")
     repeats = repeat or (REPEATS_OF_CHANGES if texts else 1)
     outcomes = _replays(changed, repeats, seed, starts)
@@ -69,9 +70,9 @@ def whatif(
 
         result = effect(recorded, _replays(recorded, repeats, seed, None), outcomes, seed)
         if as_json:
-            print_json("whatif", {**about, "changes": texts, **asdict(result), "unknown": recorded.unknown})
+            print_json("whatif", {**about, "changes": texts, **asdict(result), "unknown": changed.unknown})
         else:
-            show_effect(Screen(), name, recorded, texts, result, repeats)
+            show_effect(Screen(), name, changed, texts, result, repeats)
         return
     from ...simulate.slurm.site_comparison import agreement
     from ...simulate.slurm.site_outcome import recorded_outcome

@@ -257,17 +257,18 @@ LARGEST_FILE = 256 * 2**20
 _CONTROL = bytes((*range(9), *range(14, 32)))
 
 
-def read_bytes(path: str | Path, most: int = LARGEST_FILE) -> bytes:
+def read_bytes(path: str | Path, most: int | None = None) -> bytes:
     """Return a file's bytes.
 
     Args:
         path: the file.
-        most: the largest size, bytes.
+        most: the largest size, bytes; None: LARGEST_FILE.
 
     Raises:
         ConfigError: it cannot be read, is empty, or is larger than that.
     """
     source = str(path)
+    most = LARGEST_FILE if most is None else most
     try:
         with open(path, "rb") as file:
             data = file.read(most + 1)

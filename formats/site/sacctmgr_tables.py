@@ -1,8 +1,7 @@
-"""QOS, associations, node events and reservations from `sacctmgr -P show`.
+"""QOS, node events and reservations from `sacctmgr -P show` and `scontrol show reservation`.
 
-Rule: a row that cannot be read is left out, and counted by reason. The parents of accounts are in the column
-`ParentName`, in the blanks before the names (`tree`), in `sacctmgr dump`, or in `sshare -a -l`, whichever is there.
-Source: sacctmgr(1) of Slurm 22.05.
+Rule: a row that cannot be read is left out, and counted by reason.
+Source: sacctmgr(1) and scontrol(1) of Slurm 22.05.
 """
 
 from __future__ import annotations
@@ -10,20 +9,14 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import replace
 from datetime import tzinfo
 
 from ...simulate.errors import ConfigError
 from ...simulate.slurm.site import NodeEvent, SiteAssociation, SiteQos, SiteReservation
 from .. import slurm_values
 from ..hostlist import expand
-from ..text import count
 from .bar_table import BarTable, Record
 from .site_limits import site_limits
-
-_DUMP = re.compile(r"\s*(Parent|Account|User)\s*-\s*'?([^':]*)'?")
-#: A user in an account, in a partition or in all ("").
-_Place = tuple[str, str, str]
 
 
 def site_qos(table: BarTable, unknown: list[str]) -> tuple[SiteQos, ...]:
@@ -59,146 +52,6 @@ def _qos(record: Record, unfollowed: Counter[str]) -> SiteQos:
         grace_time_s=int(slurm_values.span(grace) or 0 if ":" in grace else float(grace or 0)),
         limits=site_limits(record, unfollowed),
     )
-
-
-def dumped_parents(text: str) -> dict[str, str]:
-    """Return account -> parent as the file of `sacctmgr dump` lists them."""
-    parents, parent = dict[str, str](), "root"
-    for line in text.split("\n"):
-        match = _DUMP.match(line)
-        if match and match[1] == "Parent":
-            parent = match[2]
-        elif match and match[1] == "Account":
-            parents[match[2]] = parent
-    return parents
-
-
-def tree_parents(table: BarTable) -> dict[str, str]:
-    """Return account -> parent by the blanks before the names in `show assoc tree` and `sshare`; {} without blanks."""
-    parents, above = dict[str, str](), list[tuple[int, str]]()
-    for _, fields in table.rows:
-        text = fields.get("account", "")
-        if fields.get("user", "").strip() or not text.strip():
-            continue
-        depth = len(text) - len(text.lstrip())
-        while above and above[-1][0] >= depth:
-            above.pop()
-        if above:
-            parents[text.strip()] = above[-1][1]
-        above.append((depth, text.strip()))
-    return parents
-
-
-def site_associations(
-    table: BarTable, cluster: str, parents: Mapping[str, str], unknown: list[str]
-) -> tuple[tuple[SiteAssociation, ...], dict[str, SiteAssociation]]:
-    """Return the associations, parents before children, and those with an id by it.
-
-    Args:
-        table: `sacctmgr show assoc`.
-        cluster: whose rows count, if there are rows of several.
-        parents: account -> parent, from other files.
-        unknown: receives what is not known or not followed.
-    """
-    clusters = {fields.get("cluster", "") for _, fields in table.rows}
-    rows = dict[_Place, tuple[SiteAssociation, str, str]]()
-    unfollowed: Counter[str] = Counter()
-    for record in table.records():
-        if len(clusters) > 1 and record.text("cluster").lower() != cluster.lower():
-            table.left_out["associations of other clusters"] += 1
-            continue
-        try:
-            association = _association(record, unfollowed)
-        except (ValueError, OverflowError):
-            table.left_out["associations with a value that cannot be read"] += 1
-            continue
-        parent = record.text("parentname", "parname")
-        partition = association.partition if association.user else ""
-        rows[association.account, association.user, partition] = (association, parent, record.text("id"))
-    unknown += [f"associations: {name} is set and not followed" for name in sorted(unfollowed)]
-    named_parents = {account: parent for (account, user, _), (_, parent, _) in rows.items() if parent and not user}
-    return _in_order(rows, {**parents, **tree_parents(table), **named_parents}, table, unknown)
-
-
-def _association(record: Record, unfollowed: Counter[str]) -> SiteAssociation:
-    account, share = record.text("account"), record.text("share", "fairshare", "rawshares").lower()
-    if not account:
-        raise ValueError("no account")
-    shares = None if share in ("parent", "2147483647") else slurm_values.whole(share or "1")
-    if shares is not None and shares < 0:
-        raise ValueError("shares below 0")
-    return SiteAssociation(
-        account=account,
-        user=record.text("user"),
-        shares=shares,
-        priority=slurm_values.limit(record.text("priority")) or 0,
-        partition=record.text("partition"),
-        default_qos=record.text("defqos", "defaultqos"),
-        qos=frozenset(word.lstrip("+-") for word in record.text("qos").split(",") if word),
-        limits=site_limits(record, unfollowed),
-    )
-
-
-def _in_order(
-    rows: Mapping[_Place, tuple[SiteAssociation, str, str]],
-    parents: Mapping[str, str],
-    table: BarTable,
-    unknown: list[str],
-) -> tuple[tuple[SiteAssociation, ...], dict[str, SiteAssociation]]:
-    """Return the associations with the rows of their parents, and those with an id by it."""
-    accounts = {account for account, user, _ in rows if not user}
-    ordered, places = list[SiteAssociation](), dict[str, int]()
-    by_id = dict[str, SiteAssociation]()
-    if rows and "root" not in accounts:
-        rows = {("root", "", ""): (SiteAssociation("root"), "", ""), **rows}
-        accounts.add("root")
-    orphans = sorted(account for account in accounts - {"root"} if parents.get(account, "root") not in accounts)
-    without = sorted(accounts - {"root"} - parents.keys())
-    if without:
-        unknown.append(
-            f"{count(len(without), 'account')} without a parent in any file: below root, which changes fair share"
-            " (show them by `sacctmgr show assoc format=...,ParentName` or `sacctmgr dump`)"
-        )
-    lost = set(orphans) | set(without)
-    children: dict[str, list[_Place]] = {}
-    for place in rows:
-        account, user, _ = place
-        parent = account if user else "root" if account in lost else parents.get(account, "root")
-        if place != ("root", "", ""):
-            children.setdefault(parent, []).append(place)
-    open_places: list[_Place] = [("root", "", "")] if rows else []
-    while open_places:
-        place = open_places.pop()
-        association, _, number = rows[place]
-        account, user, _ = place
-        if not user and account != "root":
-            parent_row = places["root" if account in lost else parents[account]]
-        else:
-            parent_row = places[account] if user else -1
-        ordered.append(replace(association, parent=parent_row))
-        if number:
-            by_id[number] = ordered[-1]
-        if not user:
-            places[account] = len(ordered) - 1
-            open_places += reversed(children.pop(account, []))
-    if missing := len(rows) - len(ordered):
-        table.left_out["associations whose account is not there, or is its own parent"] += missing
-    return tuple(ordered), by_id
-
-
-def site_usage(table: BarTable, associations: Sequence[SiteAssociation]) -> tuple[float, ...]:
-    """Return the RawUsage of each association from `sshare -a -l`; 0 for those that are not in the table."""
-    usage: dict[tuple[str, str], float] = {}
-    for record in table.records():
-        try:
-            raw = float(record.text("rawusage") or 0.0)
-        except ValueError:
-            raw = -1.0
-        if not 0 <= raw < slurm_values.MOST:
-            table.left_out["usages that cannot be read"] += 1
-            continue
-        usage[record.text("account"), record.text("user")] = raw
-    return tuple(usage.get((row.account, row.user), 0.0) for row in associations)
 
 
 def node_events(table: BarTable, nodes: Container[str], zone: tzinfo) -> tuple[NodeEvent, ...]:

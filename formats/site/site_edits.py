@@ -12,6 +12,7 @@ from pathlib import Path
 
 from ...simulate.errors import ConfigError, did_you_mean
 from ...simulate.slurm.site import Site, SitePartition, SiteQos
+from ...simulate.slurm.unfollowed import unfollowed_rules
 from .machine_tables import site_nodes, site_partitions
 from .sacctmgr_tables import site_qos
 from .scheduler_parameters import PARAMETERS, unfollowed_parameters
@@ -91,7 +92,9 @@ def edited_site(
     site = replace(site, rules=rules)
     if partitions:
         site = replace(site, partitions=_partitions(conf, partitions))
-    return replace(site, qos=_qos(files, site.qos, qos)) if qos else site
+    if qos:
+        site = replace(site, qos=_qos(files, site.qos, qos))
+    return replace(site, unknown=tuple(dict.fromkeys((*site.unknown, *unfollowed_rules(site)))))
 
 
 def _set(conf: SlurmConf, edit: Edit) -> None:

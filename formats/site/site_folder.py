@@ -27,18 +27,12 @@ from ..documents.files import is_file
 from ..text import count, counted
 from . import scontrol_text
 from .accounting_table import job_groups
+from .association_tree import dumped_parents, site_associations, site_usage, tree_parents
 from .bar_table import BarTable, Record, read_bar_table, read_text
+from .job_request import SiteMachine
 from .machine_tables import site_nodes, site_partitions
-from .sacctmgr_tables import (
-    dumped_parents,
-    node_events,
-    site_associations,
-    site_qos,
-    site_reservations,
-    site_usage,
-    tree_parents,
-)
-from .site_jobs import JobReader, SiteMachine
+from .sacctmgr_tables import node_events, site_qos, site_reservations
+from .site_jobs import JobReader
 from .site_rules import site_rules, site_version, unfollowed_settings
 from .slurm_conf import ConfLine, SlurmConf, read_slurm_conf
 

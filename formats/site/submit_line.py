@@ -21,27 +21,30 @@ def _table(text: str) -> dict[str, str]:
 _VALUES = _table(
     "account:A array:a acctg-freq batch bb bbf begin:b chdir:D cluster cluster-constraint clusters:M comment "
     "constraint:C container container-id core-spec:S cores-per-socket cpu-freq cpus-per-gpu cpus-per-task:c deadline "
-    "delay-boot dependency:d distribution:m error:e exclude:x export export-file extra extra-node-info:B gid gpu-bind "
-    "gpu-freq gpus:G gpus-per-node gpus-per-socket gpus-per-task gres gres-flags hint input:i job-name:J jobid "
-    "kill-on-invalid-dep licenses:L mail-type mail-user mcs-label mem mem-bind mem-per-cpu mem-per-gpu mincpus network "
-    "nodefile:F nodelist:w nodes:N ntasks:n ntasks-per-core ntasks-per-gpu ntasks-per-node ntasks-per-socket "
-    "oom-kill-step open-mode output:o partition:p power prefer priority profile qos:q reservation resv-ports segment "
-    "signal sockets-per-node switches thread-spec threads-per-core time:t time-min tmp tres-bind tres-per-task uid "
-    "wait-all-nodes wckey wrap bcast-exclude cpu-bind epilog mpi prolog relative:r slurmd-debug task-epilog "
-    "task-prolog max-threads threads:T"
+    "delay-boot dependency:d distribution:m error:e exclude:x export export-file extra extra-node-info:B gid "
+    "het-group gpu-bind gpu-freq gpus:G gpus-per-node gpus-per-socket gpus-per-task gres gres-flags hint input:i "
+    "job-name:J jobid kill-on-invalid-dep licenses:L mail-type mail-user mcs-label mem mem-bind mem-per-cpu "
+    "mem-per-gpu mincpus network nodefile:F nodelist:w nodes:N ntasks:n ntasks-per-core ntasks-per-gpu "
+    "ntasks-per-node ntasks-per-socket oom-kill-step open-mode output:o partition:p power prefer priority profile "
+    "qos:q reservation segment signal sockets-per-node switches thread-spec threads-per-core time:t time-min tmp "
+    "tres-bind tres-per-task uid wait-all-nodes wckey wrap bcast-exclude cpu-bind epilog mpi prolog relative:r "
+    "slurmd-debug task-epilog task-prolog max-threads threads:T"
 )
 #: Long options without a value.
 _FLAGS = _table(
     "contiguous help:h hold:H ignore-pbs no-bell no-requeue no-shell oversubscribe:s overcommit:O parsable quiet:Q "
     "reboot requeue share spread-job test-only usage use-min-nodes verbose:v version:V wait:W bell disable-status:X "
     "exact interactive label:l multi-prog overlap preserve-env:E unbuffered:u whole stepmgr consolidate-segments "
-    "debugger-test no-allocate:Z"
+    "debugger-test no-allocate:Z quit-on-interrupt"
 )
 #: Long options whose value, if any, is glued: `--exclusive=user`.
 _OPTIONAL = _table(
-    "exclusive get-user-env immediate:I kill-on-bad-exit:K nice no-kill:k propagate pty x11 bcast compress send-libs"
+    "exclusive get-user-env immediate:I kill-command resv-ports kill-on-bad-exit:K nice no-kill:k propagate pty x11 "
+    "bcast compress send-libs"
 )
 _KINDS = {**dict.fromkeys(_VALUES, "value"), **dict.fromkeys(_FLAGS, "flag"), **dict.fromkeys(_OPTIONAL, "optional")}
+#: srun waits for some seconds, sbatch for the end of the job.
+_KINDS_OF_SRUN = {**_KINDS, "wait": "value"}
 _LETTERS = {letter: name for table in (_VALUES, _FLAGS, _OPTIONAL) for name, letter in table.items() if letter}
 #: Names of one option.
 _SAME = {"share": "oversubscribe", "cluster": "clusters"}
@@ -57,7 +60,7 @@ class SubmitOptions:
         values: long name -> value of the last such option; "" for one without a value.
         order: long names in the order of the words, the last one last.
         unknown: options that are not in the table.
-        is_whole: whether no script can hold further options: the command is wrapped, or there is no SubmitLine at all.
+        is_whole: whether no script can hold further options: only sbatch reads them, and not if the command is wrapped.
     """
 
     values: Mapping[str, str] = field(default_factory=dict)
@@ -78,7 +81,9 @@ def submit_options(line: str, job_name: str = "", component: int = 0) -> SubmitO
         job_name: the name of the job, which may have blanks.
         component: which part of a heterogeneous job it is; the options of parts are divided by a colon.
     """
-    words = line.split(maxsplit=MOST_WORDS)[1:]
+    command, *words = line.split(maxsplit=MOST_WORDS) or [""]
+    program = command.rpartition("/")[2]
+    kinds = _KINDS_OF_SRUN if program == "srun" else _KINDS
     for _ in range(component):
         words = words[words.index(":") + 1 :] if ":" in words else words
     values, order, unknown = dict[str, str](), list[str](), list[str]()
@@ -88,7 +93,7 @@ def submit_options(line: str, job_name: str = "", component: int = 0) -> SubmitO
         place += 1
         if word == "--" or not word.startswith("-") or word == "-":
             break
-        for name, text in _options(word):
+        for name, text in _options(word, kinds):
             if not name:
                 unknown.append(text or "")
                 continue
@@ -104,15 +109,15 @@ def submit_options(line: str, job_name: str = "", component: int = 0) -> SubmitO
             order.append(_SAME.get(name, name))
         if order[-1:] == ["wrap"]:
             break  # the rest is the text of the command
-    return SubmitOptions(values, tuple(order), tuple(unknown), not words or "wrap" in values)
+    return SubmitOptions(values, tuple(order), tuple(unknown), not words or "wrap" in values or program != "sbatch")
 
 
-def _options(word: str) -> Iterator[tuple[str, str | None]]:
+def _options(word: str, kinds: Mapping[str, str]) -> Iterator[tuple[str, str | None]]:
     """Yield the options of a word: name and value; None: the value is the next word; no name: it is not known."""
     if word.startswith("--"):
         text, equals, value = word[2:].partition("=")
         name = _long_name(text)
-        kind = _KINDS.get(name, "")
+        kind = kinds.get(name, "")
         if not kind:
             yield "", f"--{text}"
         else:
@@ -122,7 +127,7 @@ def _options(word: str) -> Iterator[tuple[str, str | None]]:
     while letters:
         letter, letters = letters[0], letters[1:]
         name = _LETTERS.get(letter, "")
-        kind = _KINDS.get(name, "")
+        kind = kinds.get(name, "")
         if not kind:
             yield "", f"-{letter}"
             return

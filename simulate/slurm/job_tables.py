@@ -30,6 +30,7 @@ from ..kernels.slurm.tables import (
     JOB,
     NODE_STATE,
     RELEASE,
+    REQUEUE_S,
     RESERVATION_EDGE,
     SUBMIT,
     UP,
@@ -38,8 +39,6 @@ from .site import Site, SiteJob, SitePartition
 
 #: A time limit where nothing names one, minutes: a year.
 NO_LIMIT_MIN = 365 * 24 * 60
-#: Seconds from the requeue of a job until it may start: the life of its credential, and one.
-REQUEUE_S = 121
 _KINDS = {
     "afterany": AFTER_ANY, "afterok": AFTER_OK, "afternotok": AFTER_NOT_OK, "after": AFTER_START, "aftercorr": AFTER_OK,
 }  # fmt: skip

@@ -27,8 +27,8 @@ _FLAGS = {
 }
 
 
-#: Flags that leave a factor as it is, from 0 to the largest value of the site.
-_RAW_FLAGS = ("NO_NORMAL_ASSOC", "NO_NORMAL_PART", "NO_NORMAL_QOS")
+#: Flags that leave a factor as it is, not divided by the largest one of the site.
+_RAW_FLAGS = frozenset({"NO_NORMAL_ASSOC", "NO_NORMAL_PART", "NO_NORMAL_QOS", "NO_NORMAL_TRES"})
 _EFFECTS = {"CALCULATE_RUNNING": "running jobs keep their priority"}
 #: Trackable resources that can have weights.
 _WEIGHED = TRES[:4]
@@ -70,9 +70,10 @@ def set_shares(world: Any, site: Site) -> None:
 
 def unfollowed_shares(site: Site) -> Iterator[str]:
     """Yield a sentence for each flag and weight of priorities that the replay does not follow."""
-    followed = {*_FLAGS, *_RAW_FLAGS, "NO_FAIR_TREE", "FAIR_TREE"}
-    for flag in sorted(site.rules.priority.flags - followed):
+    for flag in sorted(_names(site.rules.priority) - {*_FLAGS, *_RAW_FLAGS, "NO_FAIR_TREE", "FAIR_TREE"}):
         yield f"PriorityFlags {flag}: not followed; {_EFFECTS.get(flag, 'priorities may differ')}"
+    if "DEPTH_OBLIVIOUS" in site.rules.priority.flags:
+        yield "PriorityFlags DEPTH_OBLIVIOUS: as Slurm documents it; 22.05 was measured to share otherwise among siblings"
     if names := sorted(set(site.rules.priority.tres) - set(_WEIGHED)):
         yield f"PriorityWeightTRES {', '.join(names)}: not followed; jobs get no points for it"
     billed = {name for part in site.partitions for name in part.billing_weights or ()}
@@ -80,17 +81,24 @@ def unfollowed_shares(site: Site) -> Iterator[str]:
         yield f"TRESBillingWeights {', '.join(names)}: not followed; the usage of jobs that have it is lower"
 
 
+def _names(priority: PriorityRules) -> frozenset[str]:
+    """Return PriorityFlags; NO_NORMAL_ALL is all of its kind."""
+    flags = priority.flags
+    return flags - {"NO_NORMAL_ALL"} | _RAW_FLAGS if "NO_NORMAL_ALL" in flags else flags
+
+
 def _flags(priority: PriorityRules) -> int:
     """Return PriorityFlags as bits; Fair Tree is on unless a flag chooses another rule."""
-    bits = sum(bit for name, bit in _FLAGS.items() if name in priority.flags)
-    if not priority.flags & {"NO_FAIR_TREE", "DEPTH_OBLIVIOUS"}:
+    names = _names(priority)
+    bits = sum(bit for name, bit in _FLAGS.items() if name in names)
+    if not names & {"NO_FAIR_TREE", "DEPTH_OBLIVIOUS"}:
         bits |= tables.FAIR_TREE
     return bits | (tables.FAVOR_SMALL if priority.favours_small else 0)
 
 
 def _by_largest(values: list[int], priority: PriorityRules, raw_flag: str) -> Array:
     """Return values by their largest one, 0 to 1; as they are if the site's flags say so."""
-    largest = max([1, *values]) if raw_flag not in priority.flags else 1
+    largest = max([1, *values]) if raw_flag not in _names(priority) else 1
     return np.array(values, float) / largest
 
 
@@ -115,9 +123,10 @@ def _associations(site: Site) -> tuple[Array, Array]:
         if row.user or row.shares is not None:
             children[above].append(number)
     table["share"][0] = table["norm_share"][0] = 1.0
+    totals = [sum(rows[child].shares or 0 for child in below) for below in children]
     for number, row in enumerate(rows[1:], 1):
         parent = table["fair_parent"][number]
-        total = sum(rows[sibling].shares or 0 for sibling in children[parent])
+        total = totals[parent]
         if row.shares is None:
             table["norm_share"][number] = table["norm_share"][parent]
         elif total:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..arrays import Array
-from ..kernels.slurm.tables import CLEAN, DRAINED, FREE, IDLE, NODE_SETS, SCRATCH_ROWS, TAKING, UP, Slurm
+from ..kernels.slurm.tables import CLEAN, DRAINED, FREE, IDLE, MOST_RESTARTS, NODE_SETS, SCRATCH_ROWS, TAKING, UP, Slurm
 from .job_tables import NodeSets, agenda_tables, job_tables, node_words
 from .limit_tables import limit_tables
 from .reservation_tables import instances, reservation_tables
@@ -109,13 +109,15 @@ def _shapes(site: Site, jobs: Array, parts: Array, *, repeats: bool) -> dict[str
     nodes, number, words = len(site.nodes), len(jobs), -(-len(site.nodes) // 64)
     runs = sum(len(job.runs) for job in site.jobs) if repeats else number
     pieces = sum(len(run.nodes) for job in site.jobs for run in job.runs) if repeats else _most_pieces(jobs, nodes)
-    again = 4 if site.rules.preempt_type and not repeats else 1  # a job may start more than once
+    may_restart = not repeats and (site.rules.preempt_type != "" or any(event.kills for event in site.events))
+    again = 1 + MOST_RESTARTS if may_restart else 1
+    ends = ((again + 1) * max(number, 1),)  # also those of jobs that were killed before
     slices = 2 * max(site.rules.scheduler.bf_node_space_size, site.rules.scheduler.bf_max_job_test) + 4
     records, queue = (2 * len(parts) + 1,), (max(number, 1),)
     return {
         "nodes": (nodes,), "views": (2, nodes), "partitions": (len(site.partitions),), "part_priority": (len(parts),),
         "pieces": (again * pieces + 1,), "starts": (again * runs + 1,), "running": queue, "waiting": queue,
-        "records": records, "merged": records, "ends_at": queue, "ends_job": queue, "epilogs_at": queue,
+        "records": records, "merged": records, "ends_at": ends, "ends_job": ends, "epilogs_at": queue,
         "epilogs_job": queue, "slices": (slices,), "slice_nodes": (slices, words), "free_rows": (slices,),
         "node_sets": (NODE_SETS, words),
         "scratch": (SCRATCH_ROWS, words), "usable_cpus": (nodes,), "taken_cpus": (nodes,), "chosen": (nodes,),

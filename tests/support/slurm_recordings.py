@@ -108,7 +108,7 @@ def site_folder(run: Run, folder: Path) -> Path:
         shutil.copy(run.folder / name, folder / name)
     _write(folder / "sshare.psv", "Account|User|RawUsage", [("root", "", "0")])  # no usage when the run begins
     _write(folder / "events.psv", "NodeName|TimeStart|TimeEnd|State|Reason", _node_events(run))
-    header = "Name|TimeStart|TimeEnd|NodeNames|Flags|Users|Accounts"
+    header = "Name|TimeStart|TimeEnd|NodeNames|Flags|Users|Accounts|Created"
     _write(folder / "reservations.psv", header, _reservations(run))
     return folder
 
@@ -136,13 +136,15 @@ def _node_events(run: Run) -> list[tuple[str, ...]]:
 def _reservations(run: Run) -> list[tuple[str, ...]]:
     """Return the reservations that were created."""
     rows = list[tuple[str, ...]]()
-    for _, arguments, verb in run.commands():
+    for time, arguments, verb in run.commands():
         if verb == "create reservation":
             start = datetime.fromisoformat(arguments["starttime"].upper()).replace(tzinfo=UTC)
             end = start + timedelta(minutes=int(arguments["duration"]))
             times = (f"{moment:%Y-%m-%dT%H:%M:%S}" for moment in (start, end))
             flags, users, accounts = (arguments.get(key, "") for key in ("flags", "users", "accounts"))
-            rows.append((arguments["reservationname"], *times, arguments["nodes"], flags.upper(), users, accounts))
+            rows.append(
+                (arguments["reservationname"], *times, arguments["nodes"], flags.upper(), users, accounts, _date(time))
+            )
     return rows
 
 

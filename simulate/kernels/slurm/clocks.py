@@ -22,8 +22,10 @@ from .job_states import (
     clean_up,
     draw,
     end,
+    fail_node,
     first_end,
     first_epilog,
+    kill_out_of_minutes,
     note_change,
     release,
     requeue,
@@ -39,6 +41,7 @@ from .tables import (
     BY_HISTORY,
     CANCEL,
     CANDIDATES,
+    DOWN,
     NODE_STATE,
     NOW,
     RELEASE,
@@ -65,7 +68,9 @@ def advance(world: Block, until: float) -> None:
         clock.now = max(clock.now, time)
         now = int64(math.floor(clock.now))
         if kind == 0:
-            end(world, first_end(world), now)
+            job = first_end(world)
+            if job >= 0:
+                end(world, job, now)
         elif kind == 1:
             clean_up(world, first_epilog(world), now)
             if count.history == 0:
@@ -171,6 +176,8 @@ def _calculate(world: Block, now: int) -> None:
     see_eligible(world, now)
     calculate_priorities(world, now)
     age_run_minutes(world, now)
+    if world.count.history == 0:
+        kill_out_of_minutes(world, now)
     world.count.stale = 1
     world.clock.next_period += world.rules.period
     note_change(world, now)
@@ -210,6 +217,8 @@ def _happen(world: Block, now: int) -> None:
             add(world.node_sets[TAKING], row)
         else:
             drop(world.node_sets[TAKING], row)
+        if event.state == DOWN and world.count.history == 0:
+            fail_node(world, row)
         world.count.wanted = 1
         note_change(world, now)
     elif kind == RESERVATION_EDGE:

@@ -302,6 +302,22 @@ def _use(world: Block, job: int, now: int) -> None:
         world.spent[counter, WALL] += used
 
 
+@inner
+def is_out_of_minutes(world: Block, job: int) -> bool:
+    """Return whether a running job must end because the minutes of a group are used up; never with `safe`.
+
+    Source: acct_policy_job_time_out of Slurm 22.05.
+    """
+    if world.rules.safe == 1:
+        return False
+    group = _group(world, job)
+    for row in range(world.limit_groups[group].limits0, world.limit_groups[group].after0):
+        limit = world.limits[row]
+        if limit.kind == SPENT and world.spent[limit.counter, limit.column] >= 60.0 * limit.bound:
+            return True
+    return False
+
+
 # --- licences ---
 @inner
 def has_licences(world: Block, job: int) -> bool:

@@ -20,6 +20,7 @@ from .job_limits import (
     give_licences,
     is_denied,
     is_one_too_many,
+    is_out_of_minutes,
     take_licences,
 )
 from .node_use import give_on_node, take_on_node
@@ -37,7 +38,9 @@ from .tables import (
     FUTURE,
     GONE,
     HELD,
+    MOST_RESTARTS,
     PENDING,
+    REQUEUE_S,
     RUNNING,
 )
 
@@ -306,11 +309,43 @@ def end(world: Block, job: int, now: int) -> None:
 
 @inner
 def first_end(world: Block) -> int:
-    """Take the next job to end off the heap."""
-    job = world.ends_job[0]
+    """Take the next end off the heap; return its job, -1 if the job was killed before."""
+    job, time = world.ends_job[0], world.ends_at[0]
     world.count.ends -= 1
     remove_first(world.ends_at, world.ends_job, None, world.count.ends)
-    return int64(job)
+    return int64(job if world.jobs[job].state == RUNNING and world.jobs[job].finish == time else -1)
+
+
+@inner
+def kill(world: Block, job: int, time: float, returns: bool) -> None:
+    """Let a running job end at a time before its end; `returns`: it is requeued then, if it may."""
+    row, count = world.jobs[job], world.count
+    if row.finish <= time:
+        return
+    row.finish = time
+    row.returns = 1 if returns and row.requeued == 1 and row.restarts < MOST_RESTARTS else 0
+    if row.returns == 0:
+        row.successful = 0
+    push(world.ends_at, world.ends_job, None, count.ends, row.finish, job)
+    count.ends += 1
+
+
+@inner
+def fail_node(world: Block, node: int) -> None:
+    """Kill the jobs that run on a node; they are requeued (NODE_FAIL)."""
+    for k in range(world.count.running):
+        row = world.jobs[world.running[k]]
+        for place in range(row.piece0, row.piece0 + row.pieces):
+            if world.pieces[place].node == node:
+                kill(world, world.running[k], world.clock.now, True)
+
+
+@inner
+def kill_out_of_minutes(world: Block, now: int) -> None:
+    """Kill the jobs whose groups have used up their minutes, at the next check of time limits."""
+    for k in range(world.count.running):
+        if is_out_of_minutes(world, world.running[k]):
+            kill(world, world.running[k], (now + (world.count.limit_phase - now) % 30) * 1.0, False)
 
 
 @inner
@@ -331,6 +366,10 @@ def clean_up(world: Block, job: int, now: int) -> None:
         world.nodes[node].completing -= 1
         if world.nodes[node].completing == 0:
             add(world.node_sets[CLEAN], node)
+    if row.returns == 1:
+        row.returns = 0
+        requeue(world, job, now, int64(REQUEUE_S))
+        return
     row.state = GONE
     _free_dependents(world, job, now, row.successful == 1)
     note_change(world, now)

@@ -19,12 +19,17 @@ from .tables import BUSY, CANDIDATES, CLEAN, LIMITED, NOW, RESERVED, STARTED
 
 @inner
 def find_candidates(world: Block, job: int, part: int, available: Array) -> None:
-    """Put the nodes that a job may use in a partition into the row CANDIDATES."""
-    words, allowed = world.scratch[CANDIDATES], world.jobs[job].allowed
+    """Put the nodes that a job may use in a partition into the row CANDIDATES.
+
+    Only the nodes that a job names, if it wants no more of them.
+    """
+    words, allowed, required = world.scratch[CANDIDATES], world.jobs[job].allowed, world.jobs[job].required
     copy(words, available)
     intersect(words, world.partition_nodes[part])
     if allowed >= 0:
         intersect(words, world.allowed_nodes[allowed])
+    if required >= 0 and number_of(world.allowed_nodes[required]) >= world.jobs[job].want_nodes:
+        intersect(words, world.allowed_nodes[required])
 
 
 @inner

@@ -19,6 +19,8 @@ WORD = np.dtype("u8")
 FUTURE, PENDING, HELD, RUNNING, COMPLETING, GONE = range(6)
 #: States of a node: it takes jobs; it takes no new ones; its jobs have ended, too.
 UP, DRAINED, DOWN = range(3)
+#: Seconds from the requeue of a job until it may start: the life of its credential, and one. How often it starts again.
+REQUEUE_S, MOST_RESTARTS = 121, 3
 #: Rows of the table `views`.
 NOW, LATER = 0, 1
 #: Who started a job.
@@ -83,7 +85,7 @@ JOB = row_dtype(
     "memory memory_per_cpu gpus exclusive contiguous nice user account assoc qos reservation part0 parts "
     "array task array_limit after0 afters unmet begin_at deadline requeued successful allowed required "
     "state start until part piece0 pieces counted_cpus expected cpus started_by refused refused_part running_tasks "
-    "restarts log exempt resv_count resv_pass licence0 licences magnet0 magnets submitted listed",
+    "restarts log exempt resv_count resv_pass licence0 licences magnet0 magnets submitted returns listed",
 )
 #: What a job has, or had, on a node.
 PIECE = np.dtype([("node", np.int32), ("cores", np.int32), ("cpus", np.int32), ("memory", np.int32)])

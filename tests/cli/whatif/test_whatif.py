@@ -62,6 +62,16 @@ def test_a_seed_gives_the_same_starts_again(site: Path, tmp_path: Path, capsys: 
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
 
+def test_the_zone_is_that_of_a_drain_too(site: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def drained(hours: str, *options: str) -> object:
+        nodes = f"c[000001-000179]@{hours}"
+        return json.loads(out(capsys, "whatif", site, "--repeat", 1, "--json", "--drain", nodes, *options))["wait"]
+
+    utc = drained("2022-10-01T00:00..2022-10-01T06:00")
+    assert drained("2022-10-01T00:00..2022-10-01T06:00", "--zone", "Etc/GMT+9") == utc
+    assert drained("2022-10-01T09:00..2022-10-01T15:00") != utc
+
+
 def test_json_has_the_numbers_of_the_report(site: Path, capsys: pytest.CaptureFixture[str]) -> None:
     document = json.loads(out(capsys, "whatif", site, "--json"))
     assert document["schema"] == "pilotfish/whatif/v1"

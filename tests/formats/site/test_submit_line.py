@@ -23,6 +23,8 @@ from pilotfish.formats.site.submit_line import submit_options
         ("sbatch -n2 -- -n4", {"ntasks": "2"}),
         ("sbatch -n2 --wrap=run -n 4", {"ntasks": "2", "wrap": "run"}),
         ("srun -n2 -Iv hostname", {"ntasks": "2", "immediate": "v"}),
+        ("/usr/bin/srun -W 30 -n2 --het-group=0 a", {"wait": "30", "ntasks": "2", "het-group": "0"}),
+        ("sbatch -W -n2 a", {"wait": "", "ntasks": "2"}),
         ("sbatch -n", {"ntasks": ""}),
         ("sbatch", {}),
         ("", {}),
@@ -37,6 +39,11 @@ def test_options(line: str, values: dict[str, str]) -> None:
 def test_a_job_name_with_blanks_is_no_script() -> None:
     options = submit_options("sbatch -J my long job -N2 x.sh", "my long job")
     assert dict(options.values) == {"job-name": "my long job", "nodes": "2"}
+
+
+def test_only_scripts_of_sbatch_hide_options() -> None:
+    lines = ("sbatch -n2 x.sh", "sbatch", "sbatch --wrap=x", "srun -n2 x.sh", "salloc -n2", "")
+    assert [submit_options(line).is_whole for line in lines] == [False, True, True, True, True, True]
 
 
 def test_unknown_options_are_reported() -> None:

@@ -70,7 +70,7 @@ class Hand:
         self.site = completed(place)
         self.block = site_block(self.site, Phases(0.0, 0.0, 0.0, 0, 0.0))
         self.world: Any = Tables(Slurm, self.block.address)
-        self.world.clock.now = T0
+        self.block.clock["now"] = T0
 
     def choose(self, nodes: Sequence[int]) -> None:
         """Choose nodes for the next test."""

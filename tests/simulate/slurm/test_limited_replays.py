@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from pilotfish.simulate.slurm.site import Site, SiteLimits, SiteQos, SiteReservation
+from pilotfish.simulate.slurm.site import NodeEvent, Site, SiteLimits, SiteQos, SiteReservation
 from pilotfish.simulate.slurm.twin import SiteStart, replay_site
 from tests.simulate.slurm.small_sites import NODES, RULES, T0, job, site
 
@@ -73,3 +73,22 @@ def test_a_magnetic_reservation_draws_a_job_that_fits_nowhere_else() -> None:
     begun = starts(site(jobs, reservations=(drawing,)))
     assert begun["2"].nodes == ("n5",) and begun["2"].start < 120 + SOON
     assert begun["1"].start >= 600 and begun["1"].nodes != ("n5",)
+
+
+def test_a_job_is_killed_when_its_group_has_used_up_its_minutes() -> None:
+    place = site([job(run_s=3600.0)], associations={"physics": SiteLimits(group_tres_minutes={"cpu": 5})})
+    start = starts(place)["1"]
+    assert start.end is not None and 300 <= start.end - start.start <= 600 + 30  # the next calculation, and a check
+    assert not starts(replace(place, rules=replace(RULES, is_safe=True)))  # it would not start, either
+
+
+def test_jobs_on_a_node_that_fails_start_again_if_they_may() -> None:
+    down = NodeEvent("n0", T0 + 300.0, T0 + 400.0, kills=True)
+    rows = (("1", "n0", True), ("2", "n0", False), ("3", "n1", True))
+    jobs = [job(id=name, max_nodes=1, required_nodes=(node,), is_requeued=may) for name, node, may in rows]
+    place = site(jobs, events=(down,))
+    times = [(place.jobs[one.job].id, one.start - T0, one.end) for one in replay_site(place).starts]
+    first, other, third, *again = sorted(times, key=lambda time: (time[1], time[0]))
+    assert [first[0], other[0], third[0]] == ["1", "2", "3"] and [run[0] for run in again] == ["1"]
+    assert first[2] == other[2] == T0 + 300 and third[2] == T0 + third[1] + 600
+    assert 300 + 121 <= again[0][1] < 300 + 121 + SOON and again[0][2] == T0 + again[0][1] + 600

@@ -89,7 +89,9 @@ def test_a_job_counts_the_cpus_of_its_last_test() -> None:
     assert priorities(hand) == [int(500 / NODES_TOTAL + 500 * 4 / CPUS_TOTAL)]
 
 
-@pytest.mark.parametrize(("flags", "points"), [("", (250, 1000)), ("NO_NORMAL_PART", (5000, 20_000))])
+@pytest.mark.parametrize(
+    ("flags", "points"), [("", (250, 1000)), ("NO_NORMAL_PART", (5000, 20_000)), ("NO_NORMAL_ALL", (5000, 20_000))]
+)
 def test_each_partition_of_a_job_gives_it_a_priority(flags: str, points: tuple[int, int]) -> None:
     names = PARTITION.nodes
     parts = (SitePartition("low", names, job_factor=5), SitePartition("high", names, job_factor=20, tier=2))
@@ -98,14 +100,18 @@ def test_each_partition_of_a_job_gives_it_a_priority(flags: str, points: tuple[i
     assert (by_name["low"], by_name["high"]) == points
 
 
-@pytest.mark.parametrize(("flags", "points"), [("", [1000, 250]), ("NO_NORMAL_QOS", [40_000, 10_000])])
+@pytest.mark.parametrize(
+    ("flags", "points"), [("", [1000, 250]), ("NO_NORMAL_QOS", [40_000, 10_000]), ("NO_NORMAL_ALL", [40_000, 10_000])]
+)
 def test_qos_count_by_the_largest_one(flags: str, points: list[int]) -> None:
     rows = [SiteQos("high", 40), SiteQos("low", 10)]
     hand = queue(job(qos="high"), job(qos="low", id="2"), qos_rows=rows, qos=1000.0, flags=flags)
     assert priorities(hand) == points
 
 
-@pytest.mark.parametrize(("flags", "points"), [("", [1000, 250]), ("NO_NORMAL_ASSOC", [40_000, 10_000])])
+@pytest.mark.parametrize(
+    ("flags", "points"), [("", [1000, 250]), ("NO_NORMAL_ASSOC", [40_000, 10_000]), ("NO_NORMAL_ALL", [40_000, 10_000])]
+)
 def test_associations_count_by_the_largest_one(flags: str, points: list[int]) -> None:
     place = site(
         [job(), job("bob", id="2")], rules=SiteRules(priority=PriorityRules(association=1000.0, flags=words(flags)))
@@ -122,6 +128,7 @@ def test_associations_count_by_the_largest_one(flags: str, points: list[int]) ->
     [
         ("", 800 * 3 / 24 + 600 * 2000 / 6000 + 90 * 2 / 6 + 120 * 2 / 12),
         ("NO_NORMAL_TRES", 800 * 3 + 600 * 2000 + 90 * 2 + 120 * 2),
+        ("NO_NORMAL_ALL", 800 * 3 + 600 * 2000 + 90 * 2 + 120 * 2),
     ],
 )
 def test_trackable_resources_count_by_those_of_the_partition(flags: str, points: float) -> None:
@@ -177,13 +184,14 @@ def test_without_multifactor_jobs_rank_by_submission_less_their_nice() -> None:
 
 def test_what_is_not_followed_is_said() -> None:
     weights = PriorityRules(
-        flags=words("MAX_TRES NO_NORMAL_QOS CALCULATE_RUNNING NEW_FLAG"), tres={"cpu": 1.0, "license/a": 2.0}
+        flags=words("DEPTH_OBLIVIOUS NO_NORMAL_ALL CALCULATE_RUNNING NEW_FLAG"), tres={"cpu": 1.0, "license/a": 2.0}
     )
     part = replace(PARTITION, billing_weights={"mem": 1.0, "bb/b": 2.0})
     place = replace(site([], rules=SiteRules(priority=weights)), partitions=(part,))
     assert list(unfollowed_shares(place)) == [
         "PriorityFlags CALCULATE_RUNNING: not followed; running jobs keep their priority",
         "PriorityFlags NEW_FLAG: not followed; priorities may differ",
+        "PriorityFlags DEPTH_OBLIVIOUS: as Slurm documents it; 22.05 was measured to share otherwise among siblings",
         "PriorityWeightTRES license/a: not followed; jobs get no points for it",
         "TRESBillingWeights bb/b: not followed; the usage of jobs that have it is lower",
     ]
