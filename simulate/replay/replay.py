@@ -13,12 +13,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from importlib import import_module
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from ..errors import ConfigError
 from ..model.machine import TAURUS_POWERS, Machine, Powers
 from ..model.workload import LONGEST, Workload
-from ..queue_policies.interface import QueuePolicy
 from ..queue_policies.policy_facts import PolicySpec, is_built_in, spec_of
 from ..queue_policies.policy_specs import Easy
 from ..wording import count
@@ -28,6 +27,9 @@ from ..world.replay_result import Replayed as Replayed
 from .engines import Engine, engine_for, features_of
 from .replay_case import ReplayCase, ReplayOptions, ReplaySettings
 from .requirements import check_times, require_powers
+
+if TYPE_CHECKING:
+    from ..queue_policies.interface import QueuePolicy
 
 #: Largest number of resources of a machine.
 LARGEST = 2**31 - 64

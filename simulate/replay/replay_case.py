@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from ..errors import ConfigError
 from ..model.cluster import Cluster
@@ -15,7 +15,9 @@ from ..model.workload import Workload
 from ..queue_policies.policy_facts import spec_of
 from ..wording import count
 from ..world.known_run_times import PREDICTED, WALLTIME, Predictions, RunTimePredictor
-from ..world.world_parts import Part
+
+if TYPE_CHECKING:
+    from ..world.world_parts import Part
 
 
 def _ignore(now: float) -> None:
