@@ -48,11 +48,11 @@ def classifier(cluster: Path | None) -> Callable[[Profile], Classification]:
 
 def read_machine(path: Path | None) -> Cluster | None:
     """Read a machine of a replay, if given: a cluster file, or a platform (SimGrid, IRMaSim). Raises ConfigError."""
+    if path is None:
+        return None
     from ..formats.documents.plausible import cluster_doubts
     from ..formats.replays.machines import read_machine
 
-    if path is None:
-        return None
     machine = read_machine(path)
     warn(*cluster_doubts(machine))
     return machine

@@ -108,14 +108,17 @@ def print_policy_traceback() -> Iterator[None]:
     try:
         yield
     except PolicyError as error:
+        import importlib
         import traceback
 
-        from ..formats.user_policy import OWN_FRAMES
+        from ..formats import user_policy
+        from ..simulate.queue_policies import policy_calls
 
+        before = (user_policy.__file__, policy_calls.__file__, importlib.__file__, "<frozen importlib")
         cause = error.__cause__
         if cause is not None:
             place = cause.__traceback__
-            while place is not None and place.tb_frame.f_code.co_filename.startswith(OWN_FRAMES):
+            while place is not None and place.tb_frame.f_code.co_filename.startswith(before):
                 place = place.tb_next
             note(f"the user's code of policy {error.policy} raised an exception:")
             print_diagnostic(*"".join(traceback.format_exception(type(cause), cause, place)).splitlines())

@@ -171,16 +171,18 @@ class _Worker:
 
 
 def _seconds_left(workers: Sequence[_Worker], waiting: Sequence[str], now: float) -> float | None:
-    """Return the seconds until all kernels are compiled; None: no worker has started yet.
+    """Return the seconds until all kernels are compiled; None: no function is compiled yet.
+
+    The pace of the imports is no guide: modules in memory are read at once, however busy the CPUs are.
 
     Args:
         workers: all that were started.
         waiting: kernels that no worker has, the next one last.
         now: seconds, monotonic.
     """
-    work = sum(worker.work for worker in workers)
-    if work < IMPORTS:
+    if all(worker.start < WARMED for worker in workers):
         return None
+    work = sum(worker.work for worker in workers)
     pace = sum(worker.reported_at - worker.started_at for worker in workers) / work
 
     def seconds(worker: _Worker) -> float:

@@ -20,17 +20,13 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from ..simulate.errors import ConfigError, PolicyError
-from ..simulate.queue_policies import policy_calls
-from ..simulate.queue_policies.interface import QueuePolicy
 from ..simulate.queue_policies.policy_facts import PolicySpec, is_built_in
 from ..simulate.queue_policies.policy_specs import FORMS, Own, parse_planned, text_of
 from ..trust import open_file
 
 if TYPE_CHECKING:
     from ..simulate.planning.mapping_policies import MappingPolicy
-
-#: Files whose frames precede the user's code in a traceback.
-OWN_FRAMES = (__file__, policy_calls.__file__, importlib.__file__, "<frozen importlib")
+    from ..simulate.queue_policies.interface import QueuePolicy
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,6 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from ... import __version__
-from ...formats.replays.results_write import BY_END, BY_SUBMISSION, write_results
 from ...formats.text import count
 from ...simulate.arrays import Array
 from ...simulate.model.machine import TAURUS_POWERS
@@ -20,7 +19,6 @@ from ...simulate.replay import energy
 from ...simulate.replay.energy import LimitOutcome, Track
 from ...simulate.replay.metrics import summarise
 from ...simulate.replay.replay import Replayed
-from ...simulate.replay.worlds.contended import ContendedReplay, contended_track
 from ...simulate.world.known_run_times import PREDICTED
 from ..inputs import file_hash
 from ..output.documents import print_json
@@ -68,9 +66,11 @@ _Power = tuple[Track | None, Array | None, LimitOutcome | None]
 def _power(request: ReplayRequest, replay_input: ReplayInput, replayed: Replayed, output: OutputOptions) -> _Power:
     """Return power and energy, counted from where the output says. O(n log n) for n changes of power."""
     begin = 0.0 if output.as_batsim else math.inf
-    if isinstance(replayed, ContendedReplay):
-        track = contended_track(replayed, begin)
-        return track, replayed.jobs_joules if replayed.processors.powered else None, None
+    if (contended := replayed.contended) is not None:
+        from ...simulate.replay.worlds.contended import contended_track
+
+        track = contended_track(contended, begin)
+        return track, contended.jobs_joules if contended.processors.powered else None, None
     powers = replay_input.machine.powers
     if powers is None and output.out is None:
         return None, None, None
@@ -101,6 +101,7 @@ def _report(
         }
     if output.out is not None and track is not None:
         from ...formats.batsim.machine_description import state_numbers
+        from ...formats.replays.results_write import BY_END, BY_SUBMISSION, write_results
 
         states = state_numbers(replay_input.machine.cluster)
         order = BY_END if output.as_batsim else BY_SUBMISSION

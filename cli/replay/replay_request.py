@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...formats.batsim.workload import as_submitted
-from ...formats.replays.workloads import Format, format_of
+from ...formats.replays.workloads import Format, as_submitted, format_of
 from ...formats.text import counted
 from ...simulate.errors import ConfigError
 from ...simulate.model.cluster import Cluster

@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from ... import __version__
-from ...formats.batsim.workload import as_submitted
-from ...formats.replays.workloads import read_workload
+from ...formats.replays.workloads import as_submitted, read_workload
 from ...formats.text import counted
 from ...formats.user_policy import load_policy
 from ...profiles.prediction.online_run_times import OnlineRunTimes

@@ -98,7 +98,7 @@ class _RunningJobs:
         size, self.memory, self.left_s, until, self.threads, self.utilisation, self.bandwidth, _, guessed, origin = (
             columns
         )
-        self.latest_s = np.where(until > 0.0, until, np.maximum(-until, 1.0))  # see `easy_policy.latest_end`
+        self.latest_s = np.where(until > 0.0, until, np.maximum(-until, 1.0))  # see `backfill.latest_end`
         self.size, self.guessed, self.origin = size.astype(np.int64), guessed, origin.astype(np.int64)
         self.job, self.node = np.repeat(np.arange(len(rows)), self.size), np.array(slots, np.int64)
 

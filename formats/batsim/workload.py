@@ -29,7 +29,6 @@ from ..documents.quantities import checked_number, is_number, number, whole
 from ..documents.schema import entries, is_text, mapping, one_of, require, text
 from ..documents.unpack import unpacked
 from ..replays.swf import COLUMNS
-from ..text import natural_key
 from .profiles import BatsimProfile, parse_profile
 from .runs import BatsimRun, Runs, is_late
 
@@ -236,21 +235,6 @@ def workload_of(
     readable[refused] = False
     workload = workload.take(readable, UNREADABLE)
     return in_order(workload.take(workload.size > 0, "jobs that request no resources"))
-
-
-def as_submitted(ordered: Workload, *, natural: bool = False) -> Workload:
-    """Return a workload in which jobs of a Batsim file that are submitted at one instant are in the order of their ids.
-
-    Args:
-        ordered: a workload in the order of submission.
-        natural: 2 comes before 10; otherwise ids are text, and 10 comes before 2, as in Batsim.
-    """
-    if "computes" not in ordered.more or not (np.diff(ordered.submit_time) == 0).any():
-        return ordered
-    ids = list(map(str, ordered.more.get("name", ordered.id).tolist()))
-    places = {name: place for place, name in enumerate(sorted(ids, key=natural_key if natural else None))}
-    rank = np.array([places[name] for name in ids])
-    return ordered.take(np.lexsort((rank, ordered.submit_time)))
 
 
 def _refusal(source: str, i: int, job: BatsimJob, type_: str, error: ConfigError) -> ConfigError:

@@ -14,23 +14,23 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...simulate.errors import ConfigError
 from ...simulate.model.workload import Dependencies, Workload
 from .. import entry_points
-from ..batsim.workload import parse_batsim, workload_of
 from ..documents.document_errors import from_source
 from ..documents.files import decode, parse_trace, read_bytes, without_collections
 from ..documents.unpack import GZIP, unpacked
 from ..entry_points import load_plug_in, plug_ins
-from ..text import count
-from ..workflows.workflow import Profiles, document_tasks, read_tasks
-from ..workflows.workflow_tasks import Tasks
-from .irmasim import is_irmasim_workload, parse_irmasim
+from ..text import count, natural_key
 from .swf import read_swf
+
+if TYPE_CHECKING:
+    from ..workflows.workflow import Profiles
+    from ..workflows.workflow_tasks import Tasks
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +60,10 @@ def _read_json(
     path: Path, *, speeds: Collection[float], storages: Collection[str] | None = None, skip_invalid: bool,
     profiles: Profiles | None = None,
 ) -> Workload:  # fmt: skip
+    from ..batsim.workload import parse_batsim, workload_of
+    from ..workflows.workflow import document_tasks
+    from .irmasim import parse_irmasim
+
     source = str(path)
     try:
         with without_collections():
@@ -79,6 +83,8 @@ def _read_json(
 
 
 def _read_workflow(path: Path, *, skip_invalid: bool, profiles: Profiles | None = None, **_: Any) -> Workload:
+    from ..workflows.workflow import read_tasks
+
     return jobs_of(read_tasks(path, profiles), skip_invalid=skip_invalid)
 
 
@@ -90,6 +96,8 @@ def json_kind(data: bytes, source: str) -> str:
 def _json_kind(data: Any) -> str:
     if isinstance(data, dict) and ("schema" in data or "workflow" in data):
         return "workflow" if "schema" in data else "WfFormat"
+    from .irmasim import is_irmasim_workload
+
     return "IRMaSim" if is_irmasim_workload(data) else "Batsim"
 
 
@@ -164,6 +172,21 @@ def read_workload(
     options = {"speeds": speeds, "storages": storages, "skip_invalid": skip_invalid, "profiles": profiles}
     file = Path(path)
     return format_of(file).read(file, **options)
+
+
+def as_submitted(ordered: Workload, *, natural: bool = False) -> Workload:
+    """Return a workload in which jobs of a Batsim file that are submitted at one instant are in the order of their ids.
+
+    Args:
+        ordered: a workload in the order of submission.
+        natural: 2 comes before 10; otherwise ids are text, and 10 comes before 2, as in Batsim.
+    """
+    if "computes" not in ordered.more or not (np.diff(ordered.submit_time) == 0).any():
+        return ordered
+    ids = list(map(str, ordered.more.get("name", ordered.id).tolist()))
+    places = {name: place for place, name in enumerate(sorted(ids, key=natural_key if natural else None))}
+    rank = np.array([places[name] for name in ids])
+    return ordered.take(np.lexsort((rank, ordered.submit_time)))
 
 
 def jobs_of(given: Tasks, *, skip_invalid: bool = False) -> Workload:

@@ -1,18 +1,19 @@
-"""Backfilling: find the jobs that can start now without delaying a reservation, as each such policy has to.
+"""Backfilling in Python: which jobs can start now without delaying a reservation.
 
-Rule: each class gives the same answers. One counts resources, on a machine that is one node, which is what a replay is.
-On several nodes a reservation is one of nodes, because a job does not move: what is backfilled leaves the nodes of the
-reservation free in its time.
+Rule: here resources are counted, on a machine that is one node, which is what a replay is. On several nodes, and on
+machines that are switched, see `node_backfill`; on one node both give the same answers.
+A running job that is past its latest end is expected to go on for as long as it is late, at least OVERDUE_S.
 """
 
 from __future__ import annotations
 
 import math
 
-from .easy_policy import latest_end, reservation
-from .free_nodes import FreeNodes
+from .free_nodes import Places
 from .interface import QueueView, Start
-from .queued_job import QueuedJob
+from .queued_job import QueuedJob, Running
+
+OVERDUE_S = 1.0
 
 
 class CountedBackfill:
@@ -31,6 +32,11 @@ class CountedBackfill:
         if self._reserved != self._reserved:
             self._find_reservation()
         return self._reserved
+
+    @property
+    def nodes(self) -> Places | None:
+        """The nodes of the reservation; see `Backfill`."""
+        return None
 
     def start(self, job: QueuedJob) -> Start | None:
         """Take what a waiting job needs, and return the decision that starts it now; see `Backfill`."""
@@ -68,48 +74,7 @@ class CountedBackfill:
         self._reserved, self._spare = time if spare >= 0 else math.inf, spare
 
 
-class NodeBackfill(CountedBackfill):
-    """The same on several nodes: each job starts on the lowest nodes on which it fits now.
-
-    If it ends later than the reservation begins, the reserved nodes are left out. O(nodes) for each job.
-    """
-
-    __slots__ = ("_later", "_nodes", "_started")
-
-    def __init__(self, now: QueueView) -> None:
-        super().__init__(now)
-        self._nodes, self._started = now.free_nodes(), list[tuple[float, QueuedJob, tuple[int, ...]]]()
-        self._free = int(self._nodes.cores.clip(0).sum())
-        self._later: FreeNodes = self._nodes
-
-    def start(self, job: QueuedJob) -> Start | None:
-        """Take what a waiting job needs, and return the decision that starts it now; see `Backfill`."""
-        if job.size > self._free:
-            return None
-        until = self._now.time + job.walltime
-        late = self._head is not None and job is not self._head and until > self.reserved
-        nodes = self._nodes.where(job, self._later if late else None)
-        if nodes is None:
-            return None
-        if job is self._head:
-            self._head, self._reserved = None, math.inf
-        self._nodes.take(job, nodes)
-        self._free -= job.size
-        if late:
-            self._later.take(job, nodes)
-        self._started.append((until, job, nodes))
-        self._chosen.append(job)
-        return Start(job, nodes=nodes)
-
-    def _find_reservation(self) -> None:
-        head, later = self._head, self._now.free_nodes()
-        assert head is not None, "a reservation is sought"
-        for _, job, nodes in self._started:
-            later.take(job, nodes)
-        if later.where(head) is not None:
-            self._reserved = self._now.time
-        else:
-            self._reserved = reservation(self._now, later, self._started, lambda: later.where(head))
-        if (place := later.where(head)) is not None:
-            later.take(head, place)
-        self._later = later
+def latest_end(it: Running, now: float) -> float:
+    """Return when a running job is expected to have ended, later than now."""
+    expected = it.until > now or it.start_time == now
+    return it.until if expected else now + max(now - it.until, OVERDUE_S)

@@ -18,7 +18,7 @@ import numpy as np
 from ..arrays import Array
 from ..model.intervals import Interval
 from ..model.machine import Machine
-from .easy_policy import latest_end
+from .backfill import latest_end
 from .energy.power_limits import NoLimit
 from .free_nodes import FreeNodes, NodeNeed
 from .interface import Decision, QueueView, Reject, Reserve, Start, Wake

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -50,6 +50,10 @@ class NodeNeed:
         return fits if self.allowed is None else fits & self.allowed
 
 
+#: Positions of nodes.
+Places = tuple[int, ...]
+
+
 @dataclass(slots=True)
 class FreeNodes:
     """Free resources of each node, now or at a later time: a copy that a policy fills and empties.
@@ -63,6 +67,7 @@ class FreeNodes:
         need: returns what a job needs.
         held: returns the nodes of a running job.
         speeds: of each node [nodes]; None: all are equally fast.
+        blocked: how many of the free cores of all nodes a power cap blocks.
     """
 
     cores: Array
@@ -70,10 +75,20 @@ class FreeNodes:
     need: Callable[[QueuedJob], NodeNeed]
     held: Callable[[Running], tuple[int, ...]]
     speeds: Array | None = None
+    blocked: int = 0
+
+    @property
+    def total(self) -> int:
+        """Return how many cores jobs may use on all nodes; below 0 if fewer are free than are blocked. O(nodes)."""
+        return int(np.maximum(self.cores, 0).sum()) - self.blocked
+
+    def lacks(self, job: QueuedJob) -> bool:
+        """Return whether a power cap leaves too few cores for a job."""
+        return self.blocked > 0 and job.size > self.total
 
     def copy(self) -> FreeNodes:
         """Return an independent copy. O(nodes)."""
-        return replace(self, cores=self.cores.copy(), memory=self.memory.copy())
+        return FreeNodes(self.cores.copy(), self.memory.copy(), self.need, self.held, self.speeds, self.blocked)
 
     def where(
         self, job: QueuedJob, also: FreeNodes | None = None, without: Collection[int] = (), rank: Array | None = None
@@ -87,15 +102,19 @@ class FreeNodes:
             rank: nodes of lower rank are taken first [nodes].
         """
         need = self.need(job)
+        if (self.blocked and self.lacks(job)) or (also is not None and also.blocked and also.lacks(job)):
+            return None
         fits = need.fits(self.cores, self.memory)
         if also is not None:
             fits &= need.fits(also.cores, also.memory)
         if without:
             fits[list(without)] = False
+        if np.count_nonzero(fits) < job.nodes:
+            return None
         order = np.flatnonzero(fits)
         if rank is not None and len(order) > 1:
             order = order[np.argsort(rank[order], kind="stable")]
-        if rank is None or self.speeds is None or len(order) < job.nodes:
+        if rank is None or self.speeds is None:
             return self.pick(order, job.nodes)
         last = rank[order[job.nodes - 1]]
         sure, order = order[rank[order] < last], order[rank[order] == last]
@@ -137,6 +156,10 @@ class FreeNodes:
     def release(self, running: Running) -> None:
         """Give back what a running job has."""
         self.give(running.job, self.held(running))
+
+    def unblock(self) -> None:
+        """Note that the power cap no longer holds."""
+        self.blocked = 0
 
     def _add(self, job: QueuedJob, nodes: tuple[int, ...], sign: int) -> None:
         need, rows = self.need(job), list(nodes)

@@ -193,6 +193,11 @@ class Backfill(Protocol):
         """Latest time at which the job with the reservation can start, seconds; inf: never, or no job has one."""
         ...
 
+    @property
+    def nodes(self) -> tuple[int, ...] | None:
+        """Positions of the reserved nodes in the `nodes` of the machine; None: it has none, or nothing is reserved."""
+        ...
+
     def start(self, job: QueuedJob) -> Start | None:
         """Take what a waiting job needs, and return the decision that starts it now.
 

@@ -21,9 +21,9 @@ from ..arrays import Array
 from ..model.intervals import FreeResources, Interval, common, count_of, merge_intervals
 from ..model.machine import Machine, MixedPowers, Powers
 from ..wording import count
-from .backfill import NodeBackfill
 from .free_nodes import FreeNodes, NodeNeed
 from .interface import Backfill, QueueView, Start
+from .node_backfill import NodeBackfill
 from .policy_calls import PolicyCalls
 from .queued_job import QueuedJob, Running
 

@@ -35,7 +35,7 @@ class PolicySpec:
     @property
     def parts(self) -> tuple[Any, ...]:
         """Return the parts that its SPEC names; their fields are their options. Empty: its SPEC is its name."""
-        return () if self.family in ("python", "planned") else (self,)
+        return () if self.family == "python" else (self,)
 
     @property
     def shutdown(self) -> Opportunistic | None:

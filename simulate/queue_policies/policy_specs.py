@@ -284,8 +284,8 @@ class EarliestLastEnd(OnNodes):
 class Planned(PolicySpec):
     """The service with its defaults and a mapping policy, which plans the whole queue at a time; for sweeps."""
 
-    family: ClassVar[str] = "planned"
     needs_nodes: ClassVar[bool] = True
+    options: ClassVar[tuple[tuple[str, str], ...]] = ()
     name: str
 
     def __str__(self) -> str:

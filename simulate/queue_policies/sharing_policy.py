@@ -20,11 +20,12 @@ import numpy as np
 from ..arrays import Array
 from ..model.machine import Machine
 from .conservative_policy import ConservativeBackfilling
-from .energy.power_limits import NoLimit, Use, Window
-from .energy.saving_policy import SavingBackfilling, Started
-from .energy.switched_machines import Machines, Places, Room
-from .free_nodes import FreeNodes, NodeNeed
+from .energy.power_limits import NoLimit, Window
+from .energy.saving_policy import SavingBackfilling
+from .energy.switched_machines import Machines
+from .free_nodes import FreeNodes, NodeNeed, Places
 from .interface import Decision, QueueView, Start, Wake
+from .node_backfill import NodeBackfill
 from .order import Order
 from .policy_facts import PolicySpec
 from .queued_job import QueuedJob
@@ -51,69 +52,74 @@ class SharedBackfilling(SavingBackfilling):
         self._bound = policy.plain.share.bound
         self._first: QueuedJob | None = None  # who has the reservation
 
-    def _begin_pass(self, queue: list[QueuedJob]) -> None:
-        """Forget the reservation, and what was refused, unless they stand."""
-        first = queue[0] if queue else None
-        if self._stands and first is self._first and self._later is not None:
-            self._waits = []
-            return
-        self._first = first
-        self._refused.clear()
-        super()._begin_pass(queue)
+    def _backfill_at(self, now: QueueView, machines: Machines, queue: list[QueuedJob]) -> NodeBackfill:
+        """Return what can start at this call; the reservation, and what was refused, may stand."""
+        first, before, last = queue[0] if queue else None, self._backfill, self._first
+        backfill, self._first = SharedBackfill(now, machines, self._limit, self._bound), first
+        if self._stands and first is last and isinstance(before, SharedBackfill) and before.head is not None:
+            backfill.stand(before)
+        return backfill
 
-    def _place(self, now: QueueView, machines: Machines, job: QueuedJob, *, wide: bool) -> tuple[Places, float] | None:
-        """Return where a job can start now without delaying the head of the queue, and its latest end."""
-        if self._later is not None:
-            self._refused.add(job.number)  # if it starts, it is not seen again
-        if len(machines.off) or len(machines.held):
-            return super()._place(now, machines, job, wide=wide)
-        until = now.time + job.walltime  # where no node boots, the forecasts of one search are enough
-        late = self._head is not None and until > self._head.begin
-        places = self._where(now, machines, job, self._later if late else None)
-        return None if places is None else (places, until)
 
-    def _where(
-        self, now: QueueView, machines: Machines, job: QueuedJob, later: Room | None = None, *, wide: bool = False
-    ) -> Places | None:
-        """Return nodes on which a job may start now, and fits later if that is given; None if they are too few."""
-        room = machines.opened(wide=True) if wide else machines.room
-        rooms = (room,) if later is None else (room, later)
-        if self._blocked and job.size > min(candidate.total for candidate in rooms):
+class SharedBackfill(NodeBackfill):
+    """Backfilling with a bound on sharing."""
+
+    def __init__(self, now: QueueView, machines: Machines, limit: NoLimit, bound: float) -> None:
+        super().__init__(now, machines, limit)
+        self._bound, self._refused = bound, set[int]()  # numbers of jobs that need not be looked at
+
+    def stand(self, before: SharedBackfill) -> None:
+        """Let the reservation of another call stand, and what was refused then."""
+        self._head, self._reserved, self._later, self.head = before._head, before._reserved, before._later, before.head
+        self._refused, self.waits = before._refused, before.waits
+
+    def reserve(self, job: QueuedJob) -> None:
+        """Reserve nodes without other jobs for a waiting job."""
+        super().reserve(job)
+        self._refused.add(job.number)
+
+    def _fitting(self, job: QueuedJob) -> tuple[Places, float] | None:
+        """Return where a job can start now without delaying the reservation, and its latest end."""
+        if job.number in self._refused:
             return None
-        free, fits = room.nodes, machines.ready <= now.time
-        for candidate in rooms:
-            fits &= free.need(job).fits(candidate.nodes.cores, candidate.nodes.memory)
+        if self._head is not None:
+            self._refused.add(job.number)  # if it starts, it is not seen again
+        return super()._fitting(job)
+
+    def _where(self, job: QueuedJob, later: FreeNodes | None) -> Places | None:
+        """Return nodes on which a job may start now, and fits later if that is given; None if they are too few."""
+        machines, now = self._machines, self._now
+        wide = self._head is None and machines.is_wide(job)
+        free = machines.opened(wide=True) if wide else machines.room
+        fits = machines.ready <= now.time
+        for room in (free,) if later is None else (free, later):
+            if room.lacks(job):
+                return None
+            fits &= free.need(job).fits(room.cores, room.memory)
             if self._bound == 0.0:
-                fits &= candidate.nodes.cores == machines.cores
-        if not (len(machines.off) or len(machines.held)):
+                fits &= room.cores == machines.cores
+        if (ranks := machines.rank()) is None:
             return _first_within(now, job, free, fits, self._bound) or None
-        ranks = machines.rank()
         for rank in np.unique(ranks[fits]).tolist():
             if places := _first_within(now, job, free, fits & (ranks <= rank), self._bound, ranks):
                 return places
         return None
 
-    def _where_alone(self, machines: Machines, room: Room, head: QueuedJob) -> Places | None:
-        """Return nodes without other jobs that the head of the queue can reserve; None if there are too few."""
-        nodes = room.nodes
-        is_empty = nodes.need(head).fits(nodes.cores, nodes.memory) & (nodes.cores == machines.cores)
+    def _where_reserved(self, room: FreeNodes, head: QueuedJob) -> Places | None:
+        """Return nodes without other jobs that can be reserved; None if there are too few."""
+        machines = self._machines
+        is_empty = room.need(head).fits(room.cores, room.memory) & (room.cores == machines.cores)
         order = np.flatnonzero(is_empty)
-        order = order[np.argsort(machines.rank()[order], kind="stable")]
-        return nodes.pick(order, head.nodes) if head.size <= room.total else None
+        if (ranks := machines.rank()) is not None:
+            order = order[np.argsort(ranks[order], kind="stable")]
+        return room.pick(order, head.nodes) if head.size <= room.total else None
 
-    def _hold(self, room: Room, head: QueuedJob, places: Places) -> None:
-        """Take whole nodes for the head of the queue; a power cap counts its cores only."""
-        super()._hold(room, head, places)
-        rest = room.nodes.cores[list(places)]
-        room.nodes.cores[list(places)] = 0
-        room.blocked -= int(rest.sum())
-
-    def _reserve(
-        self, now: QueueView, machines: Machines, head: QueuedJob, started: list[Started], running: list[Use]
-    ) -> None:
-        """Reserve nodes without other jobs for the head of the queue."""
-        super()._reserve(now, machines, head, started, running)
-        self._refused.add(head.number)
+    def _find_reservation(self) -> None:
+        super()._find_reservation()
+        if self._held is not None:  # whole nodes; a power cap counts the cores of the job only
+            held, room = [*self._held], self._later
+            room.blocked -= int(room.cores[held].sum())
+            room.cores[held] = 0
 
 
 class SharedReserving(ConservativeBackfilling):

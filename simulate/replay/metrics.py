@@ -15,7 +15,6 @@ from ..arrays import Array
 from ..model.machine import MixedPowers, Powers
 from ..world.replay_result import Replayed
 from .energy import consumed, switches
-from .worlds.contended import ContendedReplay
 
 #: Bound of the bounded slowdown, seconds.
 TAU_S = 10.0
@@ -90,8 +89,8 @@ def summarise(replayed: Replayed, powers: Powers | MixedPowers | None = None) ->
     count = len(submit)
     span = float(finish.max() - submit.min()) if count else 0.0
     joules = consumed(replayed, powers) if powers else None
-    if isinstance(replayed, ContendedReplay):
-        joules = replayed.joules
+    if replayed.contended is not None:
+        joules = replayed.contended.joules
     return Summary(
         nb_jobs=len(jobs),
         nb_jobs_finished=count,

@@ -13,12 +13,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from ..errors import ConfigError
 from ..model.machine import TAURUS_POWERS, Machine, Powers
 from ..model.workload import LONGEST, Workload
-from ..queue_policies.interface import QueuePolicy
 from ..queue_policies.policy_facts import PolicySpec, is_built_in, spec_of
 from ..queue_policies.policy_specs import Easy
 from ..wording import count
@@ -26,8 +25,11 @@ from ..world.known_run_times import ACTUAL, with_actual_walltimes
 from ..world.node_allocation import refuse_any_threads
 from ..world.replay_result import Replayed as Replayed
 from .engines import Engine, engine_for, features_of
-from .replay_case import ReplayCase, ReplayOptions
+from .replay_case import ReplayCase, ReplayOptions, ReplaySettings
 from .requirements import check_times, require_powers
+
+if TYPE_CHECKING:
+    from ..queue_policies.interface import QueuePolicy
 
 #: Largest number of resources of a machine.
 LARGEST = 2**31 - 64
@@ -39,7 +41,7 @@ def replay(
     machine: int | Machine,
     policy: PolicySpec | QueuePolicy = Easy(),
     options: ReplayOptions = ReplayOptions(),
-    **settings: Any,
+    **settings: Unpack[ReplaySettings],
 ) -> Replayed:
     """Replay a workload and return the times and resources of each job.
 
@@ -56,9 +58,10 @@ def replay(
         ConfigError: the machine, the jobs, or the options do not go with the policy; see `requirements`.
         PolicyError: a policy in Python raised an exception, made an invalid decision, or left jobs waiting forever.
     """
-    of_machine = {name: settings.pop(name) for name in ("groups", "powers", "network") if name in settings}
+    named: dict[str, Any] = {**settings}
+    of_machine = {name: named.pop(name) for name in ("groups", "powers", "network") if name in named}
     whole = machine if isinstance(machine, Machine) else Machine(machine)
-    case = ReplayCase(workload, replace(whole, **of_machine), policy, replace(options, **settings))
+    case = ReplayCase(workload, replace(whole, **of_machine), policy, replace(options, **named))
     if not 1 <= case.machine.processors <= LARGEST:
         raise ConfigError("machine", "", f"{count(case.machine.processors, 'resource')}", f"1 to {LARGEST}")
     if case.shared:

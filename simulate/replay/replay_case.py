@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from ..errors import ConfigError
 from ..model.cluster import Cluster
-from ..model.machine import Machine
+from ..model.intervals import Interval
+from ..model.machine import Machine, MixedPowers, Powers
+from ..model.network import Network
 from ..model.workload import Workload
 from ..queue_policies.policy_facts import spec_of
 from ..wording import count
 from ..world.known_run_times import PREDICTED, WALLTIME, Predictions, RunTimePredictor
-from ..world.world_parts import Part
+
+if TYPE_CHECKING:
+    from ..world.world_parts import Part
 
 
 def _ignore(now: float) -> None:
@@ -53,6 +57,22 @@ class ReplayOptions:
     def knows(self) -> str:
         """Return what the policy knows of run times, one of `known_run_times.RUNTIMES`."""
         return self.run_times if isinstance(self.run_times, str) else PREDICTED
+
+
+class ReplaySettings(TypedDict, total=False):
+    """Arguments of a replay by name: the fields of `ReplayOptions`, and of a `Machine` where that is only a number."""
+
+    seed: int
+    decision_time: float | None
+    contention: bool
+    run_times: str | RunTimePredictor
+    log_power: bool
+    parts: Sequence[Part]
+    progress: Callable[[float], None]
+    clock: Callable[[], float]
+    groups: Sequence[Interval]
+    powers: Powers | MixedPowers | None
+    network: Callable[[], Network] | None
 
 
 @dataclass(frozen=True, slots=True)

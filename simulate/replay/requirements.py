@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,14 +16,16 @@ from ..model.cluster import Cluster, Contention
 from ..model.machine import Machine, MixedPowers, Powers, equal_powers
 from ..model.network import Link, Network, unlimited
 from ..model.workload import Workload
-from ..queue_policies.energy.power_limits import NoLimit, limit_on
-from ..queue_policies.interface import QueuePolicy
 from ..queue_policies.policy_facts import PolicySpec, is_built_in, spec_of
 from ..wording import count
 from ..world.known_run_times import ACTUAL, with_actual_walltimes
 from ..world.node_allocation import refuse_unknown_times
 from .engines import engine_for, features_of
 from .replay_case import ReplayCase
+
+if TYPE_CHECKING:
+    from ..queue_policies.energy.power_limits import NoLimit
+    from ..queue_policies.interface import QueuePolicy
 
 #: Largest number of periods or stages in a replay; it takes minutes.
 MOST_OFTEN = 1e10
@@ -99,6 +101,8 @@ def refuse_saving(
 
 def limit_for(case: ReplayCase) -> NoLimit:
     """Return the limit of a policy that places jobs on nodes. Raises ConfigError, see `refuse_saving`."""
+    from ..queue_policies.energy.power_limits import NoLimit, limit_on
+
     limit = spec_of(case.policy).limit
     if limit is None:
         return NoLimit()

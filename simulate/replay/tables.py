@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,13 +25,15 @@ from ..kernels.queue.tables import Replay, Reserving, RichReplay, Stepwise
 from ..model.machine import Machine, MixedPowers, Powers
 from ..model.network import Network
 from ..model.workload import Workload
-from ..queue_policies.energy.power_limits import NoLimit, limit_on
 from ..queue_policies.order_ranks import dynamic_order, ranks
 from ..queue_policies.policy_facts import PolicySpec
 from ..queue_policies.policy_specs import Conservative, Easy, Policy, Strict
 from ..world.job_dependencies import dependency_tables
 from ..world.network_tables import network_tables
 from .requirements import check_decision_count, check_walltimes, require_powers
+
+if TYPE_CHECKING:
+    from ..queue_policies.energy.power_limits import NoLimit
 
 Tables = Replay | RichReplay | Reserving | Networked | NetworkedReserving | Powered | NetworkedPowered
 ALLOCATIONS = {"basic": tables.BASIC, "contiguous": tables.CONTIGUOUS, "local": tables.LOCAL}
@@ -273,6 +275,8 @@ def _set_powers(world: Any, policy: PolicySpec, powers: Powers) -> None:
 
 def _limit_of(policy: PolicySpec, workload: Workload, machine: int, powers: Powers) -> NoLimit:
     """Return the limit of power or energy of a policy on a machine of so many resources."""
+    from ..queue_policies.energy.power_limits import limit_on
+
     window = policy.limit.window(workload) if policy.limit else None
     return limit_on(Machine(machine, (), powers), policy.limit, window)
 

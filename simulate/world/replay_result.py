@@ -69,6 +69,11 @@ class Replayed:
     held: Array | None = field(default=None, kw_only=True)
 
     @property
+    def contended(self) -> Any:
+        """Return the replay with its tasks, a `ContendedReplay`; None: no tasks contend."""
+        return None
+
+    @property
     def sizes(self) -> Array:
         """The number of resources of each job."""
         return self.workload.size if self.held is None else self.held

@@ -33,6 +33,19 @@ def imports(*argv: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.real
+def test_a_plain_replay_imports_no_other_world_and_no_other_format(tmp_path: Path) -> None:
+    (tmp_path / "t.swf").write_text("; MaxProcs: 8\n1 0 0 10 4 -1 -1 4 20 -1 1 1 1 -1 -1 -1 -1 -1\n")
+    others = ("simulate.replay.worlds", "simulate.planning", "simulate.world.world_parts", "formats.batsim", "formats.workflows",
+              "formats.replays.irmasim", "simulate.queue_policies.interface", "simulate.queue_policies.energy.power_limits")  # fmt: skip
+    code = (
+        f"import sys; from pilotfish.cli.__main__ import main; code = main(['simulate', {str(tmp_path / 't.swf')!r}]);"
+        f"print([name for name in {others!r} if 'pilotfish.' + name in sys.modules], file=sys.stderr); sys.exit(code)"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert result.returncode == 0 and result.stderr.splitlines()[-1] == "[]", result.stderr
+
+
+@pytest.mark.real
 def test_who_asks_the_daemon_imports_nothing_heavy(tmp_path):
     result = imports("status", "--socket", str(tmp_path / "absent"))
     assert result.returncode == 1 and result.stderr.splitlines()[-1] == "[]", result.stderr

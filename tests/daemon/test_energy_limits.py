@@ -32,7 +32,7 @@ from pilotfish.simulate.model.workload import Workload
 from pilotfish.simulate.planning.planner import plan
 from pilotfish.simulate.queue_policies.energy.kept_limit import KeptLimit
 from pilotfish.simulate.queue_policies.energy.power_limits import Budget
-from pilotfish.simulate.queue_policies.energy.saving_policy import NO_ENERGY, NO_POWER
+from pilotfish.simulate.queue_policies.node_backfill import NO_ENERGY, NO_POWER
 from pilotfish.simulate.queue_policies.policy_specs import Saving, parse
 from pilotfish.simulate.replay.replay import replay
 from pilotfish.simulate.world.replay_result import Replayed

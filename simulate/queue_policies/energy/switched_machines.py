@@ -7,49 +7,18 @@ run without them. A machine is a resource, or a node where the machine of the po
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from ...arrays import Array
 from ...model.intervals import Interval, count_of
 from ...model.machine import switching_times
-from ..free_nodes import FreeNodes
-from ..interface import MachineStates, QueueView, Start
+from ..free_nodes import FreeNodes, Places
+from ..interface import MachineStates, QueueView, Start, Switching
 from ..queued_job import QueuedJob
 
-Places = tuple[int, ...]
-_NONE, _ONE_RANK = np.zeros(0, np.int64), np.zeros(1, np.int64)
-
-
-@dataclass(slots=True)
-class Room:
-    """Resources that jobs may use at some time.
-
-    Args:
-        nodes: what is free on each node.
-        blocked: how many of the free resources a power cap blocks.
-    """
-
-    nodes: FreeNodes
-    blocked: int
-
-    @property
-    def total(self) -> int:
-        """Return the number of resources; below 0 if fewer are free than are blocked."""
-        return int(np.maximum(self.nodes.cores, 0).sum()) - self.blocked
-
-    def where(self, job: QueuedJob, also: Room | None = None, rank: Array | None = None) -> Places | None:
-        """Return the first nodes on which a job fits; None if it does not.
-
-        Args:
-            job: the job.
-            also: it must fit here, too.
-            rank: see `FreeNodes.where`.
-        """
-        if job.size > self.total or (also is not None and job.size > also.total):
-            return None
-        return self.nodes.where(job, also.nodes if also is not None else None, rank=rank)
+_NONE, _NONE_KEPT = np.zeros(0, np.int64), np.zeros(0, bool)
 
 
 class Machines:
@@ -57,23 +26,24 @@ class Machines:
 
     Args:
         now: the snapshot.
-        kept: machines that are kept off or will be, bool [machines]; one that a job gets is no longer kept.
-        blocked: see `Room`.
+        kept: machines that are kept off or will be, bool [machines]; one that a job gets is no longer kept. None: the
+            states of machines do not matter.
+        blocked: how many of the free resources a power cap blocks.
 
     Attributes:
         idle, off, held: numbers of machines, ascending: those that are idle, off, and kept off.
     """
 
-    def __init__(self, now: QueueView, kept: Array, blocked: int) -> None:
-        self._now, self.time, self.kept, states = now, now.time, kept, now.states
-        self.room, self.idle, off, self.on_s = Room(now.free_nodes(), blocked), _NONE, _NONE, 0.0
-        self._locate(now)
-        if states is not None:
+    def __init__(self, now: QueueView, kept: Array | None, blocked: int) -> None:
+        self._now, self.time, self._states = now, now.time, now.states if kept is not None else None
+        self.kept = _NONE_KEPT if kept is None else kept
+        self.room, self.on_s, self.idle, self.off, self.held = now.free_nodes(), 0.0, _NONE, _NONE, _NONE
+        self.room.blocked = blocked
+        if self._states is not None:
             self.on_s = switching_times(now.machine.powers)[1]
-            self.idle, off = np.flatnonzero(self.idle_since(states) <= now.time), self.numbers(states.off)
-        is_kept = kept[off]
-        self.off, self.held = off[~is_kept], off[is_kept]
-        self._take(self.held)
+            self.idle, off = np.flatnonzero(self.idle_since(self._states) <= now.time), self.numbers(self._states.off)
+            self.off, self.held = off[~self.kept[off]], off[self.kept[off]]
+            self._take(self.held)
 
     @staticmethod
     def count(now: QueueView) -> int:
@@ -96,25 +66,39 @@ class Machines:
         since: Array = np.maximum.reduceat(states.idle_since, self.bounds[:, 0])
         return since
 
-    def _locate(self, now: QueueView) -> None:
-        """Note the cores of each machine, and when it is ready for a job, seconds [machines]."""
-        self.bounds = np.array(now.machine.nodes)
-        first, self.cores = self.bounds[:, 0], self.bounds[:, 1] - self.bounds[:, 0] + 1
-        self.ready = np.full(len(first), now.time)
-        if now.states is not None:
-            since = now.states.idle_since
-            self.ready = np.maximum.reduceat(np.where(np.isinf(since), -np.inf, since), first)
+    @cached_property
+    def bounds(self) -> Array:
+        """Return the first and last core of each machine [machines, 2]."""
+        return np.array(self._now.machine.nodes)
+
+    @cached_property
+    def cores(self) -> Array:
+        """Return the cores of each machine [machines]."""
+        return np.asarray(self.bounds[:, 1] - self.bounds[:, 0] + 1)
+
+    @cached_property
+    def ready(self) -> Array:
+        """Return when each machine is ready for a job, seconds [machines]."""
+        if self._states is None:
+            return np.full(len(self.bounds), self.time)
+        since = np.where(np.isinf(self._states.idle_since), -np.inf, self._states.idle_since)
+        return np.asarray(np.maximum.reduceat(since, self.bounds[:, 0]))
+
+    def back(self, *, wide: bool = False) -> list[Switching]:
+        """Return the switches that end with free machines; what is then kept off is free for a wide job only."""
+        switches = self._states.switching if self._states is not None else ()
+        return [it for it in switches if wide or it.on or not self.kept[self.numbers(it.resources[:1])[0]]]
 
     # --- what is free ---
     def _take(self, chosen: Array) -> None:
         """Take machines without jobs from what is free now."""
-        self.room.nodes.cores[chosen] = 0
+        self.room.cores[chosen] = 0
 
-    def _add(self, room: Room, chosen: Array) -> None:
+    def _add(self, room: FreeNodes, chosen: Array) -> None:
         """Add whole machines to a room."""
-        room.nodes.cores[chosen] = self.cores[chosen]
+        room.cores[chosen] = self.cores[chosen]
 
-    def give(self, room: Room, resources: Iterable[Interval]) -> None:
+    def give(self, room: FreeNodes, resources: Iterable[Interval]) -> None:
         """Add the machines of these resources to a room."""
         self._add(room, self.numbers(resources))
 
@@ -123,19 +107,19 @@ class Machines:
         self.idle, self.off = np.setdiff1d(self.idle, chosen), np.setdiff1d(self.off, chosen)
         self._take(chosen)
 
-    def opened(self, *, wide: bool) -> Room:
+    def opened(self, *, wide: bool) -> FreeNodes:
         """Return a copy of what is free now, for a wide job together with the machines that are kept off."""
-        room = Room(self.room.nodes.copy(), self.room.blocked)
+        room = self.room.copy()
         if wide:
             self._add(room, self.held)
         return room
 
-    def spared(self, wanted: Array, later: Room) -> Array:
+    def spared(self, wanted: Array, later: FreeNodes) -> Array:
         """Return the first of the wanted machines that are not needed in a room, and take them from it."""
         machines = list[int]()
         for number in wanted.tolist():
-            if later.nodes.cores[number] == self.cores[number] <= later.total:
-                later.nodes.cores[number] = 0
+            if later.cores[number] == self.cores[number] <= later.total:
+                later.cores[number] = 0
                 machines.append(number)
         return np.array(machines, np.int64)
 
@@ -144,41 +128,35 @@ class Machines:
         """Return whether a job needs machines that are kept off."""
         if not self.kept.any():
             return False
-        fits = self.room.nodes.need(job).fits(self.cores, _empty_memory(self._now))
+        fits = self.room.need(job).fits(self.cores, _empty_memory(self._now))
         return bool(np.count_nonzero(fits & ~self.kept) < job.nodes)
 
-    def where(self, job: QueuedJob, also: Room | None = None, *, wide: bool = False) -> Places | None:
-        """Return nodes on which a job can start now; None if it cannot.
-
-        Args:
-            job: the job.
-            also: it must fit here, too.
-            wide: it may use machines that are kept off.
-        """
-        room = self.opened(wide=True) if wide else self.room
-        return room.where(job, also, self.rank())
-
-    def rank(self) -> Array:
-        """Return the rank of each node, see `FreeNodes.where`: 0 on, 1 off, 2 kept off."""
+    def rank(self) -> Array | None:
+        """Return the rank of each node, see `FreeNodes.where`: 0 on, 1 off, 2 kept off; None: all are on."""
+        if not (len(self.off) or len(self.held)):
+            return None
         ranks = np.zeros(len(self.cores), np.int64)
         ranks[self.off], ranks[self.held] = 1, 2
         return ranks
 
     def boot_s(self, job: QueuedJob, places: Places) -> float:
         """Return the seconds until a job would begin on these nodes."""
-        if self.rank()[list(places)].any():
-            return self.on_s
-        return max(0.0, float(self.ready[list(places)].max()) - self.time)
+        if self._states is None:
+            return 0.0
+        nodes, ranks = list(places), self.rank()
+        boots = ranks is not None and ranks[nodes].any()
+        return self.on_s if boots else max(0.0, float(self.ready[nodes].max()) - self.time)
 
     def start(self, job: QueuedJob, places: Places) -> Start:
         """Give a job its machines on these nodes, and return the decision."""
-        chosen = np.array(places)
-        boots = chosen[self.rank()[chosen] > 0]
-        self.ready[boots] = self.time + self.on_s
-        self._add(self.room, boots)
-        self.kept[chosen] = False
-        self.idle, self.off, self.held = (np.setdiff1d(nodes, chosen) for nodes in (self.idle, self.off, self.held))
-        self.room.nodes.take(job, places)
+        if self._states is not None:
+            chosen = np.array(places)
+            boots = chosen[np.isin(chosen, self.off) | np.isin(chosen, self.held)]
+            self.ready[boots] = self.time + self.on_s
+            self._add(self.room, boots)
+            self.kept[chosen] = False
+            self.idle, self.off, self.held = (np.setdiff1d(nodes, chosen) for nodes in (self.idle, self.off, self.held))
+        self.room.take(job, places)
         return Start(job, nodes=places)
 
 
@@ -197,32 +175,28 @@ class Processors(Machines):
         """Return since when each of them has been idle, seconds."""
         return states.idle_since
 
-    def _locate(self, now: QueueView) -> None:
-        """Do nothing: a resource is ready when it is free."""
-
     def _take(self, chosen: Array) -> None:
-        self.room.nodes.cores[0] -= len(chosen)
+        self.room.cores[0] -= len(chosen)
 
-    def _add(self, room: Room, chosen: Array) -> None:
-        room.nodes.cores[0] += len(chosen)
+    def _add(self, room: FreeNodes, chosen: Array) -> None:
+        room.cores[0] += len(chosen)
 
-    def give(self, room: Room, resources: Iterable[Interval]) -> None:
+    def give(self, room: FreeNodes, resources: Iterable[Interval]) -> None:
         """Add these resources to a room."""
-        room.nodes.cores[0] += count_of(resources)
+        room.cores[0] += count_of(resources)
 
-    def spared(self, wanted: Array, later: Room) -> Array:
+    def spared(self, wanted: Array, later: FreeNodes) -> Array:
         """Return as many of them as a room has, and take them from it."""
         machines = wanted[: max(0, later.total)]
-        later.nodes.cores[0] -= len(machines)
+        later.cores[0] -= len(machines)
         return machines
 
     def is_wide(self, job: QueuedJob) -> bool:
         """Return whether a job needs some that are kept off."""
         return bool(job.size > len(self.kept) - np.count_nonzero(self.kept))
 
-    def rank(self) -> Array:
-        """Return the rank of the only node."""
-        return _ONE_RANK
+    def rank(self) -> None:
+        """Return no rank: there is one node."""
 
     def boot_s(self, job: QueuedJob, places: Places) -> float:
         """Return the seconds until a job would begin."""
@@ -233,14 +207,14 @@ class Processors(Machines):
         idle = min(job.size, len(self.idle))
         off = min(job.size - idle, len(self.off))
         chosen = np.concatenate([self.idle[:idle], self.off[:off], self.held[: job.size - idle - off]])
-        self.room.nodes.cores[0] -= job.size - min(job.size - idle - off, len(self.held))
+        self.room.cores[0] -= job.size - min(job.size - idle - off, len(self.held))
         decision = Start(job) if len(chosen) < job.size or idle == job.size else Start(job, pairs(chosen))
         self.idle, self.off, self.held = self.idle[idle:], self.off[off:], self.held[job.size - idle - off :]
         self.kept[chosen] = False
         return decision
 
 
-def machines_at(now: QueueView, kept: Array, blocked: int) -> Machines:
+def machines_at(now: QueueView, kept: Array | None = None, blocked: int = 0) -> Machines:
     """Return the machines at a call, see `Machines`."""
     return (Machines if now.machine.nodes else Processors)(now, kept, blocked)
 

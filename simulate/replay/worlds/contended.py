@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 
@@ -41,6 +42,11 @@ class ContendedReplay(Replayed):
     task_core: Array
     task_end: Array
     processors: ProcessorTables  # the machine
+
+    @property
+    def contended(self) -> Any:
+        """Return the replay: its tasks contend."""
+        return self
 
     @property
     def task_processor(self) -> Array:

@@ -22,7 +22,7 @@ from pilotfish.simulate.planning.mapping_policies import POLICIES
 from pilotfish.simulate.planning.planner import plan
 from pilotfish.simulate.planning.queue_mapping import QueueMapping
 from pilotfish.simulate.queue_policies.energy.power_policies import PowerCap
-from pilotfish.simulate.queue_policies.interface import QueuePolicy, QueueView, Reject, Start, Wake
+from pilotfish.simulate.queue_policies.interface import QueuePolicy, QueueView, Reject, Reserve, Start, Wake
 from pilotfish.simulate.queue_policies.order_ranks import ORDERS
 from pilotfish.simulate.queue_policies.policy_options import Amount, Sharing
 from pilotfish.simulate.queue_policies.policy_specs import ALLOCATIONS, Conservative, Easy, Nodes, Pairs, Saving, Strict
@@ -374,6 +374,24 @@ def test_a_policy_that_takes_too_long_is_cut() -> None:
             python_policies.Strict(), [job_of(f"j{i}", 1.0) for i in range(9)], cluster_of(1),
             should_stop=lambda: next(asked),
         )  # fmt: skip
+
+
+def test_a_policy_of_ones_own_promises_the_nodes_that_backfill_reserves() -> None:
+    def decide(now: QueueView) -> Any:
+        fill, decisions = now.backfill(), list[Any]()
+        assert fill.nodes is None
+        for job in now.waiting:
+            if (start := fill.start(job)) is None and now.time == 0.0 and job.id == "wide":
+                fill.reserve(job)
+                start = Reserve(job, fill.reserved, fill.nodes)
+            decisions += [start] if start is not None else []
+        return decisions
+
+    jobs = [job_of("a", 4.0, 2, walltime=4.0), job_of("wide", 5.0, 2, nodes=2, walltime=5.0), job_of("b", 2.0, 2)]
+    asking, built_in = (planned(policy, jobs, cluster_of(2, 2, 1)) for policy in (decide, uncompiled(Easy(), 0)))
+    promised = {job.id: job.reserved for job in asking.jobs}
+    assert promised == {job.id: job.reserved for job in built_in.jobs}
+    assert promised["wide"] is not None and promised["wide"].nodes == ("n0", "n1")
 
 
 def test_a_late_running_job_does_not_stop_backfilling_or_reservations() -> None:

@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilotfish.simulate.model.workload import Workload
-from pilotfish.simulate.queue_policies.backfill import CountedBackfill, NodeBackfill
+from pilotfish.simulate.queue_policies.backfill import CountedBackfill
 from pilotfish.simulate.queue_policies.interface import QueueView, Start
+from pilotfish.simulate.queue_policies.node_backfill import NodeBackfill
 from pilotfish.simulate.queue_policies.queued_job import QueuedJob
 from pilotfish.simulate.replay.replay import replay
 from tests.simulate.queue_policies.test_uncompiled import TIGHT

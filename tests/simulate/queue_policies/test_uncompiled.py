@@ -16,12 +16,14 @@ from pilotfish.formats.replays.swf import read_swf
 from pilotfish.simulate.model.network import Network
 from pilotfish.simulate.model.workload import Dependencies, Workload
 from pilotfish.simulate.queue_policies.energy.power_policies import PowerCap
+from pilotfish.simulate.queue_policies.numbered_resources import NumberedResources
 from pilotfish.simulate.queue_policies.order_ranks import ORDERS
 from pilotfish.simulate.queue_policies.policy_options import Amount
 from pilotfish.simulate.queue_policies.policy_specs import ALLOCATIONS, Conservative, Easy, Policy, Saving, Strict
 from pilotfish.simulate.queue_policies.uncompiled import uncompiled
 from pilotfish.simulate.replay.replay import Replayed, replay
 from pilotfish.simulate.replay.select import Select
+from pilotfish.simulate.world.world_parts import Part
 from tests.simulate.replay.test_networked import chained
 from tests.simulate.replay.test_replay import ENDLESS, JOB, workload
 
@@ -140,6 +142,19 @@ def test_a_slice_of_a_real_trace_gives_the_same_schedule(policy: Policy) -> None
     own, compiled = replay(jobs, 2048, uncompiled(policy, 0)), replay(jobs, 2048, policy)
     assert_same(own, compiled)
     assert (compiled.start_time > jobs.submit_time).sum() > 60  # the queue is long
+
+
+@pytest.mark.parametrize("parts", [(), (Part(),)], ids=["stepwise", "parts"])
+@pytest.mark.parametrize("policy", [Easy(), Easy("wfp3"), Strict()], ids=str)
+def test_easy_counts_resources_where_no_node_matters(
+    policy: Easy | Strict, parts: tuple[Part, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A room of nodes costs arrays at each call."""
+    rooms = list[Any]()
+    monkeypatch.setattr(NumberedResources, "free_nodes", lambda resources: rooms.append(resources))
+    jobs = workload([(1.0, 2.0, 5.0, 3)] * 20)
+    python, compiled = replay(jobs, 8, uncompiled(policy, 0), parts=parts), replay(jobs, 8, policy)
+    assert np.array_equal(python.start_time, compiled.start_time) and not rooms
 
 
 def test_a_random_order_is_the_same_whenever_it_is_drawn() -> None:

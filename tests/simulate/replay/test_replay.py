@@ -13,13 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilotfish.simulate.errors import ConfigError
-from pilotfish.simulate.model.machine import TAURUS_POWERS
+from pilotfish.simulate.model.machine import TAURUS_POWERS, Machine
 from pilotfish.simulate.model.workload import Workload
 from pilotfish.simulate.queue_policies.energy.power_policies import Inertial, PowerCap
 from pilotfish.simulate.queue_policies.order_ranks import ORDERS
 from pilotfish.simulate.queue_policies.policy_options import Amount
 from pilotfish.simulate.queue_policies.policy_specs import Conservative, Easy, Saving, Strict
 from pilotfish.simulate.replay.replay import Replayed, replay
+from pilotfish.simulate.replay.replay_case import ReplayOptions, ReplaySettings
 from pilotfish.simulate.replay.tables import grow
 from pilotfish.simulate.world import slices
 from tests.reference.plain_replay import plain
@@ -168,3 +169,9 @@ def test_jobs_submitted_together_start_by_rank() -> None:
 def test_a_job_larger_than_the_machine_is_rejected_and_blocks_no_other() -> None:
     done = replay(workload([(0.0, 5.0, 5.0, 9), (0.0, 1.0, 1.0, 4)]), 4)
     assert done.rejected.tolist() == [True, False] and math.isnan(done.start_time[0]) and done.start_time[1] == 0.0
+
+
+def test_settings_have_the_names_and_types_of_the_options_and_of_the_machine() -> None:
+    hints = {name: hint.__forward_arg__ for name, hint in ReplaySettings.__annotations__.items()}
+    of_machine = {name: Machine.__annotations__[name] for name in ("groups", "powers", "network")}
+    assert hints == ReplayOptions.__annotations__ | of_machine
