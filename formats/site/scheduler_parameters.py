@@ -25,8 +25,6 @@ _NUMBERS: dict[str, tuple[str, int, int, float]] = {
     "bf_resolution": ("bf_resolution=", 1, 3600, 1),
     "bf_max_job_test": ("bf_max_job_test=", 1, 1_000_000, 1),
     "bf_max_time": ("bf_max_time=", 1, 3600, 1.0),
-    "bf_yield_interval": ("bf_yield_interval=", 1, 10_000_000, 1e-6),
-    "bf_yield_sleep": ("bf_yield_sleep=", 1, 10_000_000, 1e-6),
     "bf_max_job_start": ("bf_max_job_start=", 0, 10_000, 1),
     "bf_max_job_user": ("bf_max_job_user=", 0, 1_000_000, 1),
     "bf_max_job_part": ("bf_max_job_part=", 0, 1_000_000, 1),
@@ -50,7 +48,7 @@ _WORDS = {
 }  # fmt: skip
 #: Words that are read elsewhere, or change nothing in a replay.
 _OTHERS = frozenset((
-    "assoc_limit_stop", "bf_yield_rpc_cnt", "build_queue_timeout", "defer_batch", "disable_job_shrink",
+    "assoc_limit_stop", "bf_yield_interval", "bf_yield_rpc_cnt", "bf_yield_sleep", "build_queue_timeout", "defer_batch", "disable_job_shrink",
     "enable_hetero_jobs", "enable_job_state_cache", "enable_user_top", "ignore_prefer_validation",
     "kill_invalid_depend", "max_array_tasks", "max_job_bf", "max_rpc_cnt", "max_sched_time",
     "no_backup_scheduling", "requeue_setup_env_fail", "salloc_wait_nodes", "sbatch_wait_nodes",

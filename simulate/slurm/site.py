@@ -239,8 +239,6 @@ class SchedulerRules:
     bf_resolution: int = 60
     bf_max_job_test: int = 500
     bf_max_time: float = 0.0  # 0: bf_interval
-    bf_yield_interval: float = 2.0
-    bf_yield_sleep: float = 0.5
     bf_continue: bool = False
     bf_max_job_start: int = 0
     bf_max_job_user: int = 0

@@ -36,12 +36,9 @@ class SiteStart:
 
 @dataclass(frozen=True, slots=True)
 class SiteReplay:
-    """Result of a replay of a site: its starts in order, and how much work it was."""
+    """Result of a replay of a site: its starts in order."""
 
     starts: tuple[SiteStart, ...]
-    main_passes: int
-    backfill_passes: int
-    tests: int  # how often it was asked when a job could run
 
 
 def replay_site(site: Site, seed: int = 0, phases: Phases | None = None) -> SiteReplay:
@@ -58,10 +55,7 @@ def replay_site(site: Site, seed: int = 0, phases: Phases | None = None) -> Site
     last = max((int(event["time"]) for event in block.agenda), default=0)
     longest = last + 400 * 86400
     call(block.address, ADVANCE, float(longest))
-    count = block.count
-    return SiteReplay(
-        starts_of(site, block), int(count["main_passes"]), int(count["backfill_passes"]), int(count["tests"])
-    )
+    return SiteReplay(starts_of(site, block))
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,7 +93,6 @@ def _begin(world: Block, now: int) -> None:
     """Begin a pass with an empty plan; jobs have no expected starts."""
     begin_pass(world)
     count = world.count
-    count.backfill_passes += 1
     count.backfill_started = now
     copy(world.scratch[AVAILABLE], world.node_sets[TAKING])
     begin_plan(world, world.scratch[AVAILABLE], now)

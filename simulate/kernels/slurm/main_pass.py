@@ -27,7 +27,6 @@ def main_pass(world: Block, now: int, is_full: bool) -> int:
     """
     count, rules = world.count, world.rules
     begin_pass(world)
-    count.main_passes += 1
     copy(world.scratch[AVAILABLE], world.node_sets[TAKING])
     started, depth, last_array = _start_in_magnets(world, now), int64(0), int64(-1)
     for k in range(count.records):

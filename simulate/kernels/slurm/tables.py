@@ -134,7 +134,7 @@ COUNT = row_dtype(
     "",
     "jobs next_event running pieces starts waiting records slices free_rows wanted last_full last_sched changed armed "
     "backfill_started last_period ends epilogs chosen chosen_cpus test_start passes random history limit_phase "
-    "main_passes backfill_passes tests reservation_end stale in_pass basic next_reset listed usage_aged plans question "
+    "tests reservation_end stale in_pass basic next_reset listed usage_aged plans question "
     "try_later uniform delayed ended_reservations",
 )
 CLOCK = row_dtype("now tick_phase next_backfill next_period", "")

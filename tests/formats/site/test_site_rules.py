@@ -36,7 +36,7 @@ def test_numbers_units_and_ranges() -> None:
         "bf_yield_interval=1000000,sched_min_interval=12000000,bf_interval=-1,bf_window=99999,bf_resolution=60s,"
         "max_job_bf=77,bf_max_job_user_part=3,bf_max_job_user=15,bf_max_time="
     )
-    assert (result.bf_yield_interval, result.sched_min_interval, result.bf_interval) == (1.0, 12.0, -1)
+    assert (result.sched_min_interval, result.bf_interval) == (12.0, -1)
     assert (result.bf_window_min, result.bf_resolution, result.bf_max_job_test) == (1440, 60, 77)
     assert (result.bf_max_job_user_part, result.bf_max_job_user, result.bf_max_time) == (3, 15, 0)
 

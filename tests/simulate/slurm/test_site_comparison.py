@@ -48,7 +48,7 @@ def test_a_replay_is_counted_by_the_nodes_of_exclusive_jobs() -> None:
         SiteStart(0, "batch", 0.0, 50.0, ("n1",), "main", 0),
         SiteStart(2, "whole", 80.0, None, ("n1",), "backfill", 0),
     )
-    outcome = replayed_outcome(SITE, SiteReplay(starts, 1, 1, 1))
+    outcome = replayed_outcome(SITE, SiteReplay(starts))
     assert outcome.wait_s[[0, 2]].tolist() == [0.0, 0.0] and np.isnan(outcome.slowdown[2])
     assert outcome.utilisation == pytest.approx((50 * 2 + 20 * 4) / (8 * 100.0))
 
