@@ -73,7 +73,7 @@ def unfollowed_shares(site: Site) -> Iterator[str]:
     for flag in sorted(_names(site.rules.priority) - {*_FLAGS, *_RAW_FLAGS, "NO_FAIR_TREE", "FAIR_TREE"}):
         yield f"PriorityFlags {flag}: not followed; {_EFFECTS.get(flag, 'priorities may differ')}"
     if "DEPTH_OBLIVIOUS" in site.rules.priority.flags:
-        yield "PriorityFlags DEPTH_OBLIVIOUS: as Slurm documents it; 22.05 was measured to share otherwise among siblings"
+        yield "PriorityFlags DEPTH_OBLIVIOUS: as documented; 22.05 was measured to share otherwise among siblings"
     if names := sorted(set(site.rules.priority.tres) - set(_WEIGHED)):
         yield f"PriorityWeightTRES {', '.join(names)}: not followed; jobs get no points for it"
     billed = {name for part in site.partitions for name in part.billing_weights or ()}
