@@ -14,7 +14,7 @@ from tests.lint.layout import product_files
 
 CONFIDENCE = 60
 #: Decorators whose functions a library calls: numba, typer, pydantic.
-DECORATORS = ["@overload*", "@unbox*", "@*.command*", "@*_validator*", "@lower*"]
+DECORATORS = ["@overload*", "@unbox*", "@*.command*", "@*_validator*", "@lower*", "@grouped"]
 #: Names that a base class, a protocol or the language calls or reads, and fields that are part of an interface.
 EXPECTED = {
     "__dir__", "__getattr__", "_new_conn", "on_start", "on_end", "buffer_text", "CharacterDataHandler", "daemon_threads", "EndElementHandler",

@@ -191,7 +191,7 @@ def test_what_is_not_followed_is_said() -> None:
     assert list(unfollowed_shares(place)) == [
         "PriorityFlags CALCULATE_RUNNING: not followed; running jobs keep their priority",
         "PriorityFlags NEW_FLAG: not followed; priorities may differ",
-        "PriorityFlags DEPTH_OBLIVIOUS: as Slurm documents it; 22.05 was measured to share otherwise among siblings",
+        "PriorityFlags DEPTH_OBLIVIOUS: as documented; 22.05 was measured to share otherwise among siblings",
         "PriorityWeightTRES license/a: not followed; jobs get no points for it",
         "TRESBillingWeights bb/b: not followed; the usage of jobs that have it is lower",
     ]
