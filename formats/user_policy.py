@@ -20,7 +20,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from ..simulate.errors import ConfigError, PolicyError
-from ..simulate.queue_policies.policy_facts import PolicySpec, is_built_in
+from ..simulate.queue_policies.policy_facts import PolicySpec
 from ..simulate.queue_policies.policy_specs import FORMS, Own, parse_planned, text_of
 from ..trust import open_file
 
@@ -36,11 +36,6 @@ class NamedPolicy:
     policy: PolicySpec | QueuePolicy
     text: str
     file: Path | None = None
-
-    @property
-    def compiled(self) -> bool:
-        """True if it is a policy of pilotfish, not of a user."""
-        return is_built_in(self.policy)
 
 
 def load_policy(own: Own, seed: int, source: bytes | None = None) -> NamedPolicy:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, cast
 
 from ...simulate.queue_policies.interface import QueuePolicy
-from ...simulate.queue_policies.policy_facts import spec_of
+from ...simulate.queue_policies.policy_facts import is_built_in, spec_of
 from .. import options
 from ..options import argument, option
 from ..streams import note, print_policy_traceback
@@ -42,7 +42,7 @@ def edc(
     with print_policy_traceback():
         named = named_policy(policy, seed)
         chosen, needs = named.policy, False
-        if named.compiled:
+        if is_built_in(named.policy):
             spec = spec_of(named.policy)
             if not spec.queueing:
                 raise bad("--policy", f"{policy} (allowed: easy, strict, conservative, ./mine.py:Class)")

@@ -12,7 +12,7 @@ from ...formats.user_policy import NamedPolicy, load_policy
 from ...simulate.errors import ConfigError
 from ...simulate.model.machine import Machine
 from ...simulate.model.workload import Workload
-from ...simulate.queue_policies.policy_facts import spec_of
+from ...simulate.queue_policies.policy_facts import is_built_in, spec_of
 from ...simulate.queue_policies.policy_specs import is_python_policy, parse, parse_python_policy, text_of
 from ...simulate.replay.engines import engine_for, explain, features_of
 from ...simulate.replay.replay import Replayed, check_machine, replay
@@ -77,7 +77,8 @@ class QueueDecider(Decider):
         self.runtimes, self.seed, self.decision_time = runtimes, seed, decision_seconds(deciding)
         self._named = named_policy(spec, seed)
         self._options = ReplayOptions(seed, self.decision_time, contention, runtimes)
-        self.policy, self.file, self.is_timed = self._named.policy, self._named.file, not self._named.compiled
+        self.policy, self.file = self._named.policy, self._named.file
+        self.is_timed = not is_built_in(self.policy)
         self.oversubscribes = spec_of(self.policy).plain.family == "mapping"
 
     @property
@@ -89,7 +90,7 @@ class QueueDecider(Decider):
         """See Decider."""
         needs_nodes = spec_of(self.policy).needs_nodes
         on_nodes = machine.contention or needs_nodes  # then any decision time will do
-        if self._named.compiled and not on_nodes and self.decision_time is None:
+        if not self.is_timed and not on_nodes and self.decision_time is None:
             allowed = "ignore or seconds; measured with ./mine.py:Class and --contention"
             problem = f"{self._deciding}, with {self.text}: it decides at once"
             raise bad("--decision-time", f"{problem} (allowed: {allowed})")

@@ -66,9 +66,10 @@ _Power = tuple[Track | None, Array | None, LimitOutcome | None]
 def _power(request: ReplayRequest, replay_input: ReplayInput, replayed: Replayed, output: OutputOptions) -> _Power:
     """Return power and energy, counted from where the output says. O(n log n) for n changes of power."""
     begin = 0.0 if output.as_batsim else math.inf
-    if (contended := replayed.contended) is not None:
+    if replayed.contends:
         from ...simulate.replay.worlds.contended import contended_track
 
+        contended: Any = replayed
         track = contended_track(contended, begin)
         return track, contended.jobs_joules if contended.processors.powered else None, None
     powers = replay_input.machine.powers

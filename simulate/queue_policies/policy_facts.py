@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from .energy.power_policies import Inertial, Opportunistic, Proportional
+from .policy_options import Sharing
 
 
 class PolicySpec:
@@ -63,9 +64,14 @@ class PolicySpec:
         return self.switches or bool(self.limit and self.limit.is_budget)
 
     @property
+    def share(self) -> Sharing:
+        """Return by how much jobs on one node may slow each other down, if it bounds that."""
+        return Sharing()
+
+    @property
     def needs_nodes(self) -> bool:
         """Return whether it places jobs on the nodes of a cluster, so that it needs one."""
-        return False
+        return self.share != Sharing()
 
     @property
     def compares_nodes(self) -> bool:

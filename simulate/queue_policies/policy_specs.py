@@ -163,11 +163,6 @@ class Easy(PolicySpec):
     order: str = choice("fcfs", ORDERS, "order of the queue")
     share: Sharing = sharing("by how much jobs on one node may slow each other down")  # noqa: RUF009
 
-    @property
-    def needs_nodes(self) -> bool:
-        """Return whether it bounds how jobs on one node slow each other down."""
-        return self.share != Sharing()
-
 
 ALLOCATIONS = {
     "basic": "the lowest free numbers when the job starts",
@@ -189,11 +184,6 @@ class Conservative(PolicySpec):
     order: str = choice("fcfs", {name: ORDERS[name] for name in ORDERS if name not in CHANGING}, "order of the queue")
     allocation: str = choice("basic", ALLOCATIONS, "resources that a job gets")
     share: Sharing = sharing("by how much jobs on one node may slow each other down")  # noqa: RUF009
-
-    @property
-    def needs_nodes(self) -> bool:
-        """Return whether it bounds how jobs on one node slow each other down."""
-        return self.share != Sharing()
 
     @property
     def local(self) -> bool:

@@ -8,6 +8,7 @@ Definitions: waiting = start - submit, turnaround = finish - submit, slowdown = 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -89,8 +90,9 @@ def summarise(replayed: Replayed, powers: Powers | MixedPowers | None = None) ->
     count = len(submit)
     span = float(finish.max() - submit.min()) if count else 0.0
     joules = consumed(replayed, powers) if powers else None
-    if replayed.contended is not None:
-        joules = replayed.contended.joules
+    contended: Any = replayed
+    if replayed.contends:
+        joules = contended.joules
     return Summary(
         nb_jobs=len(jobs),
         nb_jobs_finished=count,

@@ -20,14 +20,6 @@ if TYPE_CHECKING:
     from ..world.world_parts import Part
 
 
-def _ignore(now: float) -> None:
-    """Show no progress."""
-
-
-def _no_clock() -> float:
-    return 0.0
-
-
 @dataclass(frozen=True, slots=True)
 class ReplayOptions:
     """The options of a replay.
@@ -50,8 +42,8 @@ class ReplayOptions:
     run_times: str | RunTimePredictor = WALLTIME
     log_power: bool = False
     parts: Sequence[Part] = ()
-    progress: Callable[[float], None] = field(default=_ignore)
-    clock: Callable[[], float] = field(default=_no_clock)
+    progress: Callable[[float], None] = field(default=lambda now: None)
+    clock: Callable[[], float] = field(default=lambda: 0.0)
 
     @property
     def knows(self) -> str:

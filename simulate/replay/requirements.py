@@ -99,15 +99,12 @@ def refuse_saving(
     return policy.limit.window(workload) if policy.limit else None
 
 
-def limit_for(case: ReplayCase) -> NoLimit:
-    """Return the limit of a policy that places jobs on nodes. Raises ConfigError, see `refuse_saving`."""
-    from ..queue_policies.energy.power_limits import NoLimit, limit_on
+def limit_for(policy: PolicySpec, workload: Workload, machine: Machine, *, of_nodes: bool = False) -> NoLimit:
+    """Return the limit of a policy on a machine. Raises ConfigError, see `refuse_saving`; the arguments are its."""
+    from ..queue_policies.energy.power_limits import limit_on
 
-    limit = spec_of(case.policy).limit
-    if limit is None:
-        return NoLimit()
-    window = refuse_saving(case.policy, case.jobs, case.machine.powers, of_nodes=True)
-    return limit_on(case.machine, limit, window)
+    window = refuse_saving(policy, workload, machine.powers, of_nodes=of_nodes) if policy.saves else None
+    return limit_on(machine, policy.limit, window)
 
 
 def in_python(case: ReplayCase) -> QueuePolicy:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -30,10 +30,7 @@ from ..queue_policies.policy_facts import PolicySpec
 from ..queue_policies.policy_specs import Conservative, Easy, Policy, Strict
 from ..world.job_dependencies import dependency_tables
 from ..world.network_tables import network_tables
-from .requirements import check_decision_count, check_walltimes, require_powers
-
-if TYPE_CHECKING:
-    from ..queue_policies.energy.power_limits import NoLimit
+from .requirements import check_walltimes, limit_for, require_powers
 
 Tables = Replay | RichReplay | Reserving | Networked | NetworkedReserving | Powered | NetworkedPowered
 ALLOCATIONS = {"basic": tables.BASIC, "contiguous": tables.CONTIGUOUS, "local": tables.LOCAL}
@@ -102,7 +99,6 @@ def stepwise_tables(workload: Workload, machine: int) -> Stepwise:
 
 def _saving(setting: Setting, policy: PolicySpec) -> Tables:
     workload, machine, size = setting.workload, setting.machine, len(setting.workload)
-    check_decision_count(workload, policy)
     powers = require_powers(policy, setting.powers)
     rows, words = 2 * size + FEW, -(-machine // 64)
     world: Tables = _with_queue(
@@ -122,7 +118,7 @@ def _saving(setting: Setting, policy: PolicySpec) -> Tables:
     count["ahead"] = world.became_idle["first"] = world.boots["first"] = -1
     clock["now"] = clock["credited"] = clock["measured"] = clock["reached"] = -math.inf
     _set_powers(world, policy, powers)
-    _limit_of(policy, workload, machine, powers).write(count, clock)
+    limit_for(policy, workload, Machine(machine, (), powers)).write(count, clock)
     _set_keeper(world, policy)
     return world
 
@@ -216,7 +212,7 @@ def _first_slices(setting: Setting, policy: Policy) -> list[tuple[float, int]]:
     """
     slices = [(-math.inf, setting.machine)]
     if policy.saves:
-        limit = _limit_of(policy, setting.workload, setting.machine, require_powers(policy, setting.powers))
+        limit = limit_for(policy, setting.workload, Machine(setting.machine, (), setting.powers))
         times = [time for time in limit.changes() if time < math.inf]
         slices += zip(times, limit.allowed(np.array(times)).tolist(), strict=True)
     return slices
@@ -271,14 +267,6 @@ def _set_powers(world: Any, policy: PolicySpec, powers: Powers) -> None:
     clock["watts_ending"], clock["off_s"] = powers.off_w, powers.off_s
     if policy.shutdown is not None and policy.shutdown.t_idle < math.inf:
         world.count["shuts"], clock["idle_for"] = 1, policy.shutdown.t_idle
-
-
-def _limit_of(policy: PolicySpec, workload: Workload, machine: int, powers: Powers) -> NoLimit:
-    """Return the limit of power or energy of a policy on a machine of so many resources."""
-    from ..queue_policies.energy.power_limits import limit_on
-
-    window = policy.limit.window(workload) if policy.limit else None
-    return limit_on(Machine(machine, (), powers), policy.limit, window)
 
 
 def _set_keeper(world: Any, policy: PolicySpec) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -46,6 +46,8 @@ class Replayed:
         held: number of resources of each job; None: as many as it requests.
     """
 
+    #: Tasks contend: it is a `ContendedReplay`.
+    contends: ClassVar[bool] = False
     workload: Workload
     machine: int
     submit_time: Array
@@ -67,11 +69,6 @@ class Replayed:
     above_idle: Array | None = field(default=None, kw_only=True)
     power_log: Array | None = field(default=None, kw_only=True)
     held: Array | None = field(default=None, kw_only=True)
-
-    @property
-    def contended(self) -> Any:
-        """Return the replay with its tasks, a `ContendedReplay`; None: no tasks contend."""
-        return None
 
     @property
     def sizes(self) -> Array:

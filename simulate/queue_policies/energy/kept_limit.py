@@ -16,14 +16,14 @@ from typing import Any
 
 from ...errors import ConfigError
 from ...model.cluster import Cluster
-from ...model.machine import core_powers, equal_powers
+from ...model.machine import Machine, core_powers, equal_powers
 from ...model.snapshot import JobView, Snapshot
 from ..interface import QueuePolicy
 from ..kept import Kept, LimitNow
 from ..policy_facts import PolicySpec
 from ..policy_specs import parts_of
 from ..uncompiled import uncompiled
-from .power_limits import NoLimit, made
+from .power_limits import NoLimit, limit_on
 from .power_policies import Limit
 
 
@@ -87,18 +87,18 @@ class KeptLimit(Kept):
         """Return the limit; a budget without a `begin` begins now, unless it has begun before."""
         if self._options is None:
             return NoLimit()
-        powers, cores = equal_powers(core_powers(cluster)), _cores(cluster)
+        machine = Machine(_cores(cluster), (), equal_powers(core_powers(cluster)))
         begin, end = self._options.begin, self._options.end
         if not self._options.is_budget:
-            return made(self._options, (begin, end), powers, cores)
+            return limit_on(machine, self._options, (begin, end))
         before = self._before if _goes_on(self._before, self._options) else None
         if math.isinf(begin):
             begin = now if before is None else before["begin"]
         if begin >= end:
             return NoLimit()
-        if now < end and (error := self._options.refusal(powers, cores, end - begin)) is not None:
+        if now < end and (error := self._options.refusal(machine.powers, machine.processors, end - begin)) is not None:
             raise error
-        budget = made(self._options, (begin, end), powers, cores)
+        budget = limit_on(machine, self._options, (begin, end))
         if before is not None:
             budget.resume(before["joules"], before["until"])
         return budget

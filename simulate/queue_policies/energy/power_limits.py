@@ -38,9 +38,9 @@ class Use:
 class NoLimit:
     """No limit of power or energy. Of a limit that holds, a copy is made for each plan, see `seen_from`."""
 
-    #: Resources that are blocked now, and when they no longer are.
+    #: Resources that are blocked now.
     blocked = 0
-    end = math.inf
+    begin, end = -math.inf, math.inf  #: seconds
     #: What it allows on average; of a budget also what is left of it, joules.
     watts = math.inf
     balance: Any = None
@@ -105,7 +105,9 @@ class NoLimit:
 
     def seen_from(self, origin: float) -> Self:
         """Return a copy whose times count from `origin`, seconds."""
-        return copy(self)
+        limit = copy(self)
+        limit.begin, limit.end = self.begin - origin, self.end - origin
+        return limit
 
 
 class Cap(NoLimit):
@@ -164,12 +166,6 @@ class Cap(NoLimit):
     def allowed(self, times: Array) -> Array:
         """Return how many resources jobs may use at these times [times]."""
         return np.where((times >= self.begin) & (times < self.end), self.usable, self._resources)
-
-    def seen_from(self, origin: float) -> Self:
-        """Return a copy whose times count from `origin`, seconds."""
-        limit = copy(self)
-        limit.begin, limit.end = self.begin - origin, self.end - origin
-        return limit
 
     def write(self, count: Row, clock: Row) -> None:
         """Write the limit into the tables of a kernel."""
@@ -239,8 +235,7 @@ class Budget(NoLimit):
 
     def seen_from(self, origin: float) -> Self:
         """Return a copy whose times count from `origin`, seconds."""
-        limit = copy(self)
-        limit.begin, limit.end = self.begin - origin, self.end - origin
+        limit = super().seen_from(origin)
         limit.credited = self.credited - origin
         limit._plan_begin = 0.0
         return limit
@@ -372,26 +367,16 @@ class Budget(NoLimit):
         return times, self.balance + np.concatenate([[0.0], np.cumsum(rises[:-1] * np.diff(times))])
 
 
-def made(limit: PowerCap | EnergyBudget, window: Window, powers: Powers, resources: int) -> Cap | Budget:
-    """Return a limit for a machine.
-
-    Args:
-        limit: its options.
-        window: begin and end, seconds; of a budget both finite, the end after the begin.
-        powers: estimated power of a resource.
-        resources: number of resources.
-    """
-    return (Budget if limit.is_budget else Cap)(limit, window, powers, resources)  # type: ignore[arg-type]
-
-
 def limit_on(machine: Machine, limit: PowerCap | EnergyBudget | None, window: Window | None) -> NoLimit:
     """Return a limit of a machine.
 
     Args:
         machine: the machine; its power must be known.
         limit: its options; None: there is no limit.
-        window: begin and end, seconds; None: it is empty.
+        window: begin and end, seconds, of a budget both finite; None: it is empty.
     """
     if limit is None or window is None:
         return NoLimit()
-    return made(limit, window, equal_powers(machine.powers), machine.processors)
+    kind: Any = Budget if limit.is_budget else Cap
+    cap_or_budget: NoLimit = kind(limit, window, equal_powers(machine.powers), machine.processors)
+    return cap_or_budget

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 
@@ -37,16 +37,12 @@ from .shared_nodes import run_kernel, schedule_of
 class ContendedReplay(Replayed):
     """The result of a replay with contention, with its tasks."""
 
+    contends: ClassVar[bool] = True
     #: One row per task, in the order of the jobs.
     task_job: Array
     task_core: Array
     task_end: Array
     processors: ProcessorTables  # the machine
-
-    @property
-    def contended(self) -> Any:
-        """Return the replay: its tasks contend."""
-        return self
 
     @property
     def task_processor(self) -> Array:
@@ -95,7 +91,8 @@ def run(case: ReplayCase, engine: Engine) -> ContendedReplay:
     Raises:
         ConfigError: the policy needs the power of the machine and it is not known, or nodes share a memory domain.
     """
-    workload, options, limit, policy = case.jobs, case.options, limit_for(case), spec_of(case.policy).plain
+    workload, options, policy = case.jobs, case.options, spec_of(case.policy).plain
+    limit = limit_for(spec_of(case.policy), workload, case.machine, of_nodes=True)
     machine, log = processors_of(case.cluster), PowerLog(kept=False)
     world, fits, code = task_tables(workload, machine, policy, options.knows, options.seed, limit)
 

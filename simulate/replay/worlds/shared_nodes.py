@@ -60,7 +60,10 @@ def run(case: ReplayCase, engine: Engine) -> Replayed:
             threads.
     """
     workload, cluster, options, policy = case.jobs, case.cluster, case.options, spec_of(case.policy).plain
-    limit, network = limit_for(case), network_of_nodes(workload, cluster, case.machine.network)
+    limit, network = (
+        limit_for(spec_of(case.policy), case.jobs, case.machine, of_nodes=True),
+        network_of_nodes(workload, cluster, case.machine.network),
+    )
     maps = policy.family == "mapping"
     world, fits, threads = tables_of(
         workload, cluster, options.knows if policy.looks_ahead else ACTUAL, network, limit=limit,
