@@ -8,7 +8,7 @@ used.
 Files: `slurm.conf` and what it includes, `scontrol_config.txt`, `scontrol_node.txt`, `scontrol_part.txt`,
 `scontrol_res.txt` (scontrol -o show ...); `assoc.psv`, `qos.psv`, `events.psv`, `reservations.psv`
 (sacctmgr -P show assoc|qos|event|reservation); `sacctmgr_dump.cfg` (sacctmgr dump); `sshare.psv` (sshare -a -l -P when
-the period begins); `sacct.psv` (sacct -a -X -D -P --format=...,SubmitLine).
+the period begins); `scripts.txt` (sacct -a -B); `sacct.psv` (sacct -a -X -D -P --format=...,SubmitLine).
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from .accounting_table import job_groups
 from .association_tree import dumped_parents, site_associations, site_usage, tree_parents
 from .bar_table import BarTable, Record, read_bar_table, read_text
 from .job_request import SiteMachine
+from .job_scripts import job_scripts
 from .machine_tables import site_nodes, site_partitions
 from .sacctmgr_tables import node_events, site_qos, site_reservations
 from .site_jobs import JobReader
@@ -209,7 +210,7 @@ def _jobs(files: SiteFiles, sacct: Path | None, machine: SiteMachine) -> tuple[S
         raise ConfigError(str(path), "line 1", "column jobid is missing", f"among {', '.join(table.columns)}")
     groups = job_groups(table, machine.zone, files.unknown)
     times = [time for group in groups for row in group for time in (row.submit, row.run.start, row.run.end) if time]
-    reader = JobReader(machine, max(times, default=0.0))
+    reader = JobReader(machine, max(times, default=0.0), job_scripts(files.text("scripts.txt")))
     groups.sort(key=lambda group: (group[0].submit, group[0].job, group[0].task))
     jobs = tuple(job for group in groups if (job := reader.job(group)))
     table.left_out.update(reader.left_out)

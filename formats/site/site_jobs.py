@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ...simulate.errors import ConfigError
 from ...simulate.slurm.site import SiteJob
@@ -40,10 +40,11 @@ class JobReader:
     Args:
         machine: what the records refer to.
         end: the last time in the dump, epoch seconds.
+        scripts: the options of scripts by JobID or JobIDRaw.
     """
 
-    def __init__(self, machine: SiteMachine, end: float = 0.0) -> None:
-        self.machine, self.end = machine, end
+    def __init__(self, machine: SiteMachine, end: float, scripts: Mapping[str, SubmitOptions]) -> None:
+        self.machine, self.end, self.scripts = machine, end, scripts
         self.left_out: Counter[str] = Counter()
         self.unfollowed: Counter[str] = Counter()
         self.unknown_options: Counter[str] = Counter()
@@ -65,7 +66,12 @@ class JobReader:
             if len(self._options) > 10_000:
                 self._options.clear()
             self._options[key] = submit_options(*key)
-        return self._options[key]
+        options = self._options[key]
+        if self.scripts and not options.is_whole:
+            for job in (row.id, row.record.text("jobidraw"), str(row.job)):
+                if job in self.scripts:
+                    return options.over(self.scripts[job])
+        return options
 
     def _job(self, group: Sequence[JobRow]) -> SiteJob:
         first, last = group[0], group[-1]

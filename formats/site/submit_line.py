@@ -1,15 +1,15 @@
 """Options of sbatch, salloc and srun from the SubmitLine of sacct: short, glued, long, abbreviated; the last counts.
 
 Rule: SubmitLine is the words of the command, joined by blanks, without quotes; the first word that is no option begins
-the script, whose own options are not read. So what stands in the script (`#SBATCH`) or in the environment (`SBATCH_*`)
-is not seen. An option that is not in the table is reported, never guessed.
+the script. What stands in the script (`#SBATCH`) is seen only if the script is there, too, and counts less; what stands
+in the environment (`SBATCH_*`) is not seen. An option that is not in the table is reported, never guessed.
 Source: sbatch(1), salloc(1) and srun(1) of Slurm 22.05.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 
 def _table(text: str) -> dict[str, str]:
@@ -72,6 +72,12 @@ class SubmitOptions:
         """Return which of these options stands last; "" without any of them."""
         return next((name for name in reversed(self.order) if name in names), "")
 
+    def over(self, script: SubmitOptions) -> SubmitOptions:
+        """Return these options, and those of a script that stand before them."""
+        return SubmitOptions(
+            {**script.values, **self.values}, script.order + self.order, script.unknown + self.unknown, is_whole=True
+        )
+
 
 def submit_options(line: str, job_name: str = "", component: int = 0) -> SubmitOptions:
     """Return the options of a SubmitLine. O(words).
@@ -86,6 +92,21 @@ def submit_options(line: str, job_name: str = "", component: int = 0) -> SubmitO
     kinds = _KINDS_OF_SRUN if program == "srun" else _KINDS
     for _ in range(component):
         words = words[words.index(":") + 1 :] if ":" in words else words
+    options = _parsed(words, kinds, job_name)
+    is_whole = not words or "wrap" in options.values or program != "sbatch"
+    return replace(options, is_whole=is_whole)
+
+
+def script_options(lines: Iterable[Sequence[str]]) -> SubmitOptions:
+    """Return the options of the `#SBATCH` lines of a script, each as words."""
+    options = SubmitOptions()
+    for words in lines:
+        options = _parsed(words, _KINDS, "").over(options)
+    return options
+
+
+def _parsed(words: Sequence[str], kinds: Mapping[str, str], job_name: str) -> SubmitOptions:
+    """Return the options that words begin with."""
     values, order, unknown = dict[str, str](), list[str](), list[str]()
     place = 0
     while place < len(words):
@@ -109,7 +130,7 @@ def submit_options(line: str, job_name: str = "", component: int = 0) -> SubmitO
             order.append(_SAME.get(name, name))
         if order[-1:] == ["wrap"]:
             break  # the rest is the text of the command
-    return SubmitOptions(values, tuple(order), tuple(unknown), not words or "wrap" in values or program != "sbatch")
+    return SubmitOptions(values, tuple(order), tuple(unknown))
 
 
 def _options(word: str, kinds: Mapping[str, str]) -> Iterator[tuple[str, str | None]]:

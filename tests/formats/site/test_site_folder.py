@@ -157,6 +157,7 @@ def test_damaged_dumps_are_errors_with_their_file_or_are_counted(tmp_path: Path)
     """No dump raises anything but an error that names a file; what is read of the jobs has plausible values."""
     chance = random.Random(11)
     texts = {**FILES, **{name[::-1].replace("_", ".", 1)[::-1]: text for name, text in SCONTROL.items()}}
+    texts["scripts.txt"] = f"Batch Script for 2\n{'-' * 80}\n#!/bin/sh\n#SBATCH -t 5 --mem=1G -w n1 'x y'\n" * 3
     for name, text in texts.items():
         (tmp_path / name).write_text(text)
     outcomes = {"read": 0, "refused": 0}
