@@ -14,6 +14,7 @@ from ..arrays import Array
 from ..kernels.slurm.tables import CLEAN, DRAINED, FREE, IDLE, MOST_RESTARTS, NODE_SETS, SCRATCH_ROWS, TAKING, UP, Slurm
 from .job_tables import NodeSets, agenda_tables, job_tables, node_words
 from .limit_tables import limit_tables
+from .preemption_tables import PREEMPT_TYPES, preemption_tables
 from .reservation_tables import instances, reservation_tables
 from .share_tables import set_shares, share_tables
 from .site import Site, SiteAssociation, SiteQos
@@ -79,7 +80,9 @@ def site_block(site: Site, phases: Phases, *, seed: int = 1, repeats: bool = Fal
     jobs, parts = tables["jobs"], tables["job_parts"]
     tables |= agenda_tables(site, jobs, sets, repeats=repeats)
     tables |= {"allowed_nodes": sets.table(), "partition_nodes": _partition_nodes(site)}
-    tables |= reservation_tables(site, jobs) | share_tables(site) | limit_tables(site, jobs, parts)
+    tables |= (
+        reservation_tables(site, jobs) | share_tables(site) | limit_tables(site, jobs, parts) | preemption_tables(site)
+    )
     shapes = {**{name: table.shape for name, table in tables.items()}, **_shapes(site, jobs, parts, repeats=repeats)}
     fixed = {name: tables[name] for name in _FIXED}
     block = Slurm(fixed, {name: shape for name, shape in shapes.items() if name not in _FIXED})
@@ -196,7 +199,8 @@ def _fill_rules(block: Any, site: Site) -> None:
         "enforces_limits": rules.enforces_limits, "enforces_qos": rules.enforces_qos, "safe": rules.is_safe,
         "complete_wait": rules.complete_wait_s, "kill_wait": rules.kill_wait_s,
         "over_time_limit": _unset(rules.over_time_limit_min),
-        "resv_over_run": _unset(rules.resv_over_run_min), "preempts": rules.preempt_type != "",
+        "resv_over_run": _unset(rules.resv_over_run_min), "preempts": PREEMPT_TYPES.get(rules.preempt_type, 0),
+        "preempt_pause": rules.kill_wait_s + rules.message_timeout_s, "preempt_exempt": rules.preempt_exempt_s,
         "counts_memory": rules.counts_memory, "least_loaded": rules.is_least_loaded,
         "cpus_total": sum(node.cpus for node in site.nodes), "nodes_total": len(site.nodes),
         "version": 100 * rules.version[0] + rules.version[1], "pack_serial": scheduler.pack_serial_at_end,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from .limit_tables import unfollowed_limits
+from .preemption_tables import unfollowed_preemption
 from .reservation_tables import unfollowed_reservations
 from .share_tables import unfollowed_shares
 from .site import Site
@@ -40,8 +41,7 @@ def _scheduler_rules(site: Site) -> Iterator[str]:
 
 def _other_rules(site: Site) -> Iterator[str]:
     rules = site.rules
-    if rules.preempt_type:
-        yield f"PreemptType=preempt/{rules.preempt_type}: no job is preempted; jobs that would preempt wait longer"
+    yield from unfollowed_preemption(site)
     if rules.selects == "sockets":
         yield "CR_Socket: jobs get cores, not whole sockets; more of them run at once than in Slurm"
     if rules.max_memory_per_cpu_mib is not None:

@@ -6,10 +6,10 @@ when the question first changes it, so a question costs what it touches.
 
 from __future__ import annotations
 
-from ...arrays import Row
+from ...arrays import Array, Row
 from ..block import Block
 from ..jit import inner
-from .bits import add, copy, drop
+from .bits import add, copy, drop, has
 from .tables import FREE, FREE_LATER, IDLE, IDLE_LATER, LATER, NOW
 
 
@@ -64,6 +64,22 @@ def give_later(world: Block, node: int, cores: int, memory: int, gpus: int) -> N
         add(world.node_sets[FREE_LATER], node)
     if later.jobs == 0:
         add(world.node_sets[IDLE_LATER], node)
+
+
+@inner
+def give_up(world: Block, job: int, words: Array) -> bool:
+    """Free what a running job has in the later view, if it has a node of a set; return whether it has."""
+    row = world.jobs[job]
+    uses = False
+    for k in range(row.piece0, row.piece0 + row.pieces):
+        if has(words, world.pieces[k].node):
+            uses = True
+            break
+    if uses:
+        for k in range(row.piece0, row.piece0 + row.pieces):
+            piece = world.pieces[k]
+            give_later(world, piece.node, piece.cores, piece.memory, row.gpus)
+    return uses
 
 
 @inner

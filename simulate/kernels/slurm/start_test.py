@@ -13,6 +13,7 @@ from .bits import copy, intersect, number_of, shared_number
 from .job_limits import is_blocked_before_nodes, is_blocked_with_nodes
 from .job_states import start
 from .node_choice import choose_nodes
+from .preemption import has_victims, preempt
 from .reserved_nodes import nodes_outside_reservations
 from .tables import BUSY, CANDIDATES, CLEAN, LIMITED, NOW, RESERVED, STARTED
 
@@ -70,6 +71,12 @@ def try_start(world: Block, job: int, slot: int, available: Array, now: int, by:
             return int64(LIMITED)
         start(world, job, part, now, by)
         return int64(STARTED)
+    if has_required(world, job, words) and has_victims(world, job, slot, CANDIDATES, now):
+        memory, gpus = chosen_memory(world, job), row.gpus * world.count.chosen
+        if is_blocked_with_nodes(world, job, part, now, world.count.chosen_cpus, world.count.chosen, memory, gpus):
+            return int64(LIMITED)
+        preempt(world, job, part, now)
+        return int64(BUSY)
     # An exclusive job's last test counted the CPUs of whole nodes.
     cpus = row.counted_cpus if row.counted_cpus > 0 else row.min_cpus
     memory = row.memory * (cpus if row.memory_per_cpu == 1 else row.min_nodes)

@@ -20,7 +20,7 @@ FUTURE, PENDING, HELD, RUNNING, COMPLETING, GONE = range(6)
 #: States of a node: it takes jobs; it takes no new ones; its jobs have ended, too.
 UP, DRAINED, DOWN = range(3)
 #: Seconds from the requeue of a job until it may start: the life of its credential, and one. How often it starts again.
-REQUEUE_S, MOST_RESTARTS = 121, 3
+REQUEUE_S, MOST_RESTARTS = 121, 7
 #: Rows of the table `views`.
 NOW, LATER = 0, 1
 #: Who started a job.
@@ -60,7 +60,8 @@ RULES = row_dtype(
     "bf_max_job_assoc bf_max_job_array_resv bf_job_part_count_reserve bf_min_age_reserve bf_min_prio_reserve "
     "bf_one_resv_per_job bf_window_linear bf_busy_nodes bf_node_space_size "
     "multifactor priority_flags period enforces_limits enforces_qos safe complete_wait kill_wait over_time_limit "
-    "resv_over_run preempts counts_memory least_loaded cpus_total nodes_total version pack_serial weighs_tres",
+    "resv_over_run counts_memory least_loaded cpus_total nodes_total version pack_serial weighs_tres "
+    "preempts preempt_pause preempt_exempt preempt_youngest_first preempt_strict_order preempt_reorder_count",
 )
 #: A node: its size and state; `jobs`: jobs on it; `completing`: jobs that have ended on it and are not cleaned up;
 #: `touched`: the question for which its later view was made.
@@ -85,7 +86,7 @@ JOB = row_dtype(
     "memory memory_per_cpu gpus exclusive contiguous nice user account assoc qos reservation part0 parts "
     "array task array_limit after0 afters unmet begin_at deadline requeued successful allowed required "
     "state start until part piece0 pieces counted_cpus expected cpus started_by refused refused_part running_tasks "
-    "restarts log exempt resv_count resv_pass licence0 licences magnet0 magnets submitted returns listed",
+    "restarts log preempted_at resv_count resv_pass licence0 licences magnet0 magnets submitted returns listed",
 )
 #: What a job has, or had, on a node.
 PIECE = np.dtype([("node", np.int32), ("cores", np.int32), ("cpus", np.int32), ("memory", np.int32)])
@@ -135,7 +136,7 @@ COUNT = row_dtype(
     "jobs next_event running pieces starts waiting records slices free_rows wanted last_full last_sched changed armed "
     "backfill_started last_period ends epilogs chosen chosen_cpus test_start passes random history limit_phase "
     "tests reservation_end stale in_pass basic next_reset listed usage_aged plans question "
-    "try_later uniform delayed ended_reservations",
+    "try_later uniform delayed victims ended_reservations",
 )
 CLOCK = row_dtype("now tick_phase next_backfill next_period", "")
 
@@ -188,6 +189,8 @@ class Slurm(Block):
         "partition_tres": (FLOAT, 2),  # [partitions, TRES_COUNT] resources of each partition
         "billing_weights": (FLOAT, 2),  # [partitions, TRES_COUNT]; -1 in its first column: billing is the CPUs
         "limit_groups": (LIMIT_GROUP, 1),
+        "preempts": (INT, 2),  # what happens to a job of the second partition, or QOS, if one of the first preempts it
+        "victims": (INT, 1),  # [jobs] scratch of preemption
         "delayed": (INT, 1),  # jobs that sbatch rejects while too many are submitted
         "limits": (LIMIT, 1),
         "counters": (COUNTER, 1),

@@ -9,13 +9,12 @@ Complexity: O(running + rounds x candidates); copies of the views of nodes whose
 
 from __future__ import annotations
 
-from ...arrays import Array
 from ..block import Block, int64
 from ..jit import inner
-from .bits import has
 from .job_states import expected_end
 from .node_choice import choose_nodes
-from .node_use import begin_later, give_later
+from .node_use import begin_later, give_up
+from .preemption import has_victims
 from .tables import LATER, NOW
 
 #: Width of the first window, seconds, and what the first end is rounded up to.
@@ -38,7 +37,7 @@ def earliest_start(world: Block, job: int, slot: int, candidates: int, now: int,
         bound: any time after it may be returned for a start after it, without a choice of nodes; 0: no bound.
     """
     world.count.tests += 1
-    if choose_nodes(world, job, slot, candidates, NOW):
+    if choose_nodes(world, job, slot, candidates, NOW) or has_victims(world, job, slot, candidates, now):
         return now
     count, running = world.count, world.running
     words = world.scratch[candidates]
@@ -49,7 +48,7 @@ def earliest_start(world: Block, job: int, slot: int, candidates: int, now: int,
         while i < count.running:
             other = running[i]
             i += 1
-            if not _give_up(world, other, words):
+            if not give_up(world, other, words):
                 continue
             last = expected_end(world, other, now)
             if base == 0:
@@ -75,19 +74,3 @@ def earliest_start(world: Block, job: int, slot: int, candidates: int, now: int,
         if choose_nodes(world, job, slot, candidates, LATER):
             return max(last, now + 1)
     return NO_START
-
-
-@inner
-def _give_up(world: Block, job: int, words: Array) -> bool:
-    """Free what a running job has on the candidates in the later view; return whether it has anything there."""
-    row = world.jobs[job]
-    uses = False
-    for k in range(row.piece0, row.piece0 + row.pieces):
-        if has(words, world.pieces[k].node):
-            uses = True
-            break
-    if uses:
-        for k in range(row.piece0, row.piece0 + row.pieces):
-            piece = world.pieces[k]
-            give_later(world, piece.node, piece.cores, piece.memory, row.gpus)
-    return uses

@@ -18,7 +18,7 @@ COUNTS = {
     "realtime": (60, 6, 12, 0),
 }
 #: Sentences of `Site.unknown` that recorded cases cause, by their beginning.
-EXPECTED = ("no reservations.psv", "no sshare.psv", "PreemptType=")
+EXPECTED = ("no reservations.psv", "no sshare.psv")
 
 
 def site_of(case: str) -> Site:
