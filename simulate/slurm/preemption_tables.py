@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from ..arrays import Array
-from ..kernels.slurm.preemption import BY_PARTITION, BY_QOS, CANCEL_VICTIM, REQUEUE_VICTIM
+from ..kernels.slurm.victims import BY_PARTITION, BY_QOS, CANCEL_VICTIM, REQUEUE_VICTIM
 from .site import Site
 
 #: What decides who preempts whom, by PreemptType.
@@ -20,7 +20,7 @@ _MODES = {"CANCEL": CANCEL_VICTIM, "REQUEUE": REQUEUE_VICTIM}
 
 
 def preemption_tables(site: Site) -> dict[str, Array]:
-    """Return the tables of `preemption` by name.
+    """Return the tables of `victims` by name.
 
     Args:
         site: the site.

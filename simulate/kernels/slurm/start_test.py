@@ -13,9 +13,9 @@ from .bits import copy, intersect, number_of, shared_number
 from .job_limits import is_blocked_before_nodes, is_blocked_with_nodes
 from .job_states import start
 from .node_choice import choose_nodes
-from .preemption import has_victims, preempt
 from .reserved_nodes import nodes_outside_reservations
 from .tables import BUSY, CANDIDATES, CLEAN, LIMITED, NOW, RESERVED, STARTED
+from .victims import has_victims, preempt
 
 
 @inner

@@ -190,7 +190,7 @@ class Slurm(Block):
         "billing_weights": (FLOAT, 2),  # [partitions, TRES_COUNT]; -1 in its first column: billing is the CPUs
         "limit_groups": (LIMIT_GROUP, 1),
         "preempts": (INT, 2),  # what happens to a job of the second partition, or QOS, if one of the first preempts it
-        "victims": (INT, 1),  # [jobs] scratch of preemption
+        "victims": (INT, 1),  # [jobs] scratch of `victims`
         "delayed": (INT, 1),  # jobs that sbatch rejects while too many are submitted
         "limits": (LIMIT, 1),
         "counters": (COUNTER, 1),

@@ -14,8 +14,8 @@ from ..jit import inner
 from .job_states import expected_end
 from .node_choice import choose_nodes
 from .node_use import begin_later, give_up
-from .preemption import has_victims
 from .tables import LATER, NOW
+from .victims import has_victims
 
 #: Width of the first window, seconds, and what the first end is rounded up to.
 _WINDOW, _ROUND = int64(30), int64(30)
