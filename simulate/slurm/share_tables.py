@@ -7,7 +7,6 @@ alone. See `simulate.kernels.slurm.fair_shares` and `priority`, which work on th
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import numpy as np
@@ -27,6 +26,7 @@ _FLAGS = {
 }
 
 
+_DAY_S = 86_400
 #: Flags that leave a factor as it is, not divided by the largest one of the site.
 _RAW_FLAGS = frozenset({"NO_NORMAL_ASSOC", "NO_NORMAL_PART", "NO_NORMAL_QOS", "NO_NORMAL_TRES"})
 _EFFECTS = {"CALCULATE_RUNNING": "running jobs keep their priority"}
@@ -177,22 +177,16 @@ def _billing_weights(site: Site) -> Array:
 
 # --- PriorityUsageResetPeriod ---
 def _usage_resets(site: Site) -> Array:
-    """Return the times of the site's period, and of a year after it, at which its usage becomes 0."""
-    if site.rules.priority.usage_reset in ("NONE", "NOW") or not site.jobs:
+    """Return the midnights of the site's period, and of a year after it, at which its usage becomes 0."""
+    period = site.rules.priority.usage_reset
+    if period in ("NONE", "NOW") or not site.jobs:
         return np.zeros(0)
-    begin = datetime.fromtimestamp(site.jobs[0].submit, UTC)
-    end = datetime.fromtimestamp(site.jobs[-1].submit, UTC) + timedelta(days=365)
-    day = begin.replace(hour=0, minute=0, second=0, microsecond=0)
-    times = []
-    while (day := day + timedelta(days=1)) <= end:
-        if _is_reset(day, site.rules.priority.usage_reset):
-            times.append(day.timestamp())
-    return np.array(times)
-
-
-def _is_reset(day: datetime, period: str) -> bool:
-    """Return whether usage becomes 0 at this midnight; weeks begin on Sunday."""
-    if period in ("DAILY", "WEEKLY"):
-        return period == "DAILY" or day.isoweekday() == 7
-    months = {"MONTHLY": 1, "QUARTERLY": 3, "YEARLY": 12}[period]
-    return day.day == 1 and (day.month - 1) % months == 0
+    first, last = int(site.jobs[0].submit) // _DAY_S, int(site.jobs[-1].submit) // _DAY_S
+    days = np.arange(first + 1, last + 366).astype("M8[D]")
+    months = days.astype("M8[M]")
+    if period == "WEEKLY":
+        days = days[(days.astype(int) + 4) % 7 == 0]  # day 0 was a Thursday, weeks begin on Sunday
+    elif period != "DAILY":
+        step = {"MONTHLY": 1, "QUARTERLY": 3, "YEARLY": 12}[period]
+        days = days[(days == months.astype("M8[D]")) & (months.astype(int) % step == 0)]
+    return days.astype(float) * _DAY_S

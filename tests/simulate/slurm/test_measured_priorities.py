@@ -52,8 +52,8 @@ def measured_site(jobs: tuple[SiteJob, ...] = (), *, passes_on: bool = True, **r
     rows = {(account, user): number for number, (account, user, *_) in enumerate(ASSOCIATIONS)}
     shares = {} if passes_on else {("deep", ""): 6, ("teaching", "mail"): 4}
     associations = tuple(
-        SiteAssociation(account, user, rows.get((above, ""), -1), shares.get((account, user), own), priority=rank)
-        for account, user, above, own, rank, _ in ASSOCIATIONS
+        SiteAssociation(account, user, rows.get((above, ""), -1), shares.get((account, user), share), priority=rank)
+        for account, user, above, share, rank, _ in ASSOCIATIONS
     )
     names = tuple(f"n{number}" for number in range(1, 5))
     weights = PriorityRules(
