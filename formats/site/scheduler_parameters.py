@@ -48,7 +48,8 @@ _WORDS = {
 }  # fmt: skip
 #: Words that are read elsewhere, or change nothing in a replay.
 _OTHERS = frozenset((
-    "assoc_limit_stop", "bf_yield_interval", "bf_yield_rpc_cnt", "bf_yield_sleep", "build_queue_timeout", "defer_batch", "disable_job_shrink",
+    "assoc_limit_stop", "bf_yield_interval", "bf_yield_rpc_cnt", "bf_yield_sleep",
+    "build_queue_timeout", "defer_batch", "disable_job_shrink",
     "enable_hetero_jobs", "enable_job_state_cache", "enable_user_top", "ignore_prefer_validation",
     "kill_invalid_depend", "max_array_tasks", "max_job_bf", "max_rpc_cnt", "max_sched_time",
     "no_backup_scheduling", "requeue_setup_env_fail", "salloc_wait_nodes", "sbatch_wait_nodes",

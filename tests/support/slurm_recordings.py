@@ -195,11 +195,11 @@ class ExpectedStart:
 
 def expected_starts(run: Run) -> list[ExpectedStart]:
     """Return the planned starts of waiting jobs in all samples of squeue."""
-    expected, asked, is_queue = list[ExpectedStart](), 0.0, False
+    expected, time_asked, is_queue = list[ExpectedStart](), 0.0, False
     with gzip.open(run.folder / "samples.txt.gz", "rt", encoding="utf-8") as file:
         for line in file:
             if sample := re.match(r"# t=([0-9.]+)", line):
-                asked = run.t0 + float(sample[1])
+                time_asked = run.t0 + float(sample[1])
             if line.startswith("#"):
                 is_queue = line.startswith("## squeue")
                 continue
@@ -207,5 +207,5 @@ def expected_starts(run: Run) -> list[ExpectedStart]:
             if is_queue and len(cells) >= 8 and cells[3] == "PD":
                 start = seconds(cells[6])
                 if start is not None:
-                    expected.append(ExpectedStart(asked, cells[1], cells[0], start))
+                    expected.append(ExpectedStart(time_asked, cells[1], cells[0], start))
     return expected

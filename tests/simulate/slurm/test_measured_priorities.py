@@ -61,7 +61,7 @@ def measured_site(jobs: tuple[SiteJob, ...] = (), *, passes_on: bool = True, **r
         tres={"cpu": 1000.0, "mem": 2000.0, "node": 700.0},
     )  # fmt: skip
     return Site(
-        SiteRules(priority=replace(weights, **rules)),  # type: ignore[arg-type]
+        SiteRules(priority=replace(weights, **rules)),
         tuple(SiteNode(name, cpus=4, cores=4, memory_mib=4096) for name in names),
         (
             SitePartition("main", names, is_default=True, job_factor=6, max_time_min=1440),
@@ -88,7 +88,7 @@ def waiting(user: str, account: str, partitions: str = "main", qos: str = "norma
     plain = SiteJob(
         user, "job", user, account, qos, tuple(partitions.split(",")), submit=T0, limit_min=10, memory_per_cpu_mib=128
     )
-    return replace(plain, **changes)  # type: ignore[arg-type]
+    return replace(plain, **changes)
 
 
 JOBS = (
