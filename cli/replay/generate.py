@@ -265,7 +265,7 @@ def site(
     seed: options.Seed = 0,
     as_json: options.Json = False,
 ) -> None:
-    """A Slurm site for `whatif`: configuration, associations, QOS, accounting.
+    """A Slurm site for `whatif`, with its accounting.
 
     archer2 and peta4 have the published sizes of two machines (Wilkinson et al., 2023); the rest is assumed. The
     starts in the accounting are those of EASY backfilling or first fit, and not of a real Slurm.

@@ -48,8 +48,9 @@ def whatif(
     Examples:
       pilotfish whatif site --repeat 10
       pilotfish whatif site --sacct march.psv.gz --starts starts.csv
-      pilotfish whatif site --set SchedulerParameters=bf_window=4320 --set-qos high.Priority=1000
-      pilotfish whatif site --drain n[01-08]@2026-03-02T18:00..2026-03-03T06:00 --scale-load 1.2
+      pilotfish whatif site --set SchedulerParameters=bf_window=4320
+      pilotfish whatif site --set-qos high.Priority=1000 --scale-load 1.2
+      pilotfish whatif site --drain n[01-08]@2026-03-02T18:00..2026-03-03T06:00
     """
     from ...formats.site.site_folder import read_site, time_zone
 

@@ -12,7 +12,9 @@ from pilotfish.simulate.kernels import object_cache
 from pilotfish.simulate.kernels.object_cache import KERNELS
 from pilotfish.simulate.model.workload import Dependencies
 from pilotfish.simulate.replay.node_classes import node_classes
+from pilotfish.simulate.slurm.twin import replay_site
 from tests.cli.replay.test_what_goes_together import MINE, WORLDS, replayed
+from tests.simulate.slurm import small_sites
 
 #: SPEC, and the title of a world.
 CELLS = (
@@ -47,6 +49,8 @@ def results() -> list[str]:
     classes = node_classes({"a": 2, "b": 1}, [(one, 1)], [two, one, two])
     links = Dependencies(np.array([0]), np.array([3]))
     found.append(f"classes of nodes: {classes.start_times([1, 3, 1, 2], np.zeros(4), times, times, links).tolist()}")
+    starts = replay_site(small_sites.site([small_sites.job(id=str(i), tasks=9 + i) for i in range(8)])).starts
+    found.append(f"Slurm's rules: {[(start.job, start.start, start.nodes, start.by) for start in starts]}")
     return found
 
 
