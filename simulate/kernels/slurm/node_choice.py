@@ -101,13 +101,13 @@ def choose_nodes(world: Block, job: int, slot: int, candidates: int, view: int) 
             _share_tasks(world, job, part)
             return True
         dropped += 1
-        if dropped >= largest or most < 0:
+        if dropped >= largest or most < 0 or nodes <= least:
             return False
         node = next_node(words, 0)
-        while node >= 0:
-            if world.usable_cpus[node] == dropped:
+        while node >= 0 and nodes > least:  # as many are left as the job needs
+            if 0 < world.usable_cpus[node] <= dropped:
                 nodes -= 1
-                cpus -= dropped
+                cpus -= world.usable_cpus[node]
                 world.usable_cpus[node] = 0
             node = next_node(words, node + 1)
     return False

@@ -14,7 +14,7 @@ from .job_limits import is_blocked_before_nodes, is_blocked_with_nodes
 from .job_states import start
 from .node_choice import choose_nodes
 from .reserved_nodes import nodes_outside_reservations
-from .tables import BUSY, CANDIDATES, CLEAN, LIMITED, NOW, RESERVED, STARTED
+from .tables import BUSY, CANDIDATES, CLEAN, LIMITED, NOW, RESERVED, STARTED, UNAVAILABLE
 from .victims import has_victims, preempt
 
 
@@ -60,6 +60,8 @@ def try_start(world: Block, job: int, slot: int, available: Array, now: int, by:
         return int64(LIMITED)
     find_candidates(world, job, part, available)
     words = world.scratch[CANDIDATES]
+    if row.allowed >= 0 and number_of(words) < max(row.min_nodes, int64(1)):
+        return int64(UNAVAILABLE)  # its features' nodes are down, or another partition's job has closed them
     begin = nodes_outside_reservations(world, job, part, now, row.limit, CANDIDATES)
     if begin < 0 or begin > now:
         return int64(RESERVED)

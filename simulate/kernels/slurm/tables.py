@@ -26,7 +26,7 @@ NOW, LATER = 0, 1
 #: Who started a job.
 BY_MAIN, BY_BACKFILL, BY_HISTORY = range(3)
 #: Answers to the question whether a job can start.
-STARTED, BUSY, LIMITED, RESERVED, NEVER = range(5)
+STARTED, BUSY, LIMITED, RESERVED, UNAVAILABLE = range(5)
 #: Kinds of events of the agenda: `what` is a job, a node or a reservation.
 SUBMIT, RELEASE, CANCEL, NODE_STATE, RESERVATION_EDGE = range(5)
 #: Kinds of dependencies.

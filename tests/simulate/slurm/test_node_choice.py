@@ -1,0 +1,39 @@
+"""The choice of nodes, and what a job whose nodes are not available does to its partition."""
+
+from __future__ import annotations
+
+from pilotfish.simulate.slurm.site import PriorityRules, Site, SiteJob, SiteNode, SitePartition, SiteRules
+from pilotfish.simulate.slurm.twin import SiteStart, replay_site
+from tests.simulate.slurm.small_sites import T0
+
+#: Jobs come in the order of their submission, and main passes alone start them.
+IN_TURN = SiteRules(is_backfilling=False, priority=PriorityRules(is_multifactor=False))
+
+
+def job(number: int, partition: str = "main", **changes: object) -> SiteJob:
+    plain = {"limit_min": 60, "run_s": 600.0, "min_nodes": 1, "max_nodes": 1}
+    return SiteJob(
+        str(number), f"j{number}", "alice", "physics", "normal", (partition,), T0 + number, **(plain | changes)
+    )
+
+
+def starts(site: Site) -> dict[int, SiteStart]:
+    return {start.job: start for start in replay_site(site).starts}
+
+
+def test_small_nodes_are_dropped_until_as_many_are_left_as_a_job_needs() -> None:
+    sizes = {"n1": 2, "n2": 1, "n3": 1, "n4": 2, "n5": 2, "n13": 12}
+    nodes = tuple(SiteNode(name, cpus=size, cores=size, weight=50 if size > 2 else 1) for name, size in sizes.items())
+    main = SitePartition("main", ("n1", "n4", "n5", "n13"), is_default=True)
+    wide = job(0, min_nodes=3, max_nodes=3, tasks=12, min_cpus=12)
+    assert starts(Site(IN_TURN, nodes, (main,), jobs=(wide,)))[0].nodes == ("n4", "n5", "n13")
+
+
+def test_a_job_whose_featured_nodes_are_closed_closes_no_partition() -> None:
+    nodes = tuple(SiteNode(f"n{i}", cpus=4, cores=4, features=("fat",) if i > 2 else ()) for i in range(1, 5))
+    main = SitePartition("main", ("n1", "n2", "n3", "n4"), is_default=True)
+    fat = SitePartition("fat", ("n3", "n4"))
+    both = {"min_nodes": 2, "max_nodes": 2, "is_exclusive": True}
+    jobs = (job(0, "fat", is_exclusive=True), job(1, "fat", **both), job(2, constraint="fat", **both), job(3))
+    replayed = starts(Site(IN_TURN, nodes, (main, fat), jobs=jobs))
+    assert replayed[3].start < T0 + 100 < replayed[1].start < replayed[2].start
