@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import tzinfo
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from ...formats.documents.document_errors import from_source
 from ...simulate.errors import ConfigError
@@ -29,10 +29,6 @@ _LEAST_LOAD, _MOST_LOAD = 0.01, 100.0
 _NAMED = re.compile(r"([^.=]+)\.([^=]+)=(.*)", re.DOTALL)
 
 
-def _changes(metavar: str, help: str, name: str) -> Any:
-    return option(metavar, help, name, default=False)
-
-
 @dataclass(frozen=True, slots=True)
 class ChangeOptions:
     """Differences from the recorded site."""
@@ -40,26 +36,24 @@ class ChangeOptions:
     HEADING: ClassVar = "Changes"
     settings: Annotated[
         list[str] | None,
-        _changes(
-            "KEY=VALUE", "Setting of slurm.conf; SchedulerParameters=WORD adds a word, -WORD removes it.", "--set"
-        ),
+        option("KEY=VALUE", "Setting of slurm.conf; SchedulerParameters=WORD adds a word, -WORD removes it.", "--set"),
     ] = None
     qos: Annotated[
-        list[str] | None, _changes("QOS.KEY=VALUE", "Column of a QOS, as in `sacctmgr show qos`.", "--set-qos")
+        list[str] | None, option("QOS.KEY=VALUE", "Column of a QOS, as in `sacctmgr show qos`.", "--set-qos")
     ] = None
     partitions: Annotated[
-        list[str] | None, _changes("PART.KEY=VALUE", "Key of a partition, as in slurm.conf.", "--set-partition")
+        list[str] | None, option("PART.KEY=VALUE", "Key of a partition, as in slurm.conf.", "--set-partition")
     ] = None
     drain: Annotated[
         list[str] | None,
-        _changes("NODES@FROM..TO", "Nodes take no new jobs; times as 2026-03-02T18:00, or seconds.", "--drain"),
+        option("NODES@FROM..TO", "Nodes take no new jobs; times as 2026-03-02T18:00, or seconds.", "--drain"),
     ] = None
     add_nodes: Annotated[
         str | None,
-        _changes("N[:NODE]", "N more nodes like NODE (default: the last), in its partitions.", "--add-nodes"),
+        option("N[:NODE]", "N more nodes like NODE, or the last, in its partitions.", "--add-nodes"),
     ] = None
     scale_load: Annotated[
-        float | None, _changes("X", "Submit the jobs X times as fast, such as 1.2.", "--scale-load")
+        float | None, option("X", "Submit the jobs X times as fast, such as 1.2.", "--scale-load")
     ] = None
 
     def __post_init__(self) -> None:

@@ -110,8 +110,10 @@ def site_block(site: Site, phases: Phases, *, seed: int = 1, repeats: bool = Fal
 def _shapes(site: Site, jobs: Array, parts: Array, *, repeats: bool) -> dict[str, tuple[int, ...]]:
     """Return the shapes of the tables that begin empty."""
     nodes, number, words = len(site.nodes), len(jobs), -(-len(site.nodes) // 64)
-    runs = sum(len(job.runs) for job in site.jobs) if repeats else number
-    pieces = sum(len(run.nodes) for job in site.jobs for run in job.runs) if repeats else _most_pieces(jobs, nodes)
+    runs, pieces = number, _most_pieces(site, jobs)
+    if repeats:  # a pass that is tried after recorded starts may start all other jobs
+        runs += sum(len(job.runs) for job in site.jobs)
+        pieces += sum(len(run.nodes) for job in site.jobs for run in job.runs)
     may_restart = not repeats and (site.rules.preempt_type != "" or any(event.kills for event in site.events))
     again = 1 + MOST_RESTARTS if may_restart else 1
     ends = ((again + 1) * max(number, 1),)  # also those of jobs that were killed before
@@ -128,10 +130,11 @@ def _shapes(site: Site, jobs: Array, parts: Array, *, repeats: bool) -> dict[str
     }  # fmt: skip
 
 
-def _most_pieces(jobs: Array, nodes: int) -> int:
+def _most_pieces(site: Site, jobs: Array) -> int:
     """Return on how many nodes all jobs together can run."""
     most = np.where(jobs["max_nodes"] > 0, jobs["max_nodes"], np.maximum(jobs["min_nodes"], jobs["min_cpus"]))
-    return int(np.minimum(most, nodes).sum())
+    most = np.maximum(most, max((partition.min_nodes for partition in site.partitions), default=0))
+    return int(np.minimum(most, len(site.nodes)).sum())
 
 
 def _partition_nodes(site: Site) -> Array:

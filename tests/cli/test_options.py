@@ -26,6 +26,8 @@ DIFFERENT = {
     "--name",
     "--compare",
     "--user",
+    "--set",
+    "--repeat",
     "--export",
     "--force",
 }
