@@ -17,7 +17,7 @@ from .problem import WINDOW
 from .residents import FEW
 
 #: Comparisons of a job with a node, at one time, for what starts now and for what starts later; each some 0.3 s.
-FOR_NOW, FORESIGHT = 64_000_000, 50_000_000
+FOR_NOW, FORESIGHT = 48_000_000, 30_000_000
 #: Least time of the comparisons of one job, in comparisons.
 LEAST = 8_000
 
