@@ -45,7 +45,7 @@ class Progress:
             now: epoch seconds.
         """
         if self._cluster is not cluster or now < self._now:
-            oldest = min((_start_time(view) for view in running.values()), default=now)
+            oldest = min((_start_time(view) for view in (*running.values(), *ended.values())), default=now)
             self._cluster, self._engine, self._followed, self._has_ended = cluster, None, {}, False
             self._epoch = self._now = min(oldest, now)
         appeared = {key: view for key, view in {**ended, **running}.items() if key not in self._followed}

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pilotfish.adapters.simulated import SimulatedAdapter
@@ -71,6 +71,7 @@ STEPS = st.lists(
 
 @settings(max_examples=60, deadline=None)
 @given(STEPS)
+@example([(3.0, [(0.5, "a"), (2.0, "a")], False)])  # a job had ended before the first look
 def test_it_equals_a_cluster_on_which_jobs_start_and_end_one_by_one(steps: list[Any]) -> None:
     real, progress, seen = SimulatedAdapter(SITE, start_time=100.0), Progress(), set[str]()
     for number, (seconds, jobs, cancel) in enumerate(steps):
