@@ -156,10 +156,9 @@ def _take(world: Block, job: int, words: Array, nodes: int, most: int, view: int
     if most < 0:
         most = int64(1) << 60
     runs = _find_runs(world, job, words, view)
-    if (world.rules.least_loaded == 1 or world.partitions[world.job_parts[row.part0]].least_loaded == 1) and runs > 0:
-        return _take_least_loaded(world, job, words, nodes, cpus, most, view)
-    if view == LATER and world.rules.bf_busy_nodes == 1:
-        return _take_busy(world, job, words, nodes, cpus, most, view)
+    is_by_load = view == LATER and world.rules.bf_busy_nodes == 1  # busy nodes first, for starts in the future
+    if is_by_load or (runs > 0 and _is_least_loaded(world, job)):
+        return _take_ranked(world, job, words, nodes, cpus, most, view)
     while True:
         best = int64(-1)
         for run in range(runs):
@@ -217,22 +216,21 @@ def _cpus_on(world: Block, job: int, node: int, cpus: int, nodes: int) -> int:
 
 
 @inner
-def _take_least_loaded(world: Block, job: int, words: Array, nodes: int, cpus: int, most: int, view: int) -> bool:
-    """Choose the lightest nodes, of these those with the largest share of free CPUs (CR_LLN)."""
+def _take_ranked(world: Block, job: int, words: Array, nodes: int, cpus: int, most: int, view: int) -> bool:
+    """Choose the lightest nodes one after another, of these the highest in rank; return whether they suffice."""
     count = world.count
     while nodes > 0 or cpus > 0:
-        best, share = int64(-1), -1.0
+        best, best_rank = int64(-1), -1.0
         node = next_node(words, 0)
         while node >= 0:
             if world.usable_cpus[node] > 0:
-                free = free_on(world, node, view).cores / world.nodes[node].cores
-                weight = world.nodes[node].weight
+                rank, weight = _rank(world, job, node, view), world.nodes[node].weight
                 if (
                     best < 0
                     or weight < world.nodes[best].weight
-                    or (weight == world.nodes[best].weight and free > share)
+                    or (weight == world.nodes[best].weight and rank > best_rank)
                 ):
-                    best, share = node, free
+                    best, best_rank = node, rank
             node = next_node(words, node + 1)
         if best < 0 or count.chosen >= most:
             return False
@@ -242,33 +240,24 @@ def _take_least_loaded(world: Block, job: int, words: Array, nodes: int, cpus: i
 
 
 @inner
-def _take_busy(world: Block, job: int, words: Array, nodes: int, cpus: int, most: int, view: int) -> bool:
-    """Choose the lightest nodes, of these busy ones before idle ones (bf_busy_nodes, for starts in the future)."""
-    count = world.count
-    while nodes > 0 or cpus > 0:
-        best, best_idle = int64(-1), False
-        node = next_node(words, 0)
-        while node >= 0:
-            if world.usable_cpus[node] > 0:
-                idle = free_on(world, node, view).jobs == 0
-                weight = world.nodes[node].weight
-                if (
-                    best < 0
-                    or weight < world.nodes[best].weight
-                    or (weight == world.nodes[best].weight and best_idle and not idle)
-                ):
-                    best, best_idle = node, idle
-            node = next_node(words, node + 1)
-        if best < 0 or count.chosen >= most:
-            return False
-        cpus -= _choose(world, job, best, cpus, nodes)
-        nodes -= 1
-    return True
+def _rank(world: Block, job: int, node: int, view: int) -> float:
+    """Return the share of free cores of a node (CR_LLN), else 1 for a busy node and 0 for an idle one."""
+    free = free_on(world, node, view)
+    if _is_least_loaded(world, job):
+        return free.cores / world.nodes[node].cores
+    return 1.0 if free.jobs > 0 else 0.0
+
+
+@inner
+def _is_least_loaded(world: Block, job: int) -> bool:
+    """Return whether nodes are chosen by their free cores, everywhere or in the job's first partition."""
+    part = world.job_parts[world.jobs[job].part0]
+    return bool(world.rules.least_loaded == 1 or world.partitions[part].least_loaded == 1)
 
 
 @inner
 def _choose(world: Block, job: int, node: int, cpus: int, nodes: int) -> int:
-    """Add a node to the choice, so that it is not chosen again; return the CPUs cpus_here on it."""
+    """Add a node to the choice, so that it is not chosen again; return the CPUs that the job has on it."""
     cpus_here = _cpus_on(world, job, node, cpus, nodes)
     world.taken_cpus[node] = cpus_here
     world.usable_cpus[node] = 0
