@@ -18,7 +18,10 @@ from .tables import FREE, FREE_LATER, IDLE, IDLE_LATER, LATER, NOW, OWN
 
 @inner
 def usable_cpus(world: Block, job: int, part: int, node: int, view: int) -> int:
-    """Return how many CPUs a job could have on a node, 0 if it cannot use the node."""
+    """Return how many CPUs a job could have on a node, 0 if it cannot use the node.
+
+    They are whole tasks only where memory per CPU or tasks per node bound them; else CPUs that no task could use count.
+    """
     row, place, limits = world.jobs[job], world.nodes[node], world.partitions[part]
     free = free_on(world, node, view)
     cpus = free.cores * place.threads
@@ -38,16 +41,18 @@ def usable_cpus(world: Block, job: int, part: int, node: int, view: int) -> int:
                 return int64(0)
             while cpus > 0 and row.memory * cpus > free.memory:
                 cpus -= place.threads
+            if row.cpus_per_task > 1:
+                cpus -= cpus % row.cpus_per_task
         elif row.memory > free.memory:
             return int64(0)
-    if row.cpus_per_task > 1:
-        cpus -= cpus % row.cpus_per_task
     if row.tasks_per_node > 0:
         most = row.tasks_per_node * row.cpus_per_task
         if cpus < most:
             return int64(0)
         if not is_whole:
             cpus = most
+    elif cpus < row.cpus_per_task:
+        return int64(0)
     elif row.max_nodes == 1 and cpus < row.tasks * row.cpus_per_task:
         return int64(0)
     return max(cpus, int64(0))

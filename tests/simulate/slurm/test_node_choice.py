@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pilotfish.simulate.slurm.site import PriorityRules, Site, SiteJob, SiteNode, SitePartition, SiteRules
 from pilotfish.simulate.slurm.twin import SiteStart, replay_site
 from tests.simulate.slurm.small_sites import T0
@@ -27,6 +29,20 @@ def test_small_nodes_are_dropped_until_as_many_are_left_as_a_job_needs() -> None
     main = SitePartition("main", ("n1", "n4", "n5", "n13"), is_default=True)
     wide = job(0, min_nodes=3, max_nodes=3, tasks=12, min_cpus=12)
     assert starts(Site(IN_TURN, nodes, (main,), jobs=(wide,)))[0].nodes == ("n4", "n5", "n13")
+
+
+def test_free_cpus_that_are_no_whole_task_count_unless_memory_is_by_cpu() -> None:
+    """Of two runs of one node, that with fewer free CPUs is tighter: 7 and 5, or, in whole tasks of 4, both 4."""
+    nodes = tuple(SiteNode(name, cpus=8, cores=8, memory_mib=8000) for name in ("n1", "n2", "n3"))
+    main = SitePartition("main", ("n1", "n3"), is_default=True)
+    for per_cpu, name in ((None, "n3"), (1000, "n1")):
+        fillers = tuple(
+            job(number, tasks=cpus, min_cpus=cpus, required_nodes=(node,), memory_per_cpu_mib=per_cpu)
+            for number, (node, cpus) in enumerate({"n1": 1, "n3": 3}.items())
+        )
+        wide = job(9, cpus_per_task=4, min_cpus=4, memory_per_cpu_mib=per_cpu)
+        rules = replace(IN_TURN, counts_memory=per_cpu is not None)
+        assert starts(Site(rules, nodes, (main,), jobs=(*fillers, wide)))[2].nodes == (name,)
 
 
 def test_a_job_whose_featured_nodes_are_closed_closes_no_partition() -> None:
