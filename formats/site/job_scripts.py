@@ -1,4 +1,4 @@
-"""Options in the scripts of jobs, from `sacct -a -B` at sites that store scripts (AccountingStoreFlags=job_script).
+"""Options in scripts of jobs, from `sacct -a -B -j ...` where AccountingStoreFlags has job_script.
 
 Rule: the `#SBATCH` lines before the first command count, as in Slurm. The first script of a job counts: a script may
 hold the title of another one.

@@ -8,7 +8,7 @@ used.
 Files: `slurm.conf` and what it includes, `scontrol_config.txt`, `scontrol_node.txt`, `scontrol_part.txt`,
 `scontrol_res.txt` (scontrol -o show ...); `assoc.psv`, `qos.psv`, `events.psv`, `reservations.psv`
 (sacctmgr -P show assoc|qos|event|reservation); `sacctmgr_dump.cfg` (sacctmgr dump); `sshare.psv` (sshare -a -l -P when
-the period begins); `scripts.txt` (sacct -a -B); `sacct.psv` (sacct -a -X -D -P --format=...,SubmitLine).
+the period begins); `scripts.txt` (sacct -a -B -j ...); `sacct.psv` (sacct -a -X -D -P --format=...,SubmitLine).
 """
 
 from __future__ import annotations
