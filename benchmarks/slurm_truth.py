@@ -1,4 +1,4 @@
-"""The twin against recordings of a real Slurm: one step, free runs with ten phases, and where they disagree.
+"""The twin against recordings of a real Slurm: one step, planned starts, free runs with ten phases.
 
 Rule: the numbers are those of the checks in tests/simulate/slurm/test_recorded_runs.py, with more phases.
 """
@@ -15,7 +15,7 @@ from .show import heading, table
 sys.path[:0] = [str(Path(__file__).resolve().parents[1])]
 
 from tests.support.slurm_recordings import cases  # noqa: E402
-from tests.support.twin_checks import FreeRuns, OneStep, free_runs, one_step, pooled, site_of  # noqa: E402
+from tests.support.twin_checks import FreeRuns, OneStep, Plans, free_runs, one_step, planned, pooled, site_of  # noqa: E402
 
 PHASES, QUICK_PHASES = 10, 3
 
@@ -24,26 +24,31 @@ def measure(quick: bool) -> None:
     """Print the checks of all recorded cases; nothing without recordings."""
     by_case = cases()
     heading("Slurm's twin against a real Slurm 22.05" + ("" if by_case else ": no recordings here"))
-    total, results, rows = OneStep(), list[FreeRuns](), []
+    total, all_plans, results, rows = OneStep(), Plans(), list[FreeRuns](), []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for case, runs in by_case.items():
             began = time.perf_counter()
             steps = sum((one_step(run, site_of(run, folder)) for run in runs), OneStep())
             free = free_runs(runs, folder, range(QUICK_PHASES if quick else PHASES))
-            total, results = total + steps, [*results, free]
+            plans = sum((planned(run, site_of(run, folder)) for run in runs), Plans())
+            total, all_plans, results = total + steps, all_plans + plans, [*results, free]
             rows.append(
                 (
                     case, f"{100 * steps.same / steps.real:.1f} %", f"{100 * steps.same_nodes / steps.same:.1f} %",
-                    f"{100 * steps.extra / steps.real:.1f} %", f"{100 * free.error:+.1f} %",
+                    f"{100 * steps.extra / steps.real:.1f} %", f"{100 * plans.same / plans.expected:.1f} %",
+                    f"{100 * free.error:+.1f} %",
                     f"{100 * free.noise:.1f} %", free.missing, f"{time.perf_counter() - began:.1f} s",
                 )
             )  # fmt: skip
-    table(("case", "same start", "same nodes", "extra", "mean wait", "2 std errors", "missing", "took"), rows)
+    table(
+        ("case", "same start", "same nodes", "extra", "same plan", "mean wait", "2 std errors", "missing", "took"), rows
+    )
     if not by_case:
         return
     error, noise = pooled(results)
     print(f"one step: {total.summary()}")
+    print(f"planned starts: {all_plans.summary()}")
     print(f"free run: pooled error {100 * error:+.2f} %, two standard errors {100 * noise:.1f} %")
     for word, counts in (("missed", total.missed_rules), ("extra", total.extra_rules)):
         print(f"{word}: " + ", ".join(f"{rule} {number}" for rule, number in counts.most_common(12)))

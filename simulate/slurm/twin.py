@@ -7,10 +7,14 @@ Complexity: that of the passes, see `kernels/slurm/`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
+from statistics import mean
 from typing import Any
+
+import numpy as np
 
 from ..kernels.object_cache import load
 from ..kernels.slurm.tables import BY_BACKFILL, BY_MAIN
@@ -98,6 +102,70 @@ def history_steps(site: Site, phases: Phases | None = None) -> Iterator[HistoryS
             for start, row in zip(real, entries, strict=True)
         )
         yield HistoryStep(float(time), real, starts_of(site, trial, first))
+
+
+def planned_starts(
+    site: Site, times: Sequence[float], phases: Phases | None = None
+) -> Iterator[tuple[float, dict[int, float]]]:  # fmt: skip
+    """Follow the record of a site; at some times, say when the waiting jobs start, as squeue would.
+
+    The plan at a time is that of the last backfill pass before it. Passes are `bf_interval` apart, counted from the
+    last one that really started a job.
+
+    Args:
+        site: the site; the runs of its jobs say when they started, on which nodes, and which pass it was.
+        times: seconds since the epoch, ascending.
+        phases: as for `history_steps`.
+
+    Yields:
+        Each time, and job (row of `Site.jobs`) -> its planned start; jobs that the plan does not contain are left out.
+    """
+    site = completed(site)
+    block = site_block(site, phases or Phases.drawn(site, 0), repeats=True)
+    call, history, trial = load("slurm.site_requests"), block.history, block
+    order = sorted(range(len(history)), key=lambda row: (history["start"][row], history["by"][row], row))
+    passes = np.sort(history["start"][history["by"] == BY_BACKFILL])
+    period, planned, place = site.rules.scheduler.bf_interval + mean(site.rules.pass_s), 0.0, 0
+
+    def follow(until: float, *, is_pass: bool) -> None:
+        nonlocal place
+        while place < len(order):
+            run = history[order[place]]
+            if run["start"] > until or (is_pass and run["start"] == until and run["by"] == BY_BACKFILL):
+                break
+            call(block.address, ADVANCE, float(run["start"]))
+            call(block.address, REPEAT, float(order[place]))
+            place += 1
+        call(block.address, ADVANCE, until)
+
+    for time in times:
+        rank = int(np.searchsorted(passes, time, "right"))
+        began = float(math.floor(time - (time - int(passes[rank - 1])) % period if rank else time))
+        if began > planned:
+            follow(began, is_pass=True)
+            trial, planned = block.copy(), began
+            trial.count["plans"] = 1
+            call(trial.address, BACKFILL, began)
+        follow(float(time), is_pass=False)
+        yield float(time), _shown_starts(block, trial, time)
+
+
+def _shown_starts(block: Any, trial: Any, time: float) -> dict[int, float]:
+    """Return the start of each waiting job that squeue shows: as a pass planned it, or its begin time.
+
+    The tasks of an array that have not started are one job there, and have its first planned start.
+    """
+    waiting = block.waiting[: int(block.count["waiting"])]
+    arrays, expected = block.jobs["array"][waiting].tolist(), trial.jobs["expected"][waiting].tolist()
+    first = dict[int, int]()
+    for array, start in zip(arrays, expected, strict=True):
+        if start > 0:
+            first[array] = min(start, first.get(array, start))
+    begins, starts = block.jobs["begin_at"][waiting].tolist(), dict[int, float]()
+    for row, array, start, begin in zip(waiting.tolist(), arrays, expected, begins, strict=True):
+        if shown := (first.get(array, 0) if array >= 0 else start) or (begin if begin > time else 0):
+            starts[row] = float(shown)
+    return starts
 
 
 def starts_of(site: Site, block: Any, first: int = 0) -> tuple[SiteStart, ...]:

@@ -11,7 +11,6 @@ import csv
 import gzip
 import json
 import os
-import re
 import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -194,18 +193,17 @@ class ExpectedStart:
 
 
 def expected_starts(run: Run) -> list[ExpectedStart]:
-    """Return the planned starts of waiting jobs in all samples of squeue."""
-    expected, time_asked, is_queue = list[ExpectedStart](), 0.0, False
+    """Return the planned starts of waiting jobs in all samples of squeue.
+
+    A sample was taken a little later than it is named: not before the last start that it shows.
+    """
+    expected = list[ExpectedStart]()
     with gzip.open(run.folder / "samples.txt.gz", "rt", encoding="utf-8") as file:
-        for line in file:
-            if sample := re.match(r"# t=([0-9.]+)", line):
-                time_asked = run.t0 + float(sample[1])
-            if line.startswith("#"):
-                is_queue = line.startswith("## squeue")
-                continue
-            cells = line.rstrip("\n").split("|")
-            if is_queue and len(cells) >= 8 and cells[3] == "PD":
-                start = seconds(cells[6])
-                if start is not None:
-                    expected.append(ExpectedStart(time_asked, cells[1], cells[0], start))
+        for sample in file.read().split("# t=")[1:]:
+            queue = sample.partition("## squeue")[2].partition("\n## ")[0]
+            rows = [cells for line in queue.splitlines()[1:] if len(cells := line.split("|")) >= 8]
+            times = [(cells, time) for cells in rows if (time := seconds(cells[6])) is not None]
+            last = max((time for cells, time in times if cells[3] == "R"), default=0.0)
+            taken_at = max(run.t0 + float(sample.partition("\n")[0]), last)
+            expected += [ExpectedStart(taken_at, cells[1], cells[0], time) for cells, time in times if cells[3] == "PD"]
     return expected

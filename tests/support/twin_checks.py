@@ -5,6 +5,7 @@ Rule: the phase of the calculation of priorities is known in a recording. The ot
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -16,8 +17,8 @@ from pilotfish.formats.site import read_site
 from pilotfish.simulate.slurm.job_labels import job_labels
 from pilotfish.simulate.slurm.site import Site, SiteJob
 from pilotfish.simulate.slurm.site_tables import Phases
-from pilotfish.simulate.slurm.twin import history_steps, replay_site
-from tests.support.slurm_recordings import Run, recorded_starts, site_folder
+from pilotfish.simulate.slurm.twin import history_steps, planned_starts, replay_site
+from tests.support.slurm_recordings import Run, expected_starts, recorded_starts, site_folder
 
 
 def site_of(run: Run, folder: Path) -> Site:
@@ -87,6 +88,55 @@ def one_step(run: Run, site: Site) -> OneStep:
                 rules = [f"by {jobs[job].by or 'any pass'}", *rules_of(site.jobs[job])]
                 counts.update(rules)
                 result.lines.append(f"{run} {step.time - run.t0:7.0f} s {word:6} {labels[job]}: {', '.join(rules)}")
+    return result
+
+
+#: Seconds within which a planned start counts as the same.
+SAME_PLAN_S = 60.0
+
+
+@dataclass
+class Plans:
+    """The starts of waiting jobs that squeue expected, and those of the twin's plan at the same moment."""
+
+    expected: int = 0
+    same: int = 0  # within SAME_PLAN_S
+    unplanned: int = 0  # jobs that the twin does not plan
+    lines: list[str] = field(default_factory=list)  # one a disagreement
+
+    def __add__(self, other: Plans) -> Plans:
+        """Return the sum of two checks."""
+        return Plans(*(getattr(self, name) + getattr(other, name) for name in self.__dataclass_fields__))
+
+    def summary(self) -> str:
+        """Return the numbers in a line."""
+        return (
+            f"{self.same} of {self.expected} within {SAME_PLAN_S:.0f} s ({100 * self.same / max(self.expected, 1):.1f} %), "
+            f"{self.unplanned} without a plan"
+        )
+
+
+def planned(run: Run, site: Site) -> Plans:
+    """Compare the planned starts in the samples of squeue with those of the twin."""
+    result, rows = Plans(), {job.id: row for row, job in enumerate(site.jobs)}
+    samples = dict[float, list[tuple[int, float]]]()
+    for one in expected_starts(run):
+        first = re.sub(r"\[(\d+)[^\]]*\]?", r"\1", one.id)  # of an array, the next task
+        if first in rows:
+            samples.setdefault(one.asked, []).append((rows[first], one.start))
+    labels = job_labels(site.jobs)
+    for time, starts in planned_starts(site, sorted(samples), recorded_phases(run, site)):
+        for row, start in samples[time]:
+            result.expected += 1
+            result.unplanned += row not in starts
+            is_same = row in starts and abs(starts[row] - start) <= SAME_PLAN_S
+            result.same += is_same
+            if not is_same:
+                twin = f"{starts[row] - time:.0f} s later" if row in starts else "not planned"
+                rules = ", ".join(rules_of(site.jobs[row]))
+                result.lines.append(
+                    f"{run} {time - run.t0:6.0f} s {labels[row]}: {start - time:.0f} s later, twin {twin}: {rules}"
+                )
     return result
 
 

@@ -62,10 +62,10 @@ def plan_record(world: Block, job: int, slot: int, part: int, now: int) -> int:
         if not is_clear(world, world.scratch[CHOSEN], first, last):
             at = begin
             continue
-        if is_blocked_with_nodes(world, job, part, now, cpus, nodes, memory, row.gpus * nodes):
-            return IS_PASSED_OVER
         if row.expected == 0 or begin < row.expected:
             row.expected = begin
+        if is_blocked_with_nodes(world, job, part, now, cpus, nodes, memory, row.gpus * nodes):
+            return IS_PASSED_OVER
         if not _may_reserve(world, job, part):
             return IS_PASSED_OVER
         reserve(world, world.scratch[CHOSEN], first, max(last, first + step))

@@ -1,4 +1,4 @@
-"""The twin against recordings of a real Slurm 22.05: the same decisions from the same history, and free replays.
+"""The twin against recordings of a real Slurm 22.05: the same decisions and plans from the same history, free replays.
 
 `python -m pilotfish.benchmarks slurm_truth` prints the numbers, with more phases of the clocks.
 """
@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.slurm_recordings import cases
-from tests.support.twin_checks import FreeRuns, OneStep, free_runs, one_step, pooled, site_of
+from tests.support.twin_checks import FreeRuns, OneStep, Plans, free_runs, one_step, planned, pooled, site_of
 
 CASES = cases()
 if not CASES:
@@ -28,6 +28,8 @@ STEPS = {
     "realtime": (0.95, 0.99, 0.05),
     "tiers": (0.99, 0.97, 0.03),
 }
+#: Case -> least share of the starts that squeue expected and the twin plans within a minute. The goal is 75 % of all.
+PLANS = {"arrays": 0.7, "memory": 0.89, "plain": 0.88, "preempt": 0.76, "realtime": 0.95, "tiers": 0.93}
 PHASES = 3
 #: Largest error of the mean wait over all cases.
 MOST_ERROR = 0.03
@@ -46,6 +48,13 @@ def test_the_twin_makes_the_recorded_starts(case: str, folder: Path) -> None:
     assert steps.same >= least * steps.real, steps.summary()
     assert steps.same_nodes >= least_nodes * steps.same, steps.summary()
     assert steps.extra <= most_extra * steps.real, steps.summary()
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_twin_plans_the_starts_that_squeue_expected(case: str, folder: Path) -> None:
+    plans = sum((planned(run, site_of(run, folder)) for run in CASES[case]), Plans())
+    assert plans.expected > 0
+    assert plans.same >= PLANS[case] * plans.expected, plans.lines
 
 
 @cache
