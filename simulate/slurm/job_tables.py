@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
@@ -35,6 +35,7 @@ from ..kernels.slurm.tables import (
     SUBMIT,
     UP,
 )
+from .job_columns import Coded, SiteJobs, distinct, spans
 from .site import Site, SiteJob, SitePartition
 
 #: A time limit where nothing names one, minutes: a year.
@@ -100,34 +101,52 @@ def job_tables(site: Site, sets: NodeSets) -> dict[str, Array]:
         site: the site, completed.
         sets: takes the sets of nodes that jobs name.
     """
+    columns = SiteJobs.of(site.jobs)
+    used, pattern = distinct(columns.pattern)
+    patterns = [columns.patterns[code] for code in columns.pattern[used].tolist()]
     partitions = {entry.name: row for row, entry in enumerate(site.partitions)}
-    users = {name: row for row, name in enumerate(dict.fromkeys(job.user for job in site.jobs))}
-    accounts = {name: row for row, name in enumerate(dict.fromkeys(job.account for job in site.jobs))}
-    associations = {(entry.account, entry.user): row for row, entry in enumerate(site.associations)}
-    qos = {entry.name: row for row, entry in enumerate(site.qos)}
-    jobs = np.zeros(len(site.jobs), JOB)
-    parts, heads = list[int](), dict[str, int]()
     default = next((row for row, entry in enumerate(site.partitions) if entry.is_default), 0)
-    for row, job in zip(jobs, site.jobs, strict=True):
-        wanted_parts = [partitions[name] for name in job.partitions if name in partitions] or [default]
-        wanted_parts.sort(key=lambda part: -site.partitions[part].tier)
-        row["part0"], row["parts"] = len(parts), len(wanted_parts)
-        parts += wanted_parts
-        _fill_job(row, job, site, site.partitions[wanted_parts[0]])
-        row["user"], row["account"] = users[job.user], accounts[job.account]
-        row["assoc"] = associations.get((job.account or "root", job.user or "?"), -1)
+    qos = {entry.name: row for row, entry in enumerate(site.qos)}
+    requests, parts = np.zeros(len(patterns), JOB), list[int]()
+    for row, job in zip(requests, patterns, strict=True):
+        job_parts = [partitions[name] for name in job.partitions if name in partitions] or [default]
+        job_parts.sort(key=lambda part: -site.partitions[part].tier)
+        row["part0"], row["parts"] = len(parts), len(job_parts)
+        parts += job_parts
+        _fill_request(row, job, site, site.partitions[job_parts[0]])
         row["qos"] = qos.get(job.qos or "normal", 0)
         row["allowed"] = sets.allowed(job)
         row["required"] = sets.named(job.required_nodes) if job.required_nodes else -1
-    for number, job in enumerate(site.jobs):
-        jobs[number]["array"] = heads.setdefault(job.array, number) if job.array else -1
-    after, unmet = _dependents(site, jobs)
-    jobs["unmet"] = unmet
-    return {"jobs": jobs, "job_parts": np.array(parts or [0], INT), "after": after}
+    jobs = requests[pattern]
+    slots = spans(jobs["part0"], jobs["parts"])
+    jobs["part0"] = np.cumsum(jobs["parts"]) - jobs["parts"]
+    _fill_own(jobs, columns, site)
+    after = _dependents(columns, jobs)
+    return {"jobs": jobs, "job_parts": np.array(parts, INT)[slots] if parts else np.zeros(1, INT), "after": after}
 
 
-def _fill_job(row: Array, job: SiteJob, site: Site, partition: SitePartition) -> None:
-    """Write what one job asks for."""
+def _fill_own(jobs: Array, columns: SiteJobs, site: Site) -> None:
+    """Write what jobs do not share with others that request the same."""
+    users, accounts, arrays = columns.users.compact(), columns.accounts.compact(), columns.arrays.compact()
+    jobs["user"], jobs["account"] = users.codes, accounts.codes
+    associations = {(entry.account, entry.user): row for row, entry in enumerate(site.associations)}
+    first, owner = distinct(users.codes, accounts.codes)
+    owners = [(accounts[row] or "root", users[row] or "?") for row in first.tolist()]
+    jobs["assoc"] = np.array([associations.get(names, -1) for names in owners], INT)[owner]
+    jobs["run"], jobs["submit"], jobs["task"] = columns.run_s, columns.submit, columns.task
+    jobs["begin_at"] = np.nan_to_num(columns.begin, nan=0.0)
+    jobs["deadline"] = np.nan_to_num(columns.deadline, nan=-1.0)
+    jobs["state"] = np.where(np.isnan(columns.released), FUTURE, HELD)
+    last, states = columns.last_run, columns.runs.state
+    completes = np.array([*(state == "COMPLETED" for state in states.values), True])
+    jobs["successful"] = completes[states.codes[last] if len(states) else np.full(len(jobs), -1)] | (last < 0)
+    heads, _ = distinct(arrays.codes)
+    is_task = np.array([name != "" for name in arrays.values], bool)[arrays.codes]
+    jobs["array"] = np.where(is_task, heads[arrays.codes], -1)
+
+
+def _fill_request(row: Array, job: SiteJob, site: Site, partition: SitePartition) -> None:
+    """Write what jobs of a pattern ask for."""
     rules = site.rules
     limit = job.limit_min
     if limit is None:
@@ -136,17 +155,15 @@ def _fill_job(row: Array, job: SiteJob, site: Site, partition: SitePartition) ->
     cpus_per_task = max(job.cpus_per_task, 1)
     memory, is_per_cpu = _memory(job, site, partition)
     values = {
-        "run": job.run_s, "submit": job.submit, "limit": NO_LIMIT_MIN if limit is None else limit,
+        "limit": NO_LIMIT_MIN if limit is None else limit,
         "time_min": -1 if job.time_min_min is None else job.time_min_min,
         "min_nodes": least, "max_nodes": -1 if job.max_nodes is None else job.max_nodes,
         "want_nodes": max(least, job.max_nodes or 0), "tasks": max(job.tasks, 1), "cpus_per_task": cpus_per_task,
         "min_cpus": max(job.min_cpus, job.tasks * cpus_per_task, least),
         "tasks_per_node": job.tasks_per_node or 0, "memory": memory, "memory_per_cpu": is_per_cpu,
         "gpus": job.gpus_per_node, "exclusive": job.is_exclusive or rules.selects == "nodes",
-        "contiguous": job.is_contiguous, "nice": job.nice, "begin_at": job.begin or 0, "task": job.task,
-        "array_limit": job.array_limit or 0, "deadline": -1 if job.deadline is None else job.deadline,
-        "requeued": job.is_requeued and rules.requeues, "successful": not job.runs or job.runs[-1].state == "COMPLETED",
-        "state": FUTURE if job.released is None else HELD, "resv_pass": -1, "refused": -1, "log": -1,
+        "contiguous": job.is_contiguous, "nice": job.nice, "array_limit": job.array_limit or 0,
+        "requeued": job.is_requeued and rules.requeues, "resv_pass": -1, "refused": -1, "log": -1,
     }  # fmt: skip
     for name, value in values.items():
         row[name] = value
@@ -167,68 +184,66 @@ def _memory(job: SiteJob, site: Site, partition: SitePartition) -> tuple[int, in
     return 0, 0
 
 
-def _dependents(site: Site, jobs: Array) -> tuple[Array, list[int]]:
-    """Return the table of dependents, by the job that they wait for, and how many jobs each waits for."""
+def _dependents(columns: SiteJobs, jobs: Array) -> Array:
+    """Return the table of dependents, by the job that they wait for; fill how many jobs each waits for."""
+    waits = list[tuple[int, int, int, int]]()  # the job that is waited for, and a row of the table
+    if any(columns.dependencies.values):
+        waits = sorted(_waits(columns), key=lambda wait: wait[0])
+    table = np.array([wait[1:] for wait in waits] or [(0, 0, 0)], AFTER)
+    counts = np.bincount(np.array([wait[0] for wait in waits], INT), minlength=len(jobs))
+    jobs["after0"], jobs["afters"] = np.cumsum(counts) - counts, counts
+    jobs["unmet"] = np.bincount(np.array([wait[1] for wait in waits], INT), minlength=len(jobs))
+    return table
+
+
+def _waits(columns: SiteJobs) -> Iterator[tuple[int, int, int, int]]:
+    """Yield the job that is waited for, the job that waits, how, and with which delay."""
     rows = defaultdict[str, list[int]](list)
-    for number, job in enumerate(site.jobs):
-        rows[job.id].append(number)
-        if job.array:
-            rows[job.array].append(number)
-    dependents = defaultdict[int, list[tuple[int, int, int]]](list)
-    unmet = [0] * len(site.jobs)
+    for number, (name, array) in enumerate(zip(columns.ids, columns.arrays, strict=True)):
+        rows[name].append(number)
+        if array:
+            rows[array].append(number)
     names = dict[tuple[str, str], int]()
-    for number, job in enumerate(site.jobs):
-        for term in re.split(r"[,?]", job.dependency) if job.dependency else ():
+    owners = zip(columns.users, columns.names, columns.dependencies, strict=True)
+    for number, (user, job_name, dependency) in enumerate(owners):
+        for term in re.split(r"[,?]", dependency) if dependency else ():
             kind, *ids = term.split(":")
             kind = kind.lower()
-            if kind == "singleton" and (job.user, job.name) in names:
-                dependents[names[job.user, job.name]].append((number, AFTER_ANY, 0))
-                unmet[number] += 1
+            if kind == "singleton" and (user, job_name) in names:
+                yield names[user, job_name], number, AFTER_ANY, 0
             for text in ids if kind in _KINDS else ():
                 name, _, delay = text.partition("+")
-                others = rows[name]
-                if kind == "aftercorr":
-                    others = [other for other in others if site.jobs[other].task == job.task]
-                for other in others:
-                    dependents[other].append((number, _KINDS[kind], int(delay or 0) * 60))
-                    unmet[number] += 1
-        names[job.user, job.name] = number
-    table = list[tuple[int, int, int]]()
-    for number in range(len(site.jobs)):
-        jobs[number]["after0"], jobs[number]["afters"] = len(table), len(dependents[number])
-        table += dependents[number]
-    return np.array(table or [(0, 0, 0)], AFTER), unmet
+                for other in rows[name]:
+                    if kind != "aftercorr" or columns.task[other] == columns.task[number]:
+                        yield other, number, _KINDS[kind], int(delay or 0) * 60
+        names[user, job_name] = number
 
 
-def agenda_tables(site: Site, jobs: Array, sets: NodeSets, *, repeats: bool) -> dict[str, Array]:
+def agenda_tables(site: Site, jobs: Array, parts: Array, sets: NodeSets, *, repeats: bool) -> dict[str, Array]:
     """Return what happens by itself: `agenda`, by time, and `history`, runs as the record says.
 
     Args:
         site: the site, completed.
         jobs: their table.
+        parts: rows of the partitions of each job.
         sets: takes the nodes of runs.
         repeats: whether jobs start as the record says.
     """
-    nodes = {node.name: row for row, node in enumerate(site.nodes)}
-    partitions = {partition.name: row for row, partition in enumerate(site.partitions)}
-    events, history = list[tuple[int, int, int, int]](), list[tuple[float, int, int, int, int, int, int]]()
-    for number, job in enumerate(site.jobs):
-        events.append((int(job.submit), SUBMIT, number, 0))
-        if job.released is not None:
-            events.append((int(job.released), RELEASE, number, 0))
-        last = job.runs[-1] if job.runs else None
-        if last is not None and last.start is None and last.end is not None and last.state.startswith("CANCELLED"):
-            events.append((int(last.end), CANCEL, number, 0))
-        for turn, run in enumerate(job.runs if repeats else ()):
-            if run.start is None:
-                continue
-            if turn > 0:
-                before = job.runs[turn - 1].end or run.start
-                events.append((int(before) + 1, SUBMIT, number, REQUEUE_S - 1))
-            part = partitions.get(run.partition, int(jobs[number]["part0"]))
-            finish = run.end if run.end is not None else float("inf")
-            by = {"main": 0, "backfill": 1}.get(run.started_by, 2)
-            history.append((finish, number, part, int(run.start), sets.named(run.nodes), by, run.cpus))
+    columns = SiteJobs.of(site.jobs)
+    runs, nodes = columns.runs, {node.name: row for row, node in enumerate(site.nodes)}
+    tables = [_events(columns.submit, SUBMIT, np.arange(len(jobs)))]
+    released = np.flatnonzero(~np.isnan(columns.released))
+    tables.append(_events(columns.released[released], RELEASE, released))
+    owner = np.flatnonzero(columns.last_run >= 0)
+    last = columns.last_run[owner]
+    is_cancelled = np.array([state.startswith("CANCELLED") for state in runs.state.values], bool)[runs.state.codes]
+    is_cancelled = is_cancelled[last] & np.isnan(runs.start[last]) & ~np.isnan(runs.end[last])
+    tables.append(_events(runs.end[last][is_cancelled], CANCEL, owner[is_cancelled]))
+    history = np.zeros(0, HISTORY)
+    if repeats:
+        history, again = _history(site, columns, jobs, parts, sets)
+        tables.append(again)
+    events = list[tuple[int, int, int, int]]()
     for event in site.events:
         if event.node in nodes:
             state = DOWN if event.kills else DRAINED
@@ -237,5 +252,34 @@ def agenda_tables(site: Site, jobs: Array, sets: NodeSets, *, repeats: bool) -> 
                 events.append((int(event.end), NODE_STATE, nodes[event.node], UP))
     for row, reservation in enumerate(site.reservations):
         events += [(int(time), RESERVATION_EDGE, row, 0) for time in (reservation.start, reservation.end)]
-    events.sort(key=lambda event: (event[0], event[1], event[2]))
-    return {"agenda": np.array(events, EVENT), "history": np.array(history, HISTORY)}
+    agenda = np.concatenate([*tables, np.array(events, EVENT)])
+    order = np.lexsort((agenda["what"], agenda["kind"], agenda["time"]))
+    return {"agenda": agenda[order], "history": history}
+
+
+def _events(times: Array, kind: int, whats: Array, state: int = 0) -> Array:
+    """Return rows of the agenda."""
+    events = np.zeros(len(times), EVENT)
+    events["time"], events["kind"], events["what"], events["state"] = times, kind, whats, state
+    return events
+
+
+def _history(site: Site, columns: SiteJobs, jobs: Array, parts: Array, sets: NodeSets) -> tuple[Array, Array]:
+    """Return the runs that really started, and the submissions of jobs that were requeued."""
+    runs, partitions = columns.runs, {partition.name: row for row, partition in enumerate(site.partitions)}
+    started = np.flatnonzero(~np.isnan(runs.start))
+    owner = np.repeat(np.arange(len(jobs)), np.diff(columns.first_run))[started]
+    history = np.zeros(len(started), HISTORY)
+    history["finish"] = np.where(np.isnan(runs.end), np.inf, runs.end)[started]
+    history["job"], history["start"], history["cpus"] = owner, runs.start[started], runs.cpus[started]
+    rows = np.array([partitions.get(name, -1) for name in runs.partition.values], INT)[runs.partition.codes[started]]
+    history["part"] = np.where(rows >= 0, rows, parts[jobs["part0"][owner]])
+    ways = [{"main": 0, "backfill": 1}.get(name, 2) for name in runs.started_by.values]
+    history["by"] = np.array(ways, INT)[runs.started_by.codes[started]]
+    nodes = Coded(runs.nodes.values, runs.nodes.codes[started]).compact()
+    history["nodes"] = np.array([sets.named(names) for names in nodes.values], INT)[nodes.codes]
+    again = started[started > columns.first_run[owner]]
+    before = np.where(np.isnan(runs.end[again - 1]), runs.start[again], runs.end[again - 1])
+    before = np.where(before == 0, runs.start[again], before)
+    jobs_again = owner[started > columns.first_run[owner]]
+    return history, _events(before.astype(INT) + 1, SUBMIT, jobs_again, REQUEUE_S - 1)

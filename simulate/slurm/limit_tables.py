@@ -18,6 +18,7 @@ import numpy as np
 from ..arrays import Array
 from ..kernels.slurm import job_limits as kinds
 from ..kernels.slurm import tables
+from .job_columns import Coded, SiteJobs, distinct, spans
 from .site import TRES, Site, SiteLimits, SitePartition, SiteQos
 
 #: Who shares the counter of a limit: all jobs of a QOS, or those of a user or an account in it; all jobs of an
@@ -118,31 +119,104 @@ def limit_tables(site: Site, jobs: Array, job_parts: Array) -> dict[str, Array]:
             max_nodes, min_cpus, user, account, assoc, qos, part0 and parts are read; licence0 and licences are filled.
         job_parts: rows of partitions of each job.
     """
-    groups, slots = _Groups(site), len(job_parts)
-    records = {name: np.zeros(slots, np.int64) for name in ("part_allowed", "part_denied")}
-    least, most, group_of = (np.full(slots, -1, np.int64) for _ in range(3))
-    partition_qos = _partition_qos(site)
-    binding = site.rules.enforces_limits
-    for job, row in enumerate(jobs):
-        for slot in range(row["part0"], row["part0"] + row["parts"]):
-            part = int(job_parts[slot])
-            owner = _Owner(
-                _qos_order(site, partition_qos[part], int(row["qos"])) if binding else (), int(row["qos"]),
-                int(row["assoc"]) if binding else -1, int(row["user"]), int(row["account"]),
-            )  # fmt: skip
-            least[slot], most[slot] = _node_numbers(site, site.partitions[part], int(row["qos"]))
-            records["part_allowed"][slot] = _allowance(site, job, row, part)
-            group_of[slot] = groups.row_of(owner)
-            limits = groups.limits[group_of[slot]]
-            for limit in limits:
-                if limit.column == tables.NODE_COUNT and limit.test in (kinds.HELD, kinds.MOST):
-                    most[slot] = limit.bound if most[slot] < 0 else min(most[slot], limit.bound)
-            records["part_denied"][slot] = _is_denied(site, owner, row, limits)
+    slots = _Slots(site, jobs, job_parts)
+    groups, group_of = slots.groups()
+    least, most = slots.node_numbers()
+    allowed = slots.allowances(least, most)
+    for group, limits in enumerate(groups.limits):
+        for limit in limits:
+            if limit.column == tables.NODE_COUNT and limit.test in (kinds.HELD, kinds.MOST):
+                rows = group_of == group
+                most[rows] = np.where(most[rows] < 0, limit.bound, np.minimum(most[rows], limit.bound))
+    columns = {
+        "part_allowed": (allowed, 0), "part_denied": (slots.denials(groups, group_of), 0),
+        "part_least_nodes": (least, -1), "part_most_nodes": (most, -1), "part_group": (group_of, -1),
+    }  # fmt: skip
+    empty = len(job_parts) - len(least)  # a table has a row, also without jobs
     return {
-        **records, "part_least_nodes": least, "part_most_nodes": most, "part_group": group_of,
+        **{name: np.append(column, np.full(empty, fill, np.int64)) for name, (column, fill) in columns.items()},
         "delayed": np.zeros(len(jobs), np.int64),
         **_group_tables(site, groups), **_counter_tables(site, groups, len(jobs)), **_licence_tables(site, jobs),
     }  # fmt: skip
+
+
+class _Slots:
+    """The rows of `job_parts` as columns: a job in one of its partitions."""
+
+    def __init__(self, site: Site, jobs: Array, job_parts: Array) -> None:
+        self._site, self._jobs = site, jobs
+        self._job = np.repeat(np.arange(len(jobs)), jobs["parts"])
+        self._part = job_parts[: len(self._job)]
+
+    def _of_jobs(self, *names: str) -> Iterator[Array]:
+        return (self._jobs[name][self._job] for name in names)
+
+    def groups(self) -> tuple[_Groups, Array]:
+        """Return the groups of jobs that the same limits bind, and that of each row."""
+        site, groups, binding = self._site, _Groups(self._site), self._site.rules.enforces_limits
+        part_qos = np.array(_partition_qos(site), np.int64)[self._part]
+        keys = (part_qos, *self._of_jobs("qos", "assoc", "user", "account"))
+        first, owners = distinct(*keys)
+        rows = list[int]()
+        for partition_qos, qos, association, user, account in zip(*(key[first].tolist() for key in keys), strict=True):
+            order = _qos_order(site, partition_qos, qos) if binding else ()
+            rows.append(groups.row_of(_Owner(order, qos, association if binding else -1, user, account)))
+        return groups, np.array(rows, np.int64)[owners]
+
+    def node_numbers(self) -> tuple[Array, Array]:
+        """Return the least and the most nodes of each row by its partition; -1 for no limit."""
+        (qos,) = self._of_jobs("qos")
+        first, pairs = distinct(self._part, qos)
+        numbers = [
+            _node_numbers(self._site, self._site.partitions[part], one)
+            for part, one in zip(self._part[first].tolist(), qos[first].tolist(), strict=True)
+        ]
+        table = np.array(numbers, np.int64).reshape(len(first), 2)[pairs]
+        return table[:, 0].copy(), table[:, 1].copy()
+
+    def allowances(self, least: Array, most: Array) -> Array:
+        """Return whether the partition of each row takes the job: `job_limits.NEVER`, SHORTENED or ALLOWED."""
+        site, part = self._site, self._part
+        qos, association, max_nodes, min_nodes, limit, time_min = self._of_jobs(
+            "qos", "assoc", "max_nodes", "min_nodes", "limit", "time_min"
+        )
+        too_few = (max_nodes >= 0) & (max_nodes < least)
+        too_many = (min_nodes > most) & (most >= 0)
+        first, owners = distinct(association, qos)
+        has_qos = [_has_qos(site, *pair) for pair in zip(association[first].tolist(), qos[first].tolist(), strict=True)]
+        is_refused = too_few | too_many | ~self._are_taken() | ~np.array(has_qos, bool)[owners]
+        longest = np.array([np.inf if one.max_time_min is None else one.max_time_min for one in site.partitions])[part]
+        passes = np.array([_has_flag(one, "PartitionTimeLimit") for one in site.qos], bool)[qos]
+        is_short = (time_min >= 0) & (time_min <= longest)
+        by_time = np.where((limit <= longest) | passes, kinds.ALLOWED, np.where(is_short, kinds.SHORTENED, kinds.NEVER))
+        return np.where(is_refused, kinds.NEVER, by_time)
+
+    def _are_taken(self) -> Array:
+        """Return whether the lists of the partition allow the account and the QOS that the job of each row names."""
+        columns = SiteJobs.of(self._site.jobs)
+        names = Coded.of(job.qos for job in columns.patterns)
+        qos, account = names.codes[columns.pattern][self._job], columns.accounts.codes[self._job]
+        first, owners = distinct(self._part, account, qos)
+        keys = (self._part[first].tolist(), account[first].tolist(), qos[first].tolist())
+        answers = [
+            _takes_owner(self._site.partitions[part], columns.accounts.values[account], names.values[one])
+            for part, account, one in zip(*keys, strict=True)
+        ]
+        return np.array(answers, bool)[owners]
+
+    def denials(self, groups: _Groups, group_of: Array) -> Array:
+        """Return whether sbatch rejects the job of each row."""
+        denied = np.zeros(len(group_of), np.int64)
+        denies = [any(_has_flag(self._site.qos[qos], "DenyOnLimit") for qos in owner.qos) for owner in groups.rows]
+        rows = np.flatnonzero(np.array(denies, bool)[group_of])
+        keys = (group_of, *self._of_jobs("min_cpus", "min_nodes", "limit"))
+        first, requests = distinct(*(key[rows] for key in keys))
+        answers = [
+            _is_denied(groups.limits[group], cpus, nodes, limit)
+            for group, cpus, nodes, limit in zip(*(key[rows[first]].tolist() for key in keys), strict=True)
+        ]
+        denied[rows] = np.array(answers, np.int64)[requests]
+        return denied
 
 
 def unfollowed_limits(site: Site) -> list[str]:
@@ -244,21 +318,6 @@ def _has_flag(qos: SiteQos, flag: str) -> bool:
 
 
 # --- partitions ---
-def _allowance(site: Site, job: int, row: Array, part: int) -> int:
-    """Return whether a partition takes a job: `job_limits.NEVER`, SHORTENED or ALLOWED."""
-    partition, qos = site.partitions[part], int(row["qos"])
-    flags = {flag.lower() for flag in site.qos[qos].flags} if qos >= 0 else set[str]()
-    least, most = _node_numbers(site, partition, qos)
-    too_few = 0 <= row["max_nodes"] < least and "partitionminnodes" not in flags
-    too_many = row["min_nodes"] > most >= 0 and "partitionmaxnodes" not in flags
-    if too_few or too_many or not _takes_owner(site, job, partition) or not _has_qos(site, row):
-        return kinds.NEVER
-    longest = partition.max_time_min
-    if longest is None or row["limit"] <= longest or "partitiontimelimit" in flags:
-        return kinds.ALLOWED
-    return kinds.SHORTENED if 0 <= row["time_min"] <= longest else kinds.NEVER
-
-
 def _node_numbers(site: Site, partition: SitePartition, qos: int) -> tuple[int, int]:
     """Return the least and the most nodes of a job by its partition; -1 for no limit."""
     least, most = partition.min_nodes, -1 if partition.max_nodes is None else partition.max_nodes
@@ -268,34 +327,30 @@ def _node_numbers(site: Site, partition: SitePartition, qos: int) -> tuple[int, 
     return least, most
 
 
-def _takes_owner(site: Site, job: int, partition: SitePartition) -> bool:
-    """Return whether the lists of a partition allow the account and the QOS of a job; Allow overrides Deny."""
-    owner = site.jobs[job]
+def _takes_owner(partition: SitePartition, account: str, qos: str) -> bool:
+    """Return whether the lists of a partition allow an account and a QOS; Allow overrides Deny."""
     return all(
         name in allowed if allowed is not None else name not in denied
         for name, allowed, denied in (
-            (owner.account, partition.allow_accounts, partition.deny_accounts),
-            (owner.qos, partition.allow_qos, partition.deny_qos),
+            (account, partition.allow_accounts, partition.deny_accounts),
+            (qos, partition.allow_qos, partition.deny_qos),
         )
     )
 
 
-def _has_qos(site: Site, row: Array) -> bool:
-    """Return whether the association of a job has its QOS, where Slurm looks at that."""
-    association = int(row["assoc"])
-    if not site.rules.enforces_qos or association < 0 or row["qos"] < 0:
+def _has_qos(site: Site, association: int, qos: int) -> bool:
+    """Return whether an association has a QOS, where Slurm looks at that."""
+    if not site.rules.enforces_qos or association < 0 or qos < 0:
         return True
     names = site.associations[association].qos
-    return not names or site.qos[int(row["qos"])].name in names
+    return not names or site.qos[qos].name in names
 
 
-def _is_denied(site: Site, owner: _Owner, row: Array, limits: list[_Limit]) -> bool:
+def _is_denied(limits: list[_Limit], cpus: int, nodes: int, minutes: int) -> bool:
     """Return whether sbatch rejects a job that would wait for ever: DenyOnLimit, and its request alone is too large."""
-    if not any(_has_flag(site.qos[qos], "DenyOnLimit") for qos in owner.qos):
-        return False
-    request = {tables.CPU: row["min_cpus"], tables.NODE_COUNT: row["min_nodes"]}
+    request = {tables.CPU: cpus, tables.NODE_COUNT: nodes}
     return any(
-        (limit.test == kinds.LONGEST and row["limit"] > limit.bound)
+        (limit.test == kinds.LONGEST and minutes > limit.bound)
         or (limit.test in (kinds.MOST, kinds.HELD) and request.get(limit.column, 0) > limit.bound)
         or (limit.test == kinds.LEAST and request.get(limit.column, limit.bound) < limit.bound)
         for limit in limits
@@ -364,10 +419,14 @@ def _counter_tables(site: Site, groups: _Groups, jobs: int) -> dict[str, Array]:
 def _licence_tables(site: Site, jobs: Array) -> dict[str, Array]:
     """Return the tables of licences, and fill the columns of the jobs; a licence that the site lacks is free."""
     rows = {name: row for row, name in enumerate(site.rules.licences)}
-    needs = list[tuple[int, int]]()
-    for job, row in zip(site.jobs, jobs, strict=True):
-        row["licence0"] = len(needs)
-        needs += [(rows[name], number) for name, number in job.licences.items() if name in rows]
-        row["licences"] = len(needs) - row["licence0"]
+    columns, needs = SiteJobs.of(site.jobs), list[tuple[int, int]]()
+    counts = np.zeros(len(columns.patterns), np.int64)
+    for place, job in enumerate(columns.patterns):
+        licences = [(rows[name], number) for name, number in job.licences.items() if name in rows]
+        counts[place] = len(licences)
+        needs += licences
+    jobs["licences"] = counts[columns.pattern]
+    jobs["licence0"] = np.cumsum(jobs["licences"]) - jobs["licences"]
+    table = np.array(needs, tables.LICENCE)[spans((np.cumsum(counts) - counts)[columns.pattern], jobs["licences"])]
     free = np.array(list(site.rules.licences.values()), np.int64)
-    return {"job_licences": np.array(needs, tables.LICENCE), "free_licences": free}
+    return {"job_licences": table, "free_licences": free}

@@ -14,6 +14,7 @@ import numpy as np
 
 from ..arrays import Array
 from ..kernels.slurm.tables import RESERVATION
+from .job_columns import Coded, SiteJobs, distinct
 from .job_tables import node_words
 from .site import Site, SitePartition, SiteReservation
 
@@ -70,7 +71,7 @@ def _flags(reservation: SiteReservation) -> set[str]:
 def instances(site: Site) -> tuple[SiteReservation, ...]:
     """Return the reservations by start; one that comes again and is in the site once is repeated until the last job."""
     names = [reservation.name for reservation in site.reservations]
-    until = max((job.submit for job in site.jobs), default=0.0) + _DAY_S
+    until = float(SiteJobs.of(site.jobs).submit.max(initial=0.0)) + _DAY_S
     reservations = list[SiteReservation]()
     for reservation in site.reservations:
         is_alone = names.count(reservation.name) == 1
@@ -109,18 +110,25 @@ def _fill_jobs(site: Site, jobs: Array, reservations: tuple[SiteReservation, ...
     """Fill the columns of the jobs; return the magnetic reservations of all owners, one list after another."""
     parents = _parent_accounts(site)
     magnetic = [row for row in sorted(first.values()) if "MAGNETIC" in _flags(reservations[row])]
-    ranges, magnets = dict[tuple[str, str], tuple[int, int]](), list[int]()
-    for job, row in zip(site.jobs, jobs, strict=True):
-        place = first.get(job.reservation.split(",")[0], -1)
-        row["reservation"] = (
-            place if place >= 0 and _admits(reservations[place], job.user, job.account, parents) else -1
-        )
-        owner = (job.user, job.account)
-        if owner not in ranges:
-            usable = [place for place in magnetic if _admits(reservations[place], *owner, parents)]
-            ranges[owner] = (len(magnets), len(usable))
-            magnets += usable
-        row["magnet0"], row["magnets"] = ranges[owner] if row["reservation"] < 0 else (0, 0)
+    columns, magnets = SiteJobs.of(site.jobs), list[int]()
+    users, accounts = columns.users, columns.accounts
+    names = Coded.of(job.reservation.split(",")[0] for job in columns.patterns)
+    name_codes = names.codes[columns.pattern]
+    first_rows, owner = distinct(users.codes, accounts.codes)
+    ranges = np.zeros((len(first_rows), 2), np.int64)
+    for row, job in enumerate(first_rows.tolist()):
+        usable = [place for place in magnetic if _admits(reservations[place], users[job], accounts[job], parents)]
+        ranges[row] = len(magnets), len(usable)
+        magnets += usable
+    first_rows, request = distinct(name_codes, users.codes, accounts.codes)
+    places = np.full(len(first_rows), -1, np.int64)
+    for row, job in enumerate(first_rows.tolist()):
+        place = first.get(names.values[name_codes[job]], -1)
+        if place >= 0 and _admits(reservations[place], users[job], accounts[job], parents):
+            places[row] = place
+    jobs["reservation"] = places[request]
+    is_outside = jobs["reservation"] < 0
+    jobs["magnet0"], jobs["magnets"] = (np.where(is_outside, column, 0) for column in ranges[owner].T)
     return np.array(magnets, np.int64)
 
 

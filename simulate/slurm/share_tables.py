@@ -14,6 +14,7 @@ import numpy as np
 from ..arrays import Array
 from ..kernels.slurm import tables
 from ..kernels.slurm.tables import ASSOCIATION, QOS, TRES_COUNT
+from .job_columns import Coded, SiteJobs, distinct
 from .site import TRES, Amounts, PriorityRules, Site
 
 _FLAGS = {
@@ -62,10 +63,18 @@ def set_shares(world: Any, site: Site) -> None:
     rules["max_age"], rules["dampening"] = max(priority.max_age_s, 1.0), max(priority.dampening, 1.0)
     world.partitions["factor"] = _by_largest([part.job_factor for part in site.partitions], priority, "NO_NORMAL_PART")
     rows = {(row.account, row.user, row.partition): number for number, row in enumerate(site.associations)}
-    for job, row in zip(site.jobs, world.jobs, strict=True):
-        number = rows.get((job.account, job.user, job.partitions[0] if job.partitions else ""))
-        if number is not None:
-            row["assoc"] = number
+    columns = SiteJobs.of(site.jobs)
+    partitions = Coded.of(job.partitions[0] if job.partitions else "" for job in columns.patterns)
+    codes = partitions.codes[columns.pattern]
+    first, owner = distinct(columns.users.codes, columns.accounts.codes, codes)
+    numbers = np.array(
+        [
+            rows.get((columns.accounts[row], columns.users[row], partitions.values[codes[row]]), -1)
+            for row in first.tolist()
+        ],
+        np.int64,
+    )[owner]
+    world.jobs["assoc"] = np.where(numbers >= 0, numbers, world.jobs["assoc"])
 
 
 def unfollowed_shares(site: Site) -> Iterator[str]:
@@ -181,7 +190,7 @@ def _usage_resets(site: Site) -> Array:
     period = site.rules.priority.usage_reset
     if period in ("NONE", "NOW") or not site.jobs:
         return np.zeros(0)
-    first, last = int(site.jobs[0].submit) // _DAY_S, int(site.jobs[-1].submit) // _DAY_S
+    first, last = (SiteJobs.of(site.jobs).submit[[0, -1]] // _DAY_S).astype(int).tolist()
     days = np.arange(first + 1, last + 366).astype("M8[D]")
     months = days.astype("M8[M]")
     if period == "WEEKLY":

@@ -8,7 +8,7 @@ Source: slurm.conf(5), sacctmgr(1), scontrol(1), sacct(1) of Slurm 22.05.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 #: Trackable resources that rules count, in the order of the kernels' columns; GRES and licences are apart.
@@ -307,6 +307,6 @@ class Site:
     associations: tuple[SiteAssociation, ...] = ()
     reservations: tuple[SiteReservation, ...] = ()
     events: tuple[NodeEvent, ...] = ()
-    jobs: tuple[SiteJob, ...] = ()  # by submission, then id
+    jobs: Sequence[SiteJob] = ()  # by submission, then id
     usage: tuple[float, ...] = ()  # RawUsage of each association when the period begins, billing seconds; () is 0
     unknown: tuple[str, ...] = ()  # what could not be read, or is not followed, and what it does to a result

@@ -12,6 +12,7 @@ import numpy as np
 
 from ..arrays import Array
 from ..kernels.slurm.tables import CLEAN, DRAINED, FREE, IDLE, MOST_RESTARTS, NODE_SETS, SCRATCH_ROWS, TAKING, UP, Slurm
+from .job_columns import SiteJobs, distinct
 from .job_tables import NodeSets, agenda_tables, job_tables, node_words
 from .limit_tables import limit_tables
 from .preemption_tables import PREEMPT_TYPES, preemption_tables
@@ -25,24 +26,28 @@ _FIXED = ("partition_nodes", "allowed_nodes", "job_parts", "after", "agenda", "h
 
 def completed(site: Site) -> Site:
     """Return the site with an association and a QOS for entry of its jobs, and entry instance of a reservation."""
-    qos = list(site.qos)
+    jobs, qos = SiteJobs.of(site.jobs), list(site.qos)
     names = {entry.name for entry in qos}
-    for name in ["normal", *(job.qos for job in site.jobs)]:
+    first, _ = distinct(jobs.pattern)
+    for name in ["normal", *(jobs.patterns[code].qos for code in jobs.pattern[first].tolist())]:
         if name not in names:
             names.add(name)
             qos.append(SiteQos(name))
     associations = list(site.associations) or [SiteAssociation("root")]
     accounts = {entry.account: row for row, entry in enumerate(associations) if not entry.user}
     users = {(entry.account, entry.user) for entry in associations if entry.user}
-    for job in site.jobs:
-        account = job.account or "root"
+    first, _ = distinct(jobs.users.codes, jobs.accounts.codes)
+    for row in first.tolist():
+        account, user = jobs.accounts[row] or "root", jobs.users[row]
         if account not in accounts:
             accounts[account] = len(associations)
             associations.append(SiteAssociation(account, parent=0))
-        if (account, job.user) not in users:
-            users.add((account, job.user))
-            associations.append(SiteAssociation(account, job.user or "?", parent=accounts[account]))
-    return replace(site, qos=tuple(qos), associations=tuple(associations), reservations=instances(site))
+        if (account, user) not in users:
+            users.add((account, user))
+            associations.append(SiteAssociation(account, user or "?", parent=accounts[account]))
+    return replace(
+        site, jobs=jobs, qos=tuple(qos), associations=tuple(associations), reservations=instances(site)
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +83,7 @@ def site_block(site: Site, phases: Phases, *, seed: int = 1, repeats: bool = Fal
     sets = NodeSets(site)
     tables = job_tables(site, sets)
     jobs, parts = tables["jobs"], tables["job_parts"]
-    tables |= agenda_tables(site, jobs, sets, repeats=repeats)
+    tables |= agenda_tables(site, jobs, parts, sets, repeats=repeats)
     tables |= {"allowed_nodes": sets.table(), "partition_nodes": _partition_nodes(site)}
     tables |= (
         reservation_tables(site, jobs) | share_tables(site) | limit_tables(site, jobs, parts) | preemption_tables(site)
@@ -112,8 +117,9 @@ def _shapes(site: Site, jobs: Array, parts: Array, *, repeats: bool) -> dict[str
     nodes, number, words = len(site.nodes), len(jobs), -(-len(site.nodes) // 64)
     runs, pieces = number, _most_pieces(site, jobs)
     if repeats:  # a pass that is tried after recorded starts may start all other jobs
-        runs += sum(len(job.runs) for job in site.jobs)
-        pieces += sum(len(run.nodes) for job in site.jobs for run in job.runs)
+        recorded = SiteJobs.of(site.jobs).runs
+        runs += len(recorded.nodes)
+        pieces += int(np.array([len(nodes) for nodes in recorded.nodes.values], np.int64)[recorded.nodes.codes].sum())
     may_restart = not repeats and (site.rules.preempt_type != "" or any(event.kills for event in site.events))
     again = 1 + MOST_RESTARTS if may_restart else 1
     ends = ((again + 1) * max(number, 1),)  # also those of jobs that were killed before

@@ -93,7 +93,7 @@ class Followed:
         job = self.world.jobs[row]
         job.state = HELD if job.state == HELD else PENDING
         job.accrue, job.submit = 0, time
-        if record is self.site.jobs[row].runs[0]:
+        if record == self.site.jobs[row].runs[0]:
             priority.set_priority(self.world, row, time)
         else:
             priority.list_job(self.world, row)

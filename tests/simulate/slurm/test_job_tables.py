@@ -1,0 +1,19 @@
+"""Tables of jobs that a replay of the record is made of."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pilotfish.simulate.slurm.site import JobRecord
+from pilotfish.simulate.slurm.site_tables import Phases, completed, site_block
+
+from .small_sites import PARTITION, T0, job, site
+
+
+def test_a_run_in_a_partition_that_is_gone_counts_in_the_one_of_the_job() -> None:
+    run = JobRecord("COMPLETED", T0, T0 + 5.0, T0 + 9.0, "gone", ("n1",), 1)
+    place = site([job(partitions=("other",), runs=(run,))])
+    place = replace(place, partitions=(PARTITION, replace(PARTITION, name="other")))
+    block = site_block(completed(place), Phases(0.0, 0.0, 0.0, 0, 0.0), repeats=True)
+    assert block.history["part"].tolist() == [1]
+    assert block.job_parts[block.jobs["part0"]].tolist() == [1]
