@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from ...simulate.errors import ConfigError, did_you_mean
 from ...simulate.slurm.site import Site, SitePartition, SiteQos
@@ -16,7 +15,7 @@ from ...simulate.slurm.unfollowed import unfollowed_rules
 from .machine_tables import site_nodes, site_partitions
 from .sacctmgr_tables import site_qos
 from .scheduler_parameters import PARAMETERS, unfollowed_parameters
-from .site_folder import SiteFiles, read_configuration
+from .site_folder import SiteFiles, SiteSource, read_configuration
 from .site_rules import site_rules
 from .slurm_conf import ConfLine, SlurmConf
 
@@ -61,13 +60,13 @@ def _refuse(edit: Edit, names: set[str]) -> None:
 
 
 def edited_site(
-    site: Site, folder: Path, settings: Sequence[Edit], partitions: Sequence[Edit], qos: Sequence[Edit]
+    site: Site, source: SiteSource, settings: Sequence[Edit], partitions: Sequence[Edit], qos: Sequence[Edit]
 ) -> Site:
     """Return a site with edits of its configuration. O(bytes of the configuration).
 
     Args:
-        site: as it was read from the folder.
-        folder: its files.
+        site: as it was read.
+        source: its files.
         settings: of slurm.conf.
         partitions: of partitions, by the keys of slurm.conf.
         qos: of QOS, by the names of the columns of `sacctmgr show qos`.
@@ -75,7 +74,7 @@ def edited_site(
     Raises:
         ConfigError: a key is not followed, a value cannot be read, or there is no such partition or QOS.
     """
-    files = SiteFiles(folder)
+    files = SiteFiles(source)
     conf, _ = read_configuration(files)
     for edit in settings:
         _set(conf, edit)

@@ -5,18 +5,17 @@ Rule: a file is read where it is there, also packed by gzip; without slurm.conf,
 sentences in `Site.unknown`. The state that nodes have at the end of the period says nothing about its begin, and is not
 used.
 
-Files: `slurm.conf` and what it includes, `scontrol_config.txt`, `scontrol_node.txt`, `scontrol_part.txt`,
-`scontrol_res.txt` (scontrol -o show ...); `assoc.psv`, `qos.psv`, `events.psv`, `reservations.psv`
-(sacctmgr -P show assoc|qos|event|reservation); `sacctmgr_dump.cfg` (sacctmgr dump); `sshare.psv` (sshare -a -l -P when
-the period begins); `scripts.txt` (sacct -a -B -j ...); `sacct.psv` (sacct -a -X -D -P --format=...,SubmitLine).
+Files: those of `SITE_FILES`; `slurm.conf` and what it includes; `sacctmgr_dump.cfg` (sacctmgr dump). `sshare.psv`
+belongs to the begin of the period.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, tzinfo
+from fnmatch import fnmatch
 from pathlib import Path
 
 from ...simulate.errors import ConfigError
@@ -28,28 +27,36 @@ from ..text import count, counted
 from . import scontrol_text
 from .accounting_table import job_groups
 from .association_tree import dumped_parents, site_associations, site_usage, tree_parents
-from .bar_table import BarTable, Record, read_bar_table, read_text
+from .bar_table import BarTable, Record, bar_table, read_bar_table, read_text
 from .job_request import SiteMachine
 from .job_scripts import job_scripts
 from .machine_tables import site_nodes, site_partitions
+from .present_jobs import present_jobs, present_node_events
 from .sacctmgr_tables import node_events, site_qos, site_reservations
+from .site_file_list import SITE_FILES
 from .site_jobs import JobReader
 from .site_rules import site_rules, site_version, unfollowed_settings
 from .slurm_conf import ConfLine, SlurmConf, read_slurm_conf
 
+#: Where the files of a site are: a folder, or their texts by name, of a site as it is now.
+SiteSource = Path | Mapping[str, str]
+#: Seconds for which jobs that are held now stay held.
+HELD_S = 1e8
 
-def read_site(folder: Path, sacct: Path | None = None, zone: tzinfo = UTC) -> Site:
-    """Return the site whose files lie in a folder. O(bytes of its files).
+
+def read_site(source: SiteSource, sacct: Path | None = None, zone: tzinfo = UTC) -> Site:
+    """Return the site whose files lie in a folder, or whose texts a running Slurm printed. O(bytes of its files).
 
     Args:
-        folder: the folder; see the top of this file.
-        sacct: the dump of sacct; None: `sacct.psv` in the folder.
+        source: the folder, see the top of this file; or the texts, where nodes that take no jobs now take none later.
+        sacct: the dump of sacct; None: `sacct.psv` of the source, and jobs that only `scontrol_job.txt` has.
         zone: the zone of the times in the dumps.
 
     Raises:
         ConfigError: there are no nodes or no jobs to read, or a file that is needed cannot be read.
     """
-    files = SiteFiles(folder)
+    files = SiteFiles(source)
+    folder = files.folder
     conf, version = read_configuration(files)
     rules = site_rules(conf, version)
     files.unknown += unfollowed_settings(conf)
@@ -63,8 +70,8 @@ def read_site(folder: Path, sacct: Path | None = None, zone: tzinfo = UTC) -> Si
         raise ConfigError(str(folder), "", "no file describes partitions", "slurm.conf, or scontrol_part.txt")
     associations, by_id = _associations(files, conf, rules)
     events = files.table("events")
-    if events is None:
-        files.unknown.append("no events.psv: nodes are treated as working all the time")
+    if events is None and isinstance(source, Path):
+        files.lack("events.psv")
     machine = SiteMachine(rules, nodes, partitions, zone)
     site = Site(
         rules=rules,
@@ -73,7 +80,9 @@ def read_site(folder: Path, sacct: Path | None = None, zone: tzinfo = UTC) -> Si
         qos=_qos(files, rules),
         associations=associations,
         reservations=_reservations(files, tuple(nodes), by_id, zone),
-        events=node_events(events, nodes, zone) if events else (),
+        events=node_events(events, nodes, zone)
+        if events
+        else present_node_events("" if isinstance(source, Path) else files.text("scontrol_node.txt"), nodes),
         jobs=_jobs(files, sacct, machine),
         usage=_usage(files, associations),
     )
@@ -92,24 +101,36 @@ def time_zone(name: str) -> tzinfo:
 
 @dataclass(slots=True)
 class SiteFiles:
-    """The files of a folder, and what is not known after they were read."""
+    """The files of a site, and what is not known after they were read."""
 
-    folder: Path
+    source: SiteSource
     unknown: list[str] = field(default_factory=list)
     tables: dict[str, BarTable] = field(default_factory=dict)
     left_out: Counter[str] = field(default_factory=Counter)
 
+    @property
+    def folder(self) -> Path:
+        """Return the folder; of texts, a name for messages."""
+        return self.source if isinstance(self.source, Path) else Path("Slurm")
+
     def path(self, name: str) -> Path | None:
-        """Return a file, perhaps packed by gzip; None if it is not there."""
+        """Return a file of a folder, perhaps packed by gzip; None if it is not there."""
+        if not isinstance(self.source, Path):
+            return None
         return next((path for path in (self.folder / name, self.folder / f"{name}.gz") if is_file(path)), None)
 
     def text(self, name: str) -> str:
         """Return the text of a file; "" without it."""
+        if not isinstance(self.source, Path):
+            return self.source.get(name, "")
         path = self.path(name)
         return read_text(path) if path else ""
 
     def table(self, name: str, required: Sequence[str] = ()) -> BarTable | None:
         """Return the table in `NAME.psv`; None without it."""
+        if not isinstance(self.source, Path):
+            text = self.text(f"{name}.psv")
+            return self.add(name, bar_table(text, f"{name}.psv", required)) if text.strip() else None
         path = self.path(f"{name}.psv")
         return self.add(name, read_bar_table(path, required)) if path else None
 
@@ -118,9 +139,23 @@ class SiteFiles:
         self.tables[name] = table
         return table
 
+    def texts(self, *patterns: str) -> Iterator[tuple[Path, str]]:
+        """Yield the files whose names match one of the patterns, and their texts, by name."""
+        if isinstance(self.source, Path):
+            for path in sorted(path for pattern in patterns for path in self.folder.glob(pattern)):
+                yield path, read_text(path)
+            return
+        for name in sorted(self.source):
+            if any(fnmatch(name, pattern) for pattern in patterns):
+                yield self.folder / name, self.source[name]
+
     def lines(self, name: str, first: str) -> list[ConfLine]:
         """Return the records of a file of scontrol as lines of slurm.conf; [] without it."""
         return scontrol_text.conf_lines(self.text(name), str(self.folder / name), first)
+
+    def lack(self, name: str) -> None:
+        """Note that a file is not there, and what that costs."""
+        self.unknown.append(f"no {name}: {SITE_FILES[name].cost}")
 
     def sentences(self) -> tuple[str, ...]:
         """Return what is not known, with what was left out of each table."""
@@ -145,7 +180,7 @@ def read_configuration(files: SiteFiles) -> tuple[SlurmConf, tuple[int, int] | N
     printed = [shown.text("SLURM_VERSION"), *(line.values.get("version", "") for line in nodes)]
     version = next((version for text in printed if (version := site_version(text))), None)
     if version is None:
-        files.unknown.append("no file says which version Slurm has: the rules of 22.05 hold")
+        files.unknown.append(SITE_FILES["scontrol_config.txt"].cost)
     return conf, version
 
 
@@ -153,7 +188,7 @@ def _qos(files: SiteFiles, rules: SiteRules) -> tuple[SiteQos, ...]:
     table = files.table("qos", ("name",))
     if table is None:
         if rules.enforces_qos or rules.enforces_limits or rules.priority.qos:
-            files.unknown.append("no qos.psv: QOS have no priority and no limits")
+            files.lack("qos.psv")
         return ()
     return site_qos(table, files.unknown)
 
@@ -164,7 +199,7 @@ def _associations(
     table = files.table("assoc", ("account",))
     if table is None:
         if rules.enforces_associations or rules.priority.fair_share:
-            files.unknown.append("no assoc.psv: there are no shares and no limits of associations")
+            files.lack("assoc.psv")
         return (), {}
     shares = files.table("sshare", ("account",))
     parents = tree_parents(shares) if shares else {}
@@ -177,7 +212,7 @@ def _usage(files: SiteFiles, associations: tuple[SiteAssociation, ...]) -> tuple
     shares = files.tables.get("sshare")
     if shares is None:
         if associations:
-            files.unknown.append("no sshare.psv: usage is 0 when the period begins; fair share is wrong at first")
+            files.lack("sshare.psv")
         return ()
     return site_usage(shares, associations)
 
@@ -190,30 +225,37 @@ def _reservations(
     records = list(table.records()) if table else []
     listed = {record.text("name", "reservationname") for record in records}
     left_out = table.left_out if table else files.left_out
-    for path in sorted((*files.folder.glob("scontrol_res*.txt*"), *files.folder.glob("samples.txt*"))):
-        for number, words in scontrol_text.records(read_text(path), "ReservationName"):
+    for path, text in files.texts("scontrol_res*.txt*", "samples.txt*"):
+        for number, words in scontrol_text.records(text, "ReservationName"):
             fields = {key.lower(): "" if text == "(null)" else text for key, text in words.items()}
             if fields["reservationname"] not in listed:
                 records.append(Record(str(path), number, fields))
-    if table is None:
-        files.unknown.append("no reservations.psv: reservations that ended before the dump are not known")
+    if table is None and isinstance(files.source, Path):
+        files.lack("reservations.psv")
     return site_reservations(records, nodes, by_id, zone, left_out)
 
 
 def _jobs(files: SiteFiles, sacct: Path | None, machine: SiteMachine) -> tuple[SiteJob, ...]:
     """Return the jobs by submission, then id."""
-    path = sacct or files.path("sacct.psv")
-    if path is None:
+    accounting = files.add("sacct", read_bar_table(sacct, ("submit",))) if sacct else files.table("sacct", ("submit",))
+    tables, listed = list[BarTable](), set[str]()
+    if accounting:
+        if not accounting.has("jobid", "jobidraw"):
+            columns = ", ".join(accounting.columns)
+            raise ConfigError(accounting.source, "line 1", "column jobid is missing", f"among {columns}")
+        tables.append(accounting)
+    if present := "" if sacct else files.text("scontrol_job.txt"):
+        listed = {record.text("jobidraw", "jobid") for record in accounting.records()} if accounting else listed
+        tables.append(files.add("queue", present_jobs(present, str(files.folder / "scontrol_job.txt"), listed)))
+    if not tables:
         raise ConfigError(str(files.folder), "", "no dump of sacct", "sacct.psv, or a file that is named")
-    table = files.add("sacct", read_bar_table(path, ("submit",)))
-    if not table.has("jobid", "jobidraw"):
-        raise ConfigError(str(path), "line 1", "column jobid is missing", f"among {', '.join(table.columns)}")
-    groups = job_groups(table, machine.zone, files.unknown)
+    groups = [group for table in tables for group in job_groups(table, machine.zone, files.unknown)]
     times = [time for group in groups for row in group for time in (row.submit, row.run.start, row.run.end) if time]
-    reader = JobReader(machine, max(times, default=0.0), job_scripts(files.text("scripts.txt")))
+    end = max(times, default=0.0) + (0.0 if isinstance(files.source, Path) else HELD_S)
+    reader = JobReader(machine, end, job_scripts(files.text("scripts.txt")))
     groups.sort(key=lambda group: (group[0].submit, group[0].job, group[0].task))
     jobs = tuple(job for group in groups if (job := reader.job(group)))
-    table.left_out.update(reader.left_out)
+    tables[0].left_out.update(reader.left_out)
     if reader.unknown_options:
         files.unknown.append(f"options that are not known: {', '.join(sorted(reader.unknown_options)[:20])}")
     files.unknown += [
@@ -224,7 +266,7 @@ def _jobs(files: SiteFiles, sacct: Path | None, machine: SiteMachine) -> tuple[S
             f"{count(reader.differing, 'job')} with other CPUs in the record than in the command, which counts: a"
             " plugin, an administrator or MaxMemPerCPU changed them"
         )
-    if reader.hidden and table.has("submitline"):
+    if reader.hidden and tables[0].has("submitline"):
         files.unknown.append(
             f"{count(reader.hidden, 'job')} submitted as a script: its options are seen only where"
             " sacct shows their effect"
