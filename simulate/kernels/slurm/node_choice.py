@@ -216,7 +216,7 @@ def _tightest(world: Block, words: Array, run: int, cpus: int) -> int:
 def _cpus_on(world: Block, job: int, node: int, cpus: int, nodes: int) -> int:
     """Return how many CPUs a job takes on a node while it still wants CPUs and nodes."""
     threads = world.nodes[node].threads
-    cpus_here = min(world.usable_cpus[node], cpus - (nodes - 1) * threads)
+    cpus_here = min(world.usable_cpus[node], cpus - max(nodes - 1, int64(0)) * threads)
     return max(cpus_here, min(threads * world.jobs[job].cpus_per_task, world.usable_cpus[node]))
 
 

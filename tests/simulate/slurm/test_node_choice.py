@@ -53,3 +53,10 @@ def test_a_job_whose_featured_nodes_are_closed_closes_no_partition() -> None:
     jobs = (job(0, "fat", is_exclusive=True), job(1, "fat", **both), job(2, constraint="fat", **both), job(3))
     replayed = starts(Site(IN_TURN, nodes, (main, fat), jobs=jobs))
     assert replayed[3].start < T0 + 100 < replayed[1].start < replayed[2].start
+
+
+def test_a_job_that_has_enough_nodes_takes_no_more_cpus_than_it_needs() -> None:
+    nodes = tuple(SiteNode(f"n{i}", cpus=size, cores=size) for i, size in enumerate((1, 4, 2)))
+    main = SitePartition("main", ("n0", "n1", "n2"), is_default=True)
+    wide = job(0, min_nodes=2, max_nodes=None, tasks=6, min_cpus=6)
+    assert starts(Site(IN_TURN, nodes, (main,), jobs=(wide, job(1))))[1].nodes == ("n2",)

@@ -1,0 +1,117 @@
+"""Which nodes and CPUs Slurm's select/cons_tres gives a job, in plain Python.
+
+Rule: of the runs of consecutive usable nodes of one weight the best-fitting one is used up first; where that fails, the
+nodes with the fewest CPUs are dropped, while more than the job needs are left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from pilotfish.simulate.slurm.site import SitePartition
+from tests.reference.slurm_machine import Job, Machine, Share
+
+
+def choose(
+    machine: Machine, job: Job, part: SitePartition, nodes: Collection[int], present: Sequence[Job]
+) -> dict[int, Share] | None:
+    """Return what a job gets on which of these nodes while the jobs `present` run, None if it does not fit."""
+    least, want, most = wanted_nodes(job, part)
+    cpus = {node: machine.usable_cpus(job, part, node, present) for node in sorted(nodes)}
+    cpus = {node: number for node, number in cpus.items() if number > 0}
+    dropped = 0
+    while len(cpus) >= least:
+        amounts = _taken(machine, job, part, cpus, (least, want, most))
+        if amounts is not None:
+            return {node: machine.share(job, part, node, count) for node, count in _spread(job, amounts).items()}
+        dropped = min((number for number in cpus.values() if number > dropped), default=0)
+        small = [node for node, number in cpus.items() if number <= dropped]
+        small = small[: len(cpus) - least]
+        if not small:
+            return None
+        cpus = {node: number for node, number in cpus.items() if node not in small}
+    return None
+
+
+def wanted_nodes(job: Job, part: SitePartition) -> tuple[int, int, int]:
+    """Return the least, the wanted and the largest number of nodes of a job in a partition."""
+    least = max(job.asked.min_nodes, part.min_nodes)
+    most = min(job.asked.max_nodes or 10**9, part.max_nodes if part.max_nodes is not None else 10**9)
+    return least, max(least, min(job.want_nodes, most)), most
+
+
+def _taken(
+    machine: Machine, job: Job, part: SitePartition, cpus: dict[int, int], bounds: tuple[int, int, int]
+) -> dict[int, int] | None:
+    """Return the CPUs taken on each node by using up one run of nodes after another, None if they do not suffice."""
+    least, want, most = bounds
+    need_nodes, need_cpus = want, job.cpus
+    runs, amounts = _runs(machine, cpus), dict[int, int]()
+    while runs:
+        run = _best(machine, runs, cpus, need_nodes, need_cpus)
+        runs.remove(run)
+        if need_nodes <= 1:
+            enough = [node for node in run if cpus[node] >= need_cpus]
+            if enough:
+                run = [min(enough, key=lambda node: (cpus[node], node))]
+        for node in run:
+            if len(amounts) == most:
+                return None
+            size = machine.site.nodes[node]
+            part_of_it = need_cpus - max(need_nodes - 1, 0) * size.threads
+            number = min(cpus[node], max(part_of_it, job.least_cpus))
+            if machine.is_whole(job, part):
+                number = cpus[node]
+            amounts[node] = number
+            need_nodes, need_cpus = need_nodes - 1, need_cpus - number
+            if need_nodes <= 0 and need_cpus <= 0:
+                return amounts
+    return amounts if need_cpus <= 0 and len(amounts) >= least else None
+
+
+def _runs(machine: Machine, cpus: dict[int, int]) -> list[list[int]]:
+    """Return the maximal runs of consecutive nodes of equal weight."""
+    weight, runs = [node.weight for node in machine.site.nodes], list[list[int]]()
+    for node in sorted(cpus):
+        if runs and runs[-1][-1] == node - 1 and weight[node - 1] == weight[node]:
+            runs[-1].append(node)
+        else:
+            runs.append([node])
+    return runs
+
+
+def _best(machine: Machine, runs: list[list[int]], cpus: dict[int, int], need_nodes: int, need_cpus: int) -> list[int]:
+    """Return the run to use up next."""
+
+    def count(run: list[int]) -> int:
+        return sum(cpus[node] for node in run)
+
+    def suffices(run: list[int]) -> bool:
+        return count(run) >= need_cpus and len(run) >= need_nodes
+
+    best = runs[0]
+    for run in runs[1:]:
+        weight, best_weight = (machine.site.nodes[one[0]].weight for one in (run, best))
+        if weight != best_weight:
+            is_better = weight < best_weight
+        elif suffices(run):
+            is_better = not suffices(best) or count(run) < count(best)
+        else:
+            is_better = not suffices(best) and count(run) > count(best)
+        best = run if is_better else best
+    return best
+
+
+def _spread(job: Job, amounts: dict[int, int]) -> dict[int, int]:
+    """Return the CPUs of each node after its tasks were dealt out: one to each node, then in turn to those with room."""
+    tasks, step = dict.fromkeys(amounts, 0), job.asked.cpus_per_task
+    rest = job.asked.tasks
+    while rest > 0:
+        before = rest
+        for node in sorted(amounts):
+            if rest > 0 and (tasks[node] + 1) * step <= amounts[node]:
+                tasks[node] += 1
+                rest -= 1
+        if rest == before:
+            break
+    return {node: max(number, 1) * step for node, number in tasks.items()}

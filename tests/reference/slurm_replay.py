@@ -1,0 +1,72 @@
+"""A site replayed pass by pass in plain Python: submissions, ends, and the passes that are asked for.
+
+Rule: between two passes jobs come and end; what a pass decides is in `slurm_passes`. A job that runs longer than its
+limit ends at the first look at the limits after it, every 30 seconds; its nodes are free when their epilog is over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tests.reference.slurm_machine import Job, Machine
+from tests.reference.slurm_passes import Start, backfill_pass, main_pass
+
+#: Seconds between two looks at the time limits.
+LIMIT_CHECK_S = 30
+
+
+class PlainReplay:
+    """A replay of a machine; `epilog`: seconds from the end of a job until its nodes are free."""
+
+    def __init__(self, machine: Machine, *, epilog: int, limit_phase: int) -> None:
+        self.machine, self.epilog, self.limit_phase = machine, epilog, limit_phase
+
+    def run(self, passes: Iterable[tuple[int, str]]) -> list[Start]:
+        """Carry out passes (time, kind: main, full or backfill), by time, and return all starts."""
+        starts = list[Start]()
+        for time, kind in passes:
+            self.advance(time)
+            starts += (
+                backfill_pass(self.machine) if kind == "backfill" else main_pass(self.machine, full=kind == "full")
+            )
+        return starts
+
+    def advance(self, time: int) -> None:
+        """Let jobs come and end until a time."""
+        for job in self.machine.jobs:
+            self.machine.now = time
+            if job.state == "future" and job.asked.submit <= time:
+                self._submit(job)
+            if job.state == "running" and self._end(job) <= time:
+                job.state, job.ended = "completing", self._end(job)
+            if job.state == "completing" and job.ended + self.epilog <= time:
+                job.state = "ended"
+
+    def _submit(self, job: Job) -> None:
+        """Give a job its priorities; it is eligible from its submission if it waits for nothing."""
+        job.state = "pending"
+        for part in job.parts:
+            job.priority[part.name] = _priority(self.machine, job, part.job_factor)
+        if not job.asked.array and not job.asked.dependency and (job.asked.begin or 0) <= job.asked.submit:
+            job.begin = int(job.asked.submit)
+
+    def _end(self, job: Job) -> int:
+        """Return when a running job ends."""
+        if job.asked.run_s <= 60 * job.limit:
+            return job.start + int(job.asked.run_s)
+        late = self.machine.site.rules.over_time_limit_min
+        natural = job.start + int(job.asked.run_s)
+        if late is None:
+            return natural
+        over = job.until + 60 * late
+        return min(natural, over + (self.limit_phase - over) % LIMIT_CHECK_S)
+
+
+def _priority(machine: Machine, job: Job, job_factor: int) -> int:
+    """Return the priority at submission, when age counts nothing."""
+    site, rules = machine.site, machine.site.rules.priority
+    largest = max((qos.priority for qos in site.qos), default=0)
+    factor = next((qos.priority for qos in site.qos if qos.name == job.asked.qos), 0)
+    value = rules.partition * job_factor / max(part.job_factor for part in site.partitions)
+    value += rules.qos * factor / largest if largest else 0
+    return int(max(value - job.asked.nice, 1))
