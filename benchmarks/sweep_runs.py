@@ -15,7 +15,8 @@ from pathlib import Path
 from pilotfish.benchmarks.show import heading, number, table
 from pilotfish.benchmarks.trace_replay import made as workload_of
 from pilotfish.cli.sweeps.prepare import Prepared, check, prepare
-from pilotfish.cli.sweeps.results import ResultsTable, SweepJournal, conduct
+from pilotfish.cli.sweeps.results import ResultsTable, conduct
+from pilotfish.cli.sweeps.run_journal import RunJournal
 from pilotfish.cli.sweeps.tasks import carry_out
 from pilotfish.cli.sweeps.workers import Processes
 from pilotfish.formats.replays.swf import dump_swf
@@ -70,7 +71,7 @@ def _sweep(prepared: Prepared, folder: Path, workers: int) -> float:
     began = time.perf_counter()
     with Processes(workers) as pool:
         check(prepared, prepared.tasks, pool)
-        with SweepJournal(folder / "journal.jsonl") as journal:
+        with RunJournal(folder / "journal.jsonl") as journal:
             rows = ResultsTable(folder / "results.csv", prepared.columns)
             conduct(prepared, pool, journal, rows, lambda ended: None)
             rows.write()

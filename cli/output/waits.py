@@ -5,6 +5,7 @@ Rule: a difference is the second side minus the first. What is not known of a si
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -53,23 +54,60 @@ def show_agreement(screen: Screen, name: str, site: Site, result: Agreement, rep
             screen.put(*hanging(f"{title:<15}", text, screen.cells))
     for title, pairs in result.groups:
         show_classes(screen, title, pairs, ("RECORDED s", "REPLAYED s"))
-    show_unknown(screen, site)
+    show_unknown(screen, site.unknown)
 
 
-def show_effect(
-    screen: Screen, name: str, site: Site, changes: Sequence[str], result: Effect, repeats: int
-) -> None:  # fmt: skip
-    """Print a site before and after changes.
+@dataclass(frozen=True, slots=True)
+class ScenarioEffect:
+    """A scenario: its changes, what is not known of the site then, and the comparison over its replays."""
+
+    name: str
+    changes: Sequence[str]
+    unknown: Sequence[str]
+    effect: Effect
+    replays: int
+
+
+def show_effects(screen: Screen, name: str, site: Site, effects: Sequence[ScenarioEffect]) -> None:
+    """Print a site before and after the changes of each scenario; with several, first all in one table.
 
     Args:
         screen: where to print.
         name: of the site.
-        site: after the changes.
-        changes: as they were given.
-        result: the comparison.
-        repeats: replays of each side.
+        site: before the changes.
+        effects: one for each scenario.
     """
     show_site(screen, name, site)
+    if len(effects) > 1:
+        _show_overview(screen, effects)
+    for scenario in effects:
+        if len(effects) > 1:
+            screen.put("")
+            screen.title(scenario.name)
+        _show_effect(screen, scenario.changes, scenario.effect, scenario.replays)
+    show_unknown(screen, list(dict.fromkeys(text for scenario in effects for text in scenario.unknown)))
+
+
+def _show_overview(screen: Screen, effects: Sequence[ScenarioEffect]) -> None:
+    rows = []
+    for scenario in effects:
+        wait, slowdown, utilisation = scenario.effect.wait, scenario.effect.slowdown, scenario.effect.utilisation[1]
+        rows.append((
+            scenario.name, _s(wait.before), _s(wait.after), f"{_s(wait.low)} to {_s(wait.high)}", _noise(wait),
+            f"{slowdown.after:,.2f}", _share(utilisation),
+        ))  # fmt: skip
+    heads = numbers("BEFORE s", "WAIT s", "DIFFERENCE, 95 %")
+    screen.table(
+        [TextColumn("SCENARIO", most=20), *heads, TextColumn(""), *numbers("SLOWDOWN", "UTILISED")], rows
+    )  # fmt: skip
+
+
+def _share(share: float | None) -> str:
+    return "unknown" if share is None else f"{100 * share:.1f} %"
+
+
+def _show_effect(screen: Screen, changes: Sequence[str], result: Effect, repeats: int) -> None:
+    """Print the site before and after the changes of a scenario."""
     screen.put(*(line for text in changes for line in hanging("change: ", text, screen.cells)), "")
     rows = []
     for title, pair, change, form in (
@@ -82,7 +120,7 @@ def show_effect(
         rows.append(("  median", *(form(side.median) for side in sides), "", ""))
         rows.append(("  95 %", *(form(side.p95) for side in sides), "", ""))
     for title, shares in (("utilisation", result.utilisation), ("backfilled", result.backfilled)):
-        rows.append((title, *("unknown" if share is None else f"{100 * share:.1f} %" for share in shares), "", ""))
+        rows.append((title, *map(_share, shares), "", ""))
     heads = numbers("BEFORE", "AFTER", "DIFFERENCE, 95 %")
     screen.table([TextColumn(f"{result.waits.jobs:,} JOBS"), *heads, TextColumn("")], rows)
     screen.put("")
@@ -98,7 +136,6 @@ def show_effect(
             screen.put(*hanging(f"{title:<15}", text, screen.cells))
     for title, changed in result.groups:
         _show_changes(screen, title, changed)
-    show_unknown(screen, site)
 
 
 def _show_changes(screen: Screen, title: str, changes: Sequence[ClassChange]) -> None:
@@ -177,11 +214,11 @@ def show_classes(screen: Screen, title: str, pairs: Sequence[Pair], sides: tuple
         screen.put(f"and {len(pairs) - MOST_CLASSES} more with fewer jobs")
 
 
-def show_unknown(screen: Screen, site: Site) -> None:
+def show_unknown(screen: Screen, unknown: Sequence[str]) -> None:
     """Print what is not known of a site, or not followed."""
-    if site.unknown:
+    if unknown:
         screen.put("", "Not known, or not followed:")
-        for text in site.unknown:
+        for text in unknown:
             screen.put(*hanging("- ", text, screen.cells))
 
 

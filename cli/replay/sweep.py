@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 from ... import __version__
 from ...formats.documents.atomic_write import check_folder, write_whole
 from ...formats.text import count
-from ...machine_share import usable_cpus
 from .. import options
 from ..kernel_loading import load_kernels
 from ..options import argument, flag, option
 from ..output.documents import print_json
 from ..streams import note, print_policy_traceback, warn
-from ..usage_errors import bad, value_of
+from ..worker_options import worker_pool
 
 if TYPE_CHECKING:
     from ..sweeps.prepare import Prepared
@@ -36,9 +35,7 @@ def sweep(
         Path | None, option("DIR", "Write results.csv and sweep.json.", "--out", "-o", default="FILE.results")
     ] = None,
     workers: options.Workers = None,
-    dask: Annotated[
-        str | None, option("ADDRESS", "Replay on the Dask cluster at tls://HOST:8786 instead; it can run code as you.")
-    ] = None,
+    dask: options.Dask = None,
     parquet: Annotated[bool, flag("--parquet", "Also write results.parquet.")] = False,
     as_json: options.Json = False,
     dry_run: options.DryRun = False,
@@ -58,13 +55,13 @@ def sweep(
     folder = out or Path(f"{file.stem}.results")
     if not dry_run:
         check_folder(folder)
-    pool = _workers(workers, dask)
+    pool = worker_pool(workers, dask)
     if parquet:
         from ..sweeps.results import demand_pyarrow
 
         demand_pyarrow()
     from ..sweeps.prepare import check, prepare
-    from ..sweeps.results import read_journal
+    from ..sweeps.run_journal import read_journal
 
     with print_policy_traceback():
         prepared = prepare(file, execute=not dry_run)
@@ -84,26 +81,13 @@ def sweep(
     return int(any(row["status"] != "done" for row in rows))
 
 
-def _workers(workers: int | None, dask: str | None) -> WorkerPool:
-    """Return the workers. Raises typer.BadParameter, PilotfishError."""
-    if dask is None:
-        from ..sweeps.workers import Processes
-
-        return Processes(workers or len(usable_cpus()))
-    if workers is not None:
-        raise bad("--workers", "not together with --dask: the cluster has its own workers")
-    from ..sweeps.dask_workers import DaskWorkers
-
-    with value_of("--dask"):
-        return DaskWorkers(dask)
-
-
 def _carry_out(prepared: Prepared, crew: WorkerPool, folder: Path, parquet: bool) -> list[Row]:
     """Replay the runs that are not done yet; return all rows."""
     from ..output.sweep import SweepProgress
-    from ..sweeps.results import ResultsTable, SweepJournal, conduct, known_rows, read_journal
+    from ..sweeps.results import ResultsTable, conduct, known_rows
+    from ..sweeps.run_journal import RunJournal, read_journal
 
-    with SweepJournal(folder / JOURNAL) as journal:
+    with RunJournal(folder / JOURNAL) as journal:
         table = ResultsTable(folder / RESULTS, prepared.columns, known_rows(prepared, journal.done))
         write_whole(folder / ABOUT, json.dumps(_about(prepared), indent=1) + "\n")
         finished = len(table.rows)

@@ -16,7 +16,7 @@ from typing import Any, Self
 
 from ... import __version__
 from ...simulate.errors import ConfigError, PilotfishError
-from .tasks import Contents, Failure, SweepTask, attempt
+from .tasks import AnyTask, Contents, Failure, PoolTask, attempt
 from .workers import WorkerPool
 
 #: Seconds for the scheduler to answer, and for a first worker to connect.
@@ -32,7 +32,7 @@ def hold(contents: Contents) -> Contents:
     return contents
 
 
-def answer(function: Callable[..., Any], task: SweepTask, contents: Contents) -> Any:
+def answer(function: Callable[..., Any], task: PoolTask, contents: Contents) -> Any:
     """Carry out a task on a worker."""
     with _ALONE:
         return attempt(function, task, contents)
@@ -92,7 +92,7 @@ class DaskWorkers(WorkerPool):
                 label = f"pilotfish {version}" if version else "no pilotfish"
                 raise PilotfishError(f"--dask {self._address}: {name} has {label}: install {__version__} there")
 
-    def each(self, function: Callable[..., Any], tasks: Sequence[SweepTask]) -> Iterator[list[tuple[SweepTask, Any]]]:
+    def each(self, function: Callable[..., Any], tasks: Sequence[AnyTask]) -> Iterator[list[tuple[AnyTask, Any]]]:
         """See WorkerPool. Raises PilotfishError: the cluster is gone; ConfigError: a trace cannot be sent."""
         from distributed import as_completed
 
@@ -107,7 +107,7 @@ class DaskWorkers(WorkerPool):
                 future.release()
             yield results
 
-    def _content(self, task: SweepTask) -> Any:
+    def _content(self, task: PoolTask) -> Any:
         """Return the content of a task's trace on the cluster; it is sent once."""
         trace = task.trace
         if not trace.kept_together:

@@ -1,111 +1,31 @@
-"""Results of a sweep: the journal of finished runs, results.csv, and results.parquet.
+"""Results of a sweep: results.csv and results.parquet, from the journal of finished runs.
 
 Rule: a run is in the journal before it is in a row, and in a row before it is counted. A failed run stops no other run
-and is not in the journal, so that the same command tries it again. A line of the journal survives this process at once,
-and a crash of the machine after SYNC_S; an incomplete last line is dropped. One sweep at a time writes a journal.
-results.csv is rewritten in the order of the runs at the end: two sweeps of the same runs differ only in the column
-`simulation_time`. An unknown value is an empty field. pyarrow is an optional package.
+and is not in the journal, so that the same command tries it again. results.csv is rewritten in the order of the runs at
+the end: two sweeps of the same runs differ only in the column `simulation_time`. An unknown value is an empty field.
+pyarrow is an optional package.
 """
 
 from __future__ import annotations
 
 import csv
-import fcntl
 import importlib.util
 import io
-import json
-import math
 import os
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import fields
 from pathlib import Path
 from typing import IO, Any
 
 from ...formats.documents.atomic_write import write_whole
-from ...simulate.errors import ConfigError, PilotfishError
+from ...simulate.errors import PilotfishError
 from ...simulate.replay.metrics import Summary
 from ...simulate.sweep import SweepRun
-from ...trust import make_folders, open_own_file
+from ...trust import open_own_file
 from .prepare import Prepared
+from .run_journal import RunJournal
 from .tasks import Failure, carry_out
 from .workers import WorkerPool
-
-SCHEMA = "pilotfish/sweep-journal/v1"
-#: Seconds of results that a crash of the machine may lose: syncing after each run costs more than a short run.
-SYNC_S = 0.1
-_HEADER = json.dumps({"schema": SCHEMA}).encode() + b"\n"
-Numbers = dict[str, Any]
-
-
-def read_journal(path: Path) -> dict[str, Numbers]:
-    """Return identity -> numbers of the finished runs; empty without a journal. Raises ConfigError, OSError."""
-    return _parsed(path, path.read_bytes())[0] if path.exists() else {}
-
-
-class SweepJournal(AbstractContextManager["SweepJournal"]):
-    """The open journal: a context. `done` holds the finished runs.
-
-    Raises:
-        ConfigError: not a journal, or another sweep writes to it.
-        OSError: it cannot be written.
-    """
-
-    def __init__(self, path: Path) -> None:
-        make_folders(path.parent)
-        self._synced, self._file = (
-            -math.inf,
-            os.fdopen(open_own_file(path, os.O_RDWR | os.O_CREAT | os.O_APPEND), "a+b"),
-        )
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            self._file.seek(0)
-            self.done, line_bytes = _parsed(path, self._file.read())
-            self._file.truncate(line_bytes)
-            if not line_bytes:
-                self._write(_HEADER)
-        except BaseException as error:
-            self._file.close()
-            if isinstance(error, BlockingIOError):
-                raise ConfigError(str(path), "", "another sweep is writing to it", "one at a time") from None
-            raise
-
-    def __exit__(self, *_: object) -> None:
-        with self._file:
-            self._sync()
-
-    def add(self, found: Mapping[str, Numbers]) -> None:
-        """Record the numbers of runs by identity. Raises OSError."""
-        records = ({"run": identity, "numbers": numbers} for identity, numbers in found.items())
-        self._write(b"".join(json.dumps(record, separators=(",", ":")).encode() + b"\n" for record in records))
-        self.done |= found
-
-    def _write(self, lines: bytes) -> None:
-        self._file.write(lines)
-        self._file.flush()
-        if time.monotonic() >= self._synced + SYNC_S:
-            self._sync()
-
-    def _sync(self) -> None:
-        os.fsync(self._file.fileno())
-        self._synced = time.monotonic()
-
-
-def _parsed(path: Path, data: bytes) -> tuple[dict[str, Numbers], int]:
-    """Return the finished runs, and the number of bytes of whole lines."""
-    line_bytes = data.rfind(b"\n") + 1
-    if data[: len(_HEADER)] != _HEADER[: len(data)]:
-        raise ConfigError(str(path), "line 1", "not a journal of a sweep", f"a file that begins with {SCHEMA}")
-    finished = {}
-    for line in data[len(_HEADER) : line_bytes].splitlines():
-        try:
-            record = json.loads(line)
-            finished[str(record["run"])] = dict(record["numbers"])
-        except (ValueError, TypeError, KeyError):
-            continue
-    return finished, line_bytes
-
 
 Row = Mapping[str, Any]
 
@@ -156,7 +76,7 @@ def known_rows(prepared: Prepared, done: dict[str, dict[str, Any]]) -> list[dict
     return [prepared.row(run, done[task.identity]) for run, task in prepared.pairs if task.identity in done]
 
 
-def conduct(prepared: Prepared, pool: WorkerPool, journal: SweepJournal, table: ResultsTable, watch: Watch) -> None:
+def conduct(prepared: Prepared, pool: WorkerPool, journal: RunJournal, table: ResultsTable, watch: Watch) -> None:
     """Carry out the runs that are not in the journal. Raises OSError.
 
     Args:

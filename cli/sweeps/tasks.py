@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Protocol, TypeVar, cast
 
 from ... import __version__
 from ...formats.replays.workloads import as_submitted, read_workload
@@ -124,13 +124,13 @@ def _read(trace: TraceFile, contents: Contents | None, machine: Abilities) -> Wo
         workload, contents = _parsed(trace, Path(trace.path), machine), trace.contents()
     else:
         with tempfile.TemporaryDirectory() as folder:
-            workload = _parsed(trace, _copied(trace, contents, Path(folder)), machine)
+            workload = _parsed(trace, copied(trace, contents, Path(folder)), machine)
     if list(map(digest_of, contents)) != list(trace.hashes.values()):
         raise ConfigError(trace.path, "", "it was changed while the sweep ran", "the file as it was")
     return workload
 
 
-def _copied(trace: TraceFile, contents: Contents, folder: Path) -> Path:
+def copied(trace: TraceFile, contents: Contents, folder: Path) -> Path:
     """Copy the trace and the files that it names into a folder; return the copy."""
     copies = [folder / name for name in trace.hashes]
     for copy, content in zip(copies, contents, strict=True):
@@ -179,6 +179,21 @@ class SweepTask:
     runtimes: str = WALLTIME
     contention: bool = False
     bare: bool = False
+
+
+class PoolTask(Protocol):
+    """A task of a worker."""
+
+    @property
+    def identity(self) -> str:
+        """Return the name under which its numbers are kept."""
+
+    @property
+    def trace(self) -> TraceFile:
+        """Return the files that it reads; a worker keeps what it read last."""
+
+
+AnyTask = TypeVar("AnyTask", bound=PoolTask)
 
 
 @dataclass(frozen=True, slots=True)

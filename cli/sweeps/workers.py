@@ -1,4 +1,4 @@
-"""Worker processes on this machine that replay the runs of a sweep in parallel.
+"""Worker processes on this machine that replay runs in parallel.
 
 Rule: every task has one answer. If a worker dies, its tasks go to other workers; a task that kills TRIES workers is a
 Failure. Tasks of one group go to the same worker if all workers stay busy, because it has read their files. The kernel
@@ -18,9 +18,9 @@ from collections import Counter, deque
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
 from multiprocessing.connection import Connection, wait
-from typing import Any
+from typing import Any, Generic
 
-from .tasks import Failure, SweepTask, attempt
+from .tasks import AnyTask, Failure, PoolTask, attempt
 
 #: Run as `python -P -c COMMAND FD PARENT MODULE_PATH...`.
 COMMAND = "import sys; sys.path[:] = sys.argv[3:]; from pilotfish.cli.sweeps.workers import work; work()"
@@ -50,7 +50,7 @@ class WorkerPool(AbstractContextManager["WorkerPool"]):
     """Carries out tasks; a context that ends the workers."""
 
     @abstractmethod
-    def each(self, function: Callable[..., Any], tasks: Sequence[SweepTask]) -> Iterator[list[tuple[SweepTask, Any]]]:
+    def each(self, function: Callable[..., Any], tasks: Sequence[AnyTask]) -> Iterator[list[tuple[AnyTask, Any]]]:
         """Yield (task, result or Failure) for each task when it ends, in lists of the tasks that end together."""
 
 
@@ -66,7 +66,7 @@ class Processes(WorkerPool):
             worker.end()
         self._workers.clear()
 
-    def each(self, function: Callable[..., Any], tasks: Sequence[SweepTask]) -> Iterator[list[tuple[SweepTask, Any]]]:
+    def each(self, function: Callable[..., Any], tasks: Sequence[AnyTask]) -> Iterator[list[tuple[AnyTask, Any]]]:
         """See WorkerPool."""
         unassigned, died = _Unassigned(tasks), Counter[int]()
         while True:
@@ -74,7 +74,7 @@ class Processes(WorkerPool):
             busy = {worker.connection: worker for worker in self._workers if worker.doing}
             if not busy:
                 return
-            results: list[tuple[SweepTask, Any]] = []
+            results: list[tuple[AnyTask, Any]] = []
             for connection in wait(list(busy)):
                 worker = busy[connection]  # type: ignore[index]
                 try:
@@ -86,7 +86,7 @@ class Processes(WorkerPool):
             self._distribute(function, unassigned)
             yield results
 
-    def _distribute(self, function: Callable[..., Any], unassigned: _Unassigned) -> None:
+    def _distribute(self, function: Callable[..., Any], unassigned: _Unassigned[Any]) -> None:
         while unassigned and len(self._workers) < self._most and all(worker.doing for worker in self._workers):
             self._workers.append(_Worker())
             self._assign(self._workers[-1], function, unassigned)
@@ -95,7 +95,7 @@ class Processes(WorkerPool):
                 if unassigned and len(worker.doing) < AHEAD:
                     self._assign(worker, function, unassigned)
 
-    def _assign(self, worker: _Worker, function: Callable[..., Any], unassigned: _Unassigned) -> None:
+    def _assign(self, worker: _Worker, function: Callable[..., Any], unassigned: _Unassigned[Any]) -> None:
         busy_groups = Counter(
             colleague.group for colleague in self._workers if colleague is not worker and colleague.doing
         )
@@ -103,7 +103,9 @@ class Processes(WorkerPool):
         worker.group = unassigned.group(place)
         worker.ask(place, function, unassigned.tasks[place])
 
-    def _requeue(self, worker: _Worker, unassigned: _Unassigned, died: Counter[int]) -> list[tuple[SweepTask, Any]]:
+    def _requeue(
+        self, worker: _Worker, unassigned: _Unassigned[AnyTask], died: Counter[int]
+    ) -> list[tuple[AnyTask, Any]]:
         """Put the tasks of a dead worker back; return the task that is not tried again, with its Failure."""
         self._workers.remove(worker)
         death = worker.end(GRACE_S)
@@ -119,10 +121,22 @@ class Processes(WorkerPool):
         )
 
 
-class _Unassigned:
+class InThisProcess(WorkerPool):
+    """A WorkerPool without workers: one task after another, for a single one."""
+
+    def __exit__(self, *_: object) -> None:
+        """Do nothing."""
+
+    def each(self, function: Callable[..., Any], tasks: Sequence[AnyTask]) -> Iterator[list[tuple[AnyTask, Any]]]:
+        """See WorkerPool."""
+        for task in tasks:
+            yield [(task, attempt(function, task))]
+
+
+class _Unassigned(Generic[AnyTask]):
     """Indices of unassigned tasks, by group, in order."""
 
-    def __init__(self, tasks: Sequence[SweepTask]) -> None:
+    def __init__(self, tasks: Sequence[AnyTask]) -> None:
         self.tasks = tasks
         self._queues: dict[Hashable, deque[int]] = {}
         for place in range(len(tasks)):
@@ -165,7 +179,7 @@ class _Worker:
         self.doing: deque[int] = deque()
         self.group: Hashable = None
 
-    def ask(self, place: int, function: Callable[..., Any], task: SweepTask) -> None:
+    def ask(self, place: int, function: Callable[..., Any], task: PoolTask) -> None:
         """Send a task; a dead worker is found when its answer is read."""
         self.doing.append(place)
         with suppress(ConnectionError):

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
 from datetime import tzinfo
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, get_args, get_type_hints
 
 from ...formats.documents.document_errors import from_source
 from ...simulate.errors import ConfigError
@@ -61,16 +61,37 @@ class ChangeOptions:
             raise bad("--scale-load", f"{self.scale_load:g} (allowed: {_LEAST_LOAD:g} to {_MOST_LOAD:g})")
         self._edits()
 
+    @classmethod
+    def of(cls, texts: Mapping[str, Sequence[str]]) -> Self:
+        """Return the changes of some options.
+
+        Args:
+            texts: name of an option, such as --set, -> its values, one or more.
+
+        Raises:
+            typer.BadParameter: a value is not allowed, or two are given for an option that takes one.
+        """
+        values = dict[str, Any]()
+        for name, parts in texts.items():
+            key, is_list = CHANGES[name]
+            if len(parts) > 1 and not is_list:
+                raise bad(name, "stands twice")
+            values[key] = list(parts) if is_list else parts[0]
+        if (load := values.get("scale_load")) is not None:
+            try:
+                values["scale_load"] = float(load)
+            except ValueError:
+                raise bad("--scale-load", f"{load!r} (allowed: a number, such as 1.2)") from None
+        return cls(**values)
+
     def described(self) -> list[str]:
         """Return the changes as they were given; [] without any."""
-        return [
-            *(f"--set {text}" for text in self.settings or ()),
-            *(f"--set-qos {text}" for text in self.qos or ()),
-            *(f"--set-partition {text}" for text in self.partitions or ()),
-            *(f"--drain {text}" for text in self.drain or ()),
-            *([f"--add-nodes {self.add_nodes}"] if self.add_nodes else ()),
-            *([f"--scale-load {self.scale_load:g}"] if self.scale_load is not None else ()),
-        ]
+        lines = list[str]()
+        for name, (key, _) in CHANGES.items():
+            value = getattr(self, key)
+            parts = value if isinstance(value, list) else [] if value is None else [value]
+            lines += [f"{name} {part:g}" if isinstance(part, float) else f"{name} {part}" for part in parts]
+        return lines
 
     def changed(self, site: Site, folder: Path, zone: tzinfo) -> Site:
         """Return the changed site.
@@ -112,6 +133,17 @@ class ChangeOptions:
             list(_named("--set-partition", self.partitions or (), "batch.MaxTime=120")),
             list(_named("--set-qos", self.qos or (), "high.Priority=1000")),
         )
+
+
+def _names() -> Iterator[tuple[str, tuple[str, bool]]]:
+    hints = get_type_hints(ChangeOptions, include_extras=True)
+    for part in fields(ChangeOptions):
+        kind, declared = get_args(hints[part.name])
+        yield declared.default, (part.name, "list" in str(kind))  # where typer keeps the first name
+
+
+#: Option -> field of ChangeOptions, and whether it may be repeated.
+CHANGES = dict(_names())
 
 
 def _named(name: str, texts: Iterable[str], example: str) -> Iterable[Edit]:

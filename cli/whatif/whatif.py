@@ -13,12 +13,12 @@ from ..kernel_loading import load_kernels
 from ..option_groups import grouped
 from ..options import argument, option
 from ..output.documents import print_json
-from ..streams import note
+from ..streams import note, warn
+from ..worker_options import worker_pool
 from .change_options import ChangeOptions
 
 if TYPE_CHECKING:
-    from ...simulate.slurm.site import Site
-    from ...simulate.slurm.site_outcome import SiteOutcome
+    from .replays import Replays
 
 #: Replays of each side of a change: their spread is what the phases of the clocks do.
 REPEATS_OF_CHANGES = 5
@@ -28,6 +28,11 @@ REPEATS_OF_CHANGES = 5
 def whatif(
     site: Annotated[Path, argument("SITE", "Folder with the site's slurm.conf, sacct.psv and other files.")],
     change: ChangeOptions,
+    scenario: Annotated[
+        list[str] | None,
+        option("'NAME: CHANGES'", "A named group of changes, such as 'wide: --set PriorityWeightAge=2000'."),
+    ] = None,
+    scenarios: Annotated[Path | None, option("FILE", "More named groups of changes (YAML).")] = None,
     sacct: Annotated[Path | None, option("FILE", "Accounting records to replay.", default="SITE/sacct.psv")] = None,
     zone: Annotated[str, option("ZONE", "Time zone of the dumps and of --drain, such as Europe/Berlin.")] = "UTC",
     starts: Annotated[
@@ -37,12 +42,18 @@ def whatif(
         int | None, option("N", "Number of replays.", min=1, max=1000, default="1, with changes 5 of each side")
     ] = None,
     seed: options.Seed = 0,
+    resume: Annotated[
+        Path | None, option("FILE", "Keep the replays that ended in FILE, and go on with those that it has.")
+    ] = None,
+    workers: options.Workers = None,
+    dask: options.Dask = None,
     as_json: options.Json = False,
-) -> None:
+) -> int:
     """Replay a Slurm site under Slurm's own rules, and compare the starts with the recorded ones.
 
     With changes, compare the site before and after them. Two runs of a real Slurm differ, because the phases of its
-    clocks differ. --seed draws them; --repeat makes several replays, with the seeds N, N + 1 and so on.
+    clocks differ. --seed draws them; --repeat makes several replays, with the seeds N, N + 1 and so on. Ctrl-C prints
+    what is known by then.
 
     \b
     Examples:
@@ -51,52 +62,70 @@ def whatif(
       pilotfish whatif site --set SchedulerParameters=bf_window=4320
       pilotfish whatif site --set-qos high.Priority=1000 --scale-load 1.2
       pilotfish whatif site --drain n[01-08]@2026-03-02T18:00..2026-03-03T06:00
+      pilotfish whatif site --scenarios ideas.yaml --resume ideas.jsonl
     """
-    from ...formats.site.site_folder import read_site, time_zone
+    from .replays import Replays
+    from .scenarios import UNCHANGED, Scenario, scenarios_of
 
     if starts is not None:
         check_file(starts)
-    clock, texts = time_zone(zone), change.described()
-    recorded = read_site(site, sacct, clock)
-    changed = change.changed(recorded, site, clock)
+    choices = scenarios_of(change, scenario or (), scenarios)
+    from ...formats.site.starts_file import dump_starts
+    from .replay_tasks import source_of
+
+    source, recorded = source_of(site, sacct, zone)
     load_kernels("slurm.site_requests")
-    repeats = repeat or (REPEATS_OF_CHANGES if texts else 1)
-    outcomes = _replays(changed, repeats, seed, starts)
-    from ..output.text import Screen
-    from ..output.waits import show_agreement, show_effect
+    seeds = range(seed, seed + (repeat or (REPEATS_OF_CHANGES if choices else 1)))
+    replays = Replays(source, recorded, (Scenario(UNCHANGED, ChangeOptions()), *choices), seeds)
+    is_interrupted = False
+    with replays.journal(resume) as journal:
+        if starts is not None:
+            replay = replays.first(journal)
+            write_whole(starts, dump_starts(*replay))
+            note(f"{starts}: {count(len(replay[1].starts), 'start')}, seed {seed}")
+        if todo := replays.todo():
+            try:
+                replays.conduct(worker_pool(workers, dask, len(todo)), todo, journal)
+            except KeyboardInterrupt:
+                is_interrupted = True
+    for reason in dict.fromkeys(replays.failures.values()):
+        warn(reason)
+    if is_interrupted and resume is not None:
+        note(f"the same command continues with {resume}")
+    _report(site, replays, as_json)
+    if is_interrupted:
+        raise KeyboardInterrupt
+    return int(bool(replays.failures))
 
-    name, about = site.resolve().name, {"site": str(site), "seed": seed, "replays": repeats}
-    if texts:
-        from ...simulate.slurm.site_comparison import effect
 
-        result = effect(recorded, _replays(recorded, repeats, seed, None), outcomes, seed)
-        if as_json:
-            print_json("whatif", {**about, "changes": texts, **asdict(result), "unknown": changed.unknown})
-        else:
-            show_effect(Screen(), name, changed, texts, result, repeats)
-        return
-    from ...simulate.slurm.site_comparison import agreement
+def _report(folder: Path, replays: Replays, as_json: bool) -> None:
+    """Print the comparison of the replays that ended."""
+    from ...simulate.slurm.site_comparison import agreement, effect
     from ...simulate.slurm.site_outcome import recorded_outcome
+    from ..output.text import Screen
+    from ..output.waits import ScenarioEffect, show_agreement, show_effects
 
-    agreed = agreement(recorded, recorded_outcome(recorded), outcomes)
+    site, (unchanged, *changed) = replays.site, replays.scenarios
+    name, about = folder.resolve().name, {"site": str(folder), "seed": replays.seeds[0]}
+    if not changed:
+        (outcomes,) = replays.outcomes(unchanged)
+        if not outcomes:
+            return
+        agreed = agreement(site, recorded_outcome(site), outcomes)
+        if as_json:
+            document = {**about, "replays": len(outcomes), **asdict(agreed), "unknown": site.unknown}
+            print_json("whatif", document)
+        else:
+            show_agreement(Screen(), name, site, agreed, len(outcomes))
+        return
+    effects = []
+    for one, unknown in zip(changed, replays.unknown[1:], strict=True):
+        before, after = replays.outcomes(unchanged, one)
+        if before:
+            result = effect(site, before, after, replays.seeds[0])
+            effects.append(ScenarioEffect(one.name, one.change.described(), unknown, result, len(before)))
     if as_json:
-        print_json("whatif", {**about, **asdict(agreed), "unknown": recorded.unknown})
-    else:
-        show_agreement(Screen(), name, recorded, agreed, repeats)
-
-
-def _replays(site: Site, repeats: int, seed: int, starts: Path | None) -> list[SiteOutcome]:
-    """Replay a site with several seeds; write the starts of the first replay into a file, if one is given."""
-    from ...simulate.slurm.site_outcome import replayed_outcome
-    from ...simulate.slurm.twin import replay_site
-
-    outcomes = []
-    for number in range(repeats):
-        replay = replay_site(site, seed + number)
-        outcomes.append(replayed_outcome(site, replay))
-        if starts is not None and not number:
-            from ...formats.site.starts_file import dump_starts
-
-            write_whole(starts, dump_starts(site, replay))
-            note(f"{starts}: {count(len(replay.starts), 'start')}, seed {seed}")
-    return outcomes
+        documents = [asdict(one) for one in effects]
+        print_json("whatif", {**about, "scenarios": [document.pop("effect") | document for document in documents]})
+    elif effects:
+        show_effects(Screen(), name, site, effects)

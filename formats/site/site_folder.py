@@ -44,13 +44,16 @@ SiteSource = Path | Mapping[str, str]
 HELD_S = 1e8
 
 
-def read_site(source: SiteSource, sacct: Path | None = None, zone: tzinfo = UTC) -> Site:
+def read_site(
+    source: SiteSource, sacct: Path | None = None, zone: tzinfo = UTC, paths: list[Path] | None = None
+) -> Site:
     """Return the site whose files lie in a folder, or whose texts a running Slurm printed. O(bytes of its files).
 
     Args:
         source: the folder, see the top of this file; or the texts, where nodes that take no jobs now take none later.
         sacct: the dump of sacct; None: `sacct.psv` of the source, and jobs that only `scontrol_job.txt` has.
         zone: the zone of the times in the dumps.
+        paths: the files that are read are appended, if given.
 
     Raises:
         ConfigError: there are no nodes or no jobs to read, or a file that is needed cannot be read.
@@ -86,6 +89,8 @@ def read_site(source: SiteSource, sacct: Path | None = None, zone: tzinfo = UTC)
         jobs=_jobs(files, sacct, machine),
         usage=_usage(files, associations),
     )
+    if paths is not None:
+        paths += dict.fromkeys((*conf.paths, *files.paths))
     return replace(site, unknown=(*files.sentences(), *unfollowed_rules(site)))
 
 
@@ -101,10 +106,11 @@ def time_zone(name: str) -> tzinfo:
 
 @dataclass(slots=True)
 class SiteFiles:
-    """The files of a site, and what is not known after they were read."""
+    """The files of a site, those of a folder that were read, and what is not known after that."""
 
     source: SiteSource
     unknown: list[str] = field(default_factory=list)
+    paths: list[Path] = field(default_factory=list)
     tables: dict[str, BarTable] = field(default_factory=dict)
     left_out: Counter[str] = field(default_factory=Counter)
 
@@ -117,7 +123,9 @@ class SiteFiles:
         """Return a file of a folder, perhaps packed by gzip; None if it is not there."""
         if not isinstance(self.source, Path):
             return None
-        return next((path for path in (self.folder / name, self.folder / f"{name}.gz") if is_file(path)), None)
+        path = next((path for path in (self.folder / name, self.folder / f"{name}.gz") if is_file(path)), None)
+        self.paths += [path] if path else []
+        return path
 
     def text(self, name: str) -> str:
         """Return the text of a file; "" without it."""
@@ -143,6 +151,7 @@ class SiteFiles:
         """Yield the files whose names match one of the patterns, and their texts, by name."""
         if isinstance(self.source, Path):
             for path in sorted(path for pattern in patterns for path in self.folder.glob(pattern)):
+                self.paths.append(path)
                 yield path, read_text(path)
             return
         for name in sorted(self.source):
@@ -237,6 +246,7 @@ def _reservations(
 
 def _jobs(files: SiteFiles, sacct: Path | None, machine: SiteMachine) -> tuple[SiteJob, ...]:
     """Return the jobs by submission, then id."""
+    files.paths += [sacct] if sacct else []
     accounting = files.add("sacct", read_bar_table(sacct, ("submit",))) if sacct else files.table("sacct", ("submit",))
     tables, listed = list[BarTable](), set[str]()
     if accounting:

@@ -52,7 +52,7 @@ class SlurmConf:
     settings: dict[str, ConfLine] = field(default_factory=dict)
     lines: dict[str, list[ConfLine]] = field(default_factory=dict)
     repeated: set[str] = field(default_factory=set)
-    files: int = 0
+    paths: list[Path] = field(default_factory=list)  # of the files that were read
     names: set[str] = field(default_factory=set)  # keys that were looked up
 
     def text(self, key: str) -> str:
@@ -77,11 +77,11 @@ def read_slurm_conf(path: Path) -> SlurmConf:
 
 def _read(path: Path, folder: Path, conf: SlurmConf, defaults: dict[str, dict[str, str]], depth: int) -> None:
     source = str(path)
-    conf.files += 1
+    conf.paths.append(path)
     for number, line in _logical_lines(decode(unpacked(read_bytes(path), source), source)):
         if line.split(maxsplit=1)[0].lower() == "include":
             for included in _included(line, folder, conf, ConfLine({}, source, number)):
-                if depth >= _DEEPEST or conf.files >= _MOST_FILES:
+                if depth >= _DEEPEST or len(conf.paths) >= _MOST_FILES:
                     problem = f"files include each other more than {_DEEPEST} deep, or are too many"
                     raise ConfigError(source, f"line {number}", problem)
                 _read(included, folder, conf, defaults, depth + 1)

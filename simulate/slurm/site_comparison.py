@@ -146,13 +146,13 @@ class Effect:
 def effect(site: Site, before: Sequence[SiteOutcome], after: Sequence[SiteOutcome], seed: int = 0) -> Effect:
     """Compare replays of a site with replays of the changed site, over the jobs that start in all of them.
 
-    The intervals are of a bootstrap over the days of submission, or tenths of a shorter period, and over the replays
-    of each side.
+    The intervals are of a bootstrap over the days of submission, or tenths of a shorter period, and over the replays.
+    It is paired: a draw has the same days and the same seeds on both sides.
 
     Args:
         site: the site before the change.
         before: its replays, one or more, of different seeds.
-        after: those of the changed site.
+        after: those of the changed site, with the same seeds.
         seed: of the draws.
     """
     waits = [np.array([one.wait_s for one in side]) for side in (before, after)]
@@ -160,7 +160,7 @@ def effect(site: Site, before: Sequence[SiteOutcome], after: Sequence[SiteOutcom
     starts = [~np.isnan(side).any(axis=0) for side in waits]
     both = starts[0] & starts[1]
     ended = both & ~np.isnan(np.concatenate(slowdowns)).any(axis=0)
-    bootstrap = _Bootstrap(site, len(before), len(after), seed)
+    bootstrap = _Bootstrap(site, len(before), seed)
     groups = tuple(
         (
             one.title,
@@ -184,14 +184,14 @@ def effect(site: Site, before: Sequence[SiteOutcome], after: Sequence[SiteOutcom
 class _Bootstrap:
     """Draws of the blocks of a period and of the replays, the same for all classes of jobs."""
 
-    def __init__(self, site: Site, before: int, after: int, seed: int) -> None:
+    def __init__(self, site: Site, replays: int, seed: int) -> None:
         submit = np.array([job.submit for job in site.jobs])
         span = float(np.ptp(submit)) + 1.0 if len(submit) else 1.0
         blocks = max(LEAST_BLOCKS, int(span // _DAY_S))
         self._blocks, self._block = blocks, ((submit - submit.min(initial=np.inf)) / span * blocks).astype(np.int64)
         draw = np.random.default_rng(seed)
         self._weights = draw.multinomial(blocks, np.full(blocks, 1.0 / blocks), DRAWS).astype(float)
-        self._runs = [draw.multinomial(runs, np.full(runs, 1.0 / runs), DRAWS) / runs for runs in (before, after)]
+        self._runs = draw.multinomial(replays, np.full(replays, 1.0 / replays), DRAWS) / replays
 
     def change(self, name: str, mask: Array, before: Array, after: Array) -> ClassChange:
         """Return the change of a class of jobs; values are [replays, jobs]. O(replays x jobs + draws x blocks)."""
@@ -200,9 +200,9 @@ class _Bootstrap:
             return ClassChange(name, 0, 0.0, 0.0, 0.0, 0.0)
         block, means = self._block[mask], []
         counts = self._weights @ np.bincount(block, minlength=self._blocks)
-        for values, runs in zip((before, after), self._runs, strict=True):
+        for values in (before, after):
             sums = np.array([np.bincount(block, run[mask], self._blocks) for run in values])
-            means.append(((runs @ sums) * self._weights).sum(axis=1) / np.maximum(counts, 1.0))
+            means.append(((self._runs @ sums) * self._weights).sum(axis=1) / np.maximum(counts, 1.0))
         drawn = (means[1] - means[0])[counts > 0]
         low, high = np.quantile(drawn, ((1 - LEVEL) / 2, (1 + LEVEL) / 2)).tolist() if len(drawn) else (0.0, 0.0)
         return ClassChange(name, jobs, float(before[:, mask].mean()), float(after[:, mask].mean()), low, high)

@@ -83,7 +83,7 @@ RULES = (
     Rule(r"^pilotfish batsim .* pybatsim:", skip="it needs pybatsim, as in tests/real/test_batsim_components.py"),
     Rule(r"^pilotfish edc\b", skip="it waits for a Batsim, as in tests/adapters/batsim"),
     Rule(r"^pilotfish whatif site\b", skip="it needs the record of a real site, as in tests/simulate/slurm"),
-    Rule(r"^pilotfish whatif \w+ --set\b", shorten=("$", " --repeat 1")),
+    Rule(r"^pilotfish whatif \w+ --(set|scenario)\b", shorten=("$", " --repeat 1")),
     Rule(r"^pilotfish generate thesis\b", shorten=(r"--jobs \d+", "--jobs 200")),
     Rule(
         r"^pilotfish (demo|probes|profile|plan|simulate|replay|batsim|whatif|generate|convert|policies|predict|cluster|warm)\b"

@@ -11,17 +11,7 @@ import pytest
 from pilotfish.cli.__main__ import USAGE, main
 from pilotfish.formats.site import read_site
 
-
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("sites") / "university"
-    assert main(["generate", "site", "university", "--jobs", "60", "-o", str(folder)]) == 0
-    return folder
-
-
-def out(capsys: pytest.CaptureFixture[str], *argv: object) -> str:
-    assert main([str(word) for word in argv]) == 0
-    return capsys.readouterr().out
+from .conftest import out
 
 
 def test_the_report_fits_80_columns_and_ends_with_what_is_not_followed(
@@ -65,7 +55,8 @@ def test_a_seed_gives_the_same_starts_again(site: Path, tmp_path: Path, capsys: 
 def test_the_zone_is_that_of_a_drain_too(site: Path, capsys: pytest.CaptureFixture[str]) -> None:
     def drained(hours: str, *options: str) -> object:
         nodes = f"c[000001-000179]@{hours}"
-        return json.loads(out(capsys, "whatif", site, "--repeat", 1, "--json", "--drain", nodes, *options))["wait"]
+        argv = ("whatif", site, "--repeat", 1, "--json", "--drain", nodes, *options)
+        return json.loads(out(capsys, *argv))["scenarios"][0]["wait"]
 
     utc = drained("2022-10-01T00:00..2022-10-01T06:00")
     assert drained("2022-10-01T00:00..2022-10-01T06:00", "--zone", "Etc/GMT+9") == utc
@@ -92,12 +83,13 @@ def test_a_change_is_compared_with_the_site(site: Path, capsys: pytest.CaptureFi
     text = out(capsys, *argv)
     assert "change: --drain c[000001-000179]@0.." in text and "BEFORE" in text
     assert max(map(len, text.splitlines())) <= 80
-    document = json.loads(out(capsys, *argv, "--json"))
+    (document,) = json.loads(out(capsys, *argv, "--json"))["scenarios"]
     assert document["wait"]["after"] > document["wait"]["before"] and document["replays"] == 2
 
 
 def test_a_change_that_changes_nothing_gives_the_same_starts(site: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    document = json.loads(out(capsys, "whatif", site, "--scale-load", "1", "--repeat", 1, "--json"))
+    argv = ("whatif", site, "--scale-load", "1", "--repeat", 1, "--json")
+    (document,) = json.loads(out(capsys, *argv))["scenarios"]
     assert document["wait"]["after"] == document["wait"]["before"]
     assert document["wait"]["low"] == document["wait"]["high"] == 0.0
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pilotfish.cli.sweeps.results import SweepJournal, read_journal
+from pilotfish.cli.sweeps.run_journal import RunJournal, read_journal
 from pilotfish.simulate.errors import ConfigError
 
 FOUND: dict[str, dict[str, Any]] = {"a1": {"makespan": 0.1 + 0.2, "jobs": 3, "energy": None}, "b2": {"makespan": 1e300}}
@@ -19,11 +19,11 @@ FOUND: dict[str, dict[str, Any]] = {"a1": {"makespan": 0.1 + 0.2, "jobs": 3, "en
 def test_records_are_read_back_exactly(tmp_path: Path) -> None:
     path = tmp_path / "new" / "journal.jsonl"
     assert read_journal(path) == {}
-    with SweepJournal(path) as journal:
+    with RunJournal(path) as journal:
         journal.add({"a1": FOUND["a1"]})
         journal.add({"b2": FOUND["b2"]})
         assert read_journal(path) == journal.done == FOUND
-    with SweepJournal(path) as journal:
+    with RunJournal(path) as journal:
         assert journal.done == FOUND
 
 
@@ -32,11 +32,11 @@ def test_records_are_read_back_exactly(tmp_path: Path) -> None:
 def test_a_truncated_journal_is_continued(tmp_path: Path, length: int) -> None:
     path = tmp_path / "journal.jsonl"
     path.unlink(missing_ok=True)
-    with SweepJournal(path) as journal:
+    with RunJournal(path) as journal:
         journal.add(FOUND)
     path.write_bytes(content := path.read_bytes()[:length])
     names = {json.loads(line)["run"] for line in content.split(b"\n")[1:-1]}
-    with SweepJournal(path) as journal:
+    with RunJournal(path) as journal:
         assert set(journal.done) == names
         journal.add({"c3": {"makespan": 3.0}})
     assert read_journal(path) == {name: FOUND[name] for name in names} | {"c3": {"makespan": 3.0}}
@@ -45,11 +45,11 @@ def test_a_truncated_journal_is_continued(tmp_path: Path, length: int) -> None:
 @pytest.mark.parametrize("line", [b"\0\0\0\0", b"[1]", b'{"run": "x"}', b'{"run": "x", "numbers": 4}', b"\xff\xfe"])
 def test_invalid_lines_are_ignored(tmp_path: Path, line: bytes) -> None:
     path = tmp_path / "journal.jsonl"
-    with SweepJournal(path) as journal:
+    with RunJournal(path) as journal:
         journal.add({"a1": FOUND["a1"]})
     with path.open("ab") as file:
         file.write(line + b"\n")
-    with SweepJournal(path) as journal:
+    with RunJournal(path) as journal:
         journal.add({"b2": FOUND["b2"]})
     assert read_journal(path) == FOUND
 
@@ -58,7 +58,7 @@ def test_invalid_lines_are_ignored(tmp_path: Path, line: bytes) -> None:
 def test_a_file_that_is_not_a_journal_is_not_changed(tmp_path: Path, data: bytes) -> None:
     path = tmp_path / "journal.jsonl"
     path.write_bytes(data)
-    for use in (SweepJournal, read_journal):
+    for use in (RunJournal, read_journal):
         with pytest.raises(ConfigError, match="not a journal of a sweep"):
             use(path)
     assert path.read_bytes() == data
@@ -66,6 +66,6 @@ def test_a_file_that_is_not_a_journal_is_not_changed(tmp_path: Path, data: bytes
 
 def test_one_sweep_at_a_time(tmp_path: Path) -> None:
     path = tmp_path / "journal.jsonl"
-    with SweepJournal(path), pytest.raises(ConfigError, match="another sweep is writing to it"):
-        SweepJournal(path)
-    SweepJournal(path).__exit__()
+    with RunJournal(path), pytest.raises(ConfigError, match="another sweep is writing to it"):
+        RunJournal(path)
+    RunJournal(path).__exit__()

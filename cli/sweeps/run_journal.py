@@ -1,0 +1,131 @@
+"""The journal of finished runs, so that an interrupted command goes on where it stopped.
+
+Rule: a line of the journal survives this process at once, and a crash of the machine after SYNC_S; an incomplete last
+line is dropped. One command at a time writes a journal. The first line says what the runs belong to; a journal of other
+inputs is refused.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import math
+import os
+import time
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ...simulate.errors import ConfigError
+from ...trust import make_folders, open_own_file
+
+#: Seconds of results that a crash of the machine may lose: syncing after each run costs more than a short run.
+SYNC_S = 0.1
+Numbers = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class JournalKind:
+    """The command and the inputs that the runs of a journal belong to.
+
+    Args:
+        name: of the command.
+        inputs: identity of what all runs share; "": the identities of the runs cover it.
+    """
+
+    name: str
+    inputs: str = ""
+
+    @property
+    def schema(self) -> str:
+        """Return the name and version of the format."""
+        return f"pilotfish/{self.name}-journal/v1"
+
+    @property
+    def header(self) -> bytes:
+        """Return the first line of the journal."""
+        shared = {"inputs": self.inputs} if self.inputs else {}
+        return json.dumps({"schema": self.schema, **shared}).encode() + b"\n"
+
+    def refusal(self, path: Path, data: bytes) -> ConfigError:
+        """Return the error about a file with another first line."""
+        other_inputs = data.startswith(self.header.partition(b', "inputs"')[0])
+        if self.inputs and other_inputs:
+            problem = "its runs belong to other inputs, or to another version of pilotfish"
+            return ConfigError(str(path), "line 1", problem, "the same inputs, or a new file")
+        return ConfigError(
+            str(path), "line 1", f"not a journal of a {self.name}", f"a file that begins with {self.schema}"
+        )
+
+
+SWEEP = JournalKind("sweep")
+
+
+def read_journal(path: Path, kind: JournalKind = SWEEP) -> dict[str, Numbers]:
+    """Return identity -> numbers of the finished runs; empty without a journal. Raises ConfigError, OSError."""
+    return _parsed(path, path.read_bytes(), kind)[0] if path.exists() else {}
+
+
+class RunJournal(AbstractContextManager["RunJournal"]):
+    """The open journal: a context. `done` holds the finished runs.
+
+    Raises:
+        ConfigError: not a journal, one of other inputs, or another command writes to it.
+        OSError: it cannot be written.
+    """
+
+    def __init__(self, path: Path, kind: JournalKind = SWEEP) -> None:
+        make_folders(path.parent)
+        self._synced, self._file = (
+            -math.inf,
+            os.fdopen(open_own_file(path, os.O_RDWR | os.O_CREAT | os.O_APPEND), "a+b"),
+        )
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._file.seek(0)
+            self.done, line_bytes = _parsed(path, self._file.read(), kind)
+            self._file.truncate(line_bytes)
+            if not line_bytes:
+                self._write(kind.header)
+        except BaseException as error:
+            self._file.close()
+            if isinstance(error, BlockingIOError):
+                raise ConfigError(str(path), "", f"another {kind.name} is writing to it", "one at a time") from None
+            raise
+
+    def __exit__(self, *_: object) -> None:
+        with self._file:
+            self._sync()
+
+    def add(self, found: Mapping[str, Numbers]) -> None:
+        """Record the numbers of runs by identity. Raises OSError."""
+        records = ({"run": identity, "numbers": numbers} for identity, numbers in found.items())
+        self._write(b"".join(json.dumps(record, separators=(",", ":")).encode() + b"\n" for record in records))
+        self.done |= found
+
+    def _write(self, lines: bytes) -> None:
+        self._file.write(lines)
+        self._file.flush()
+        if time.monotonic() >= self._synced + SYNC_S:
+            self._sync()
+
+    def _sync(self) -> None:
+        os.fsync(self._file.fileno())
+        self._synced = time.monotonic()
+
+
+def _parsed(path: Path, data: bytes, kind: JournalKind) -> tuple[dict[str, Numbers], int]:
+    """Return the finished runs, and the number of bytes of whole lines."""
+    line_bytes, header = data.rfind(b"\n") + 1, kind.header
+    if data[: len(header)] != header[: len(data)]:
+        raise kind.refusal(path, data)
+    finished = {}
+    for line in data[len(header) : line_bytes].splitlines():
+        try:
+            record = json.loads(line)
+            finished[str(record["run"])] = dict(record["numbers"])
+        except (ValueError, TypeError, KeyError):
+            continue
+    return finished, line_bytes
