@@ -11,7 +11,8 @@ import time
 from collections import Counter
 from collections.abc import Callable, Generator
 from contextlib import suppress
-from dataclasses import astuple, replace
+from dataclasses import fields
+from operator import attrgetter
 from typing import Any
 
 from ...formats.documents.files import without_collections
@@ -42,6 +43,7 @@ from ..state.divided_work import Steps, finish
 from ..state.journal import Journal, JournalError
 from ..state.queue import Submission
 from ..state.queue_entry import Entry
+from ..state.recorded_outcome import ForecastOutcome, QueueRecord
 from ..state.users import Peer, user_name
 from .access import Access, ForbiddenError
 from .intake import Answer, Intake, text_of
@@ -57,6 +59,10 @@ MOST_LINES = 60
 _LONGEST_NAME = 256
 #: What the document of a job says of its run.
 _OF_RUNS = ("start_time", "finish_time", "exit_code", "signal", "forecast_run_time", "stdout", "stderr")
+#: Read all fields of a record, in order.
+_OUTCOME = [member.name for member in fields(ForecastOutcome)]
+_PROFILE, _values_of = _OUTCOME.index("profile"), attrgetter(*_OUTCOME)
+_start_values = attrgetter(*(member.name for member in fields(QueueRecord)))
 
 
 class Requests:
@@ -296,18 +302,19 @@ class Requests:
             "story": runs_without_us(document),
         }
 
-    def _accuracy(self, request: dict[str, Any], peer: Peer) -> dict[str, Any]:
+    def _accuracy(self, request: dict[str, Any], peer: Peer) -> Answer:
         if not self._access.sees(peer, None):
             raise ForbiddenError("only an administrator may see the forecasts of all users here (access.see: own)")
-        starts = [record for record in self._journal.queued(LATEST) if record.start_time is not None]
+        records = yield from self._journal.queued_steps(LATEST)
+        starts = [record for record in records if record.start_time is not None]
+        outcomes = yield from self._journal.forecasts_steps(LATEST)
+        yield
+        jobs = with_own_order(outcomes, starts, self._cluster, self._tracker.present)
+        yield
         owns = self._access.owned_by(peer)
-        jobs = (
-            job if owns(job.user) or not job.profile else replace(job, profile=seen_by_others(job.profile))
-            for job in with_own_order(self._journal.forecasts(LATEST), starts, self._cluster, self._tracker.present)
-        )
         return {
-            "jobs": [list(astuple(job)) for job in jobs],
-            "starts": [list(astuple(record)) for record in starts],
+            "jobs": [_outcome_values(job, own=owns(job.user)) for job in jobs],
+            "starts": [list(_start_values(record)) for record in starts],
         }
 
     def _reload(self, request: dict[str, Any], peer: Peer) -> dict[str, Any]:
@@ -354,6 +361,14 @@ def _without_collections(steps: Answer) -> Answer:
             reply: dict[str, Any] = end.value
             return reply
         yield
+
+
+def _outcome_values(job: ForecastOutcome, *, own: bool) -> list[Any]:
+    """Return a forecast's values, without the words of its command unless the job is the user's own."""
+    values = list(_values_of(job))
+    if not own and job.profile:
+        values[_PROFILE] = seen_by_others(job.profile)
+    return values
 
 
 def _for_others(record: dict[str, Any]) -> dict[str, Any]:

@@ -3,7 +3,8 @@
 Rule: the permissions of the socket file decide which users may connect, and the kernel reports which user it is. Every
 connection has one request, a deadline, and a bounded size; every user has a bounded number of connections. So no user
 can block the daemon's cycles, exhaust its memory, or shut out other users. Of the waiting requests, those of the user
-who has needed the least time come first.
+who has needed the least time come first. A request that is answered in steps goes on until its turn ends, and a user
+who asks again after a pause is at most one turn ahead of the others.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import selectors
 import socket
 import time
 from collections import Counter
-from collections.abc import Callable, Container, Generator
+from collections.abc import Callable, Container, Generator, Sequence
 from contextlib import suppress
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
@@ -40,8 +41,8 @@ _MOST_BODIES = 2
 _EXPIRE_EVERY_S = 1.0
 #: Parts of a request that are received in a row, of 64 KiB at most.
 _PARTS = 16
-#: Seconds after which the time that a user's requests have taken counts half.
-_HALF_LIFE_S = 10.0
+#: Seconds for which the steps of one request are taken in a row, and by which a user who had paused is ahead.
+TURN_S = 0.1
 _REASONS = {200: "OK", 400: "Bad Request", 403: "Forbidden", 404: "Not Found", 405: "Method Not Allowed",
             408: "Request Timeout", 411: "Length Required", 413: "Content Too Large", 429: "Too Many Requests",
             500: "Internal Server Error", 503: "Service Unavailable"}  # fmt: skip
@@ -187,8 +188,9 @@ class Server:
         self._connections: set[_Connection] = set()
         self._count: Counter[int] = Counter()
         self._complete: list[_Connection] = []
-        self._spent: dict[int, float] = {}
-        self._halved = time.monotonic()
+        self._spent: dict[int, float] = {}  # seconds, by user; those of a user who pauses go on with `_level`
+        self._level = 0.0  # of the user who was answered last
+        self._turn: tuple[_Connection | None, float] = None, 0.0  # a request in steps, and until which spent time
         self._warned: dict[str, float] = {}
         self._served = time.monotonic()
 
@@ -249,12 +251,29 @@ class Server:
             ]
             if not waiting:
                 break
-            least = min(waiting, key=lambda client: self._spent.get(client.peer.uid, 0.0))
-            self._complete.remove(least)
-            self._answer(least)
+            chosen = self._next(waiting)
+            self._complete.remove(chosen)
+            self._answer(chosen)
             answered += 1
             self._receive(end)
         return answered
+
+    def _next(self, waiting: Sequence[_Connection]) -> _Connection:
+        """Return the request to go on with: the one whose turn it is, else one of the user who needed least time."""
+        current, turn_end = self._turn
+        if current is not None and current in waiting and self._spent[current.peer.uid] < turn_end:
+            return current
+        chosen = min(waiting, key=lambda client: self._spent[client.peer.uid])
+        self._level = max(self._level, spent := self._spent[chosen.peer.uid])
+        self._turn = chosen, spent + TURN_S
+        return chosen
+
+    def _queue(self, connection: _Connection) -> None:
+        """Let a complete request wait for its answer."""
+        uid = connection.peer.uid
+        if all(other.peer.uid != uid for other in self._complete):
+            self._spent[uid] = max(self._spent.get(uid, 0.0), self._level - TURN_S)
+        self._complete.append(connection)
 
     def _receive(self, end: float) -> None:
         """Go on with all connections without blocking; accept none after `end`, monotonic seconds."""
@@ -303,7 +322,7 @@ class Server:
             self._bound_bodies(connection)
             if connection.complete:
                 self._selector.unregister(connection.channel)
-                self._complete.append(connection)
+                self._queue(connection)
         except BadRequestError as error:
             self._refuse(connection, *error.args)
         except BlockingIOError:
@@ -326,14 +345,11 @@ class Server:
             reply = self._step(connection)
         except BadRequestError as error:
             reply = refusal(*error.args)
-        uid, now = connection.peer.uid, time.monotonic()
-        self._spent[uid] = self._spent.get(uid, 0.0) + now - began
-        if now - self._halved > _HALF_LIFE_S:
-            self._halved = now
-            self._spent = {user: spent / 2 for user, spent in self._spent.items() if spent > 1e-3}
+        self._spent[connection.peer.uid] += time.monotonic() - began
         if reply is None:
             self._complete.insert(0, connection)  # before the user's others, which would take memory meanwhile
         else:
+            self._turn = None, 0.0
             self._reply(connection, reply)
 
     def _step(self, connection: _Connection) -> dict[str, Any] | None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar, get_type_hints
 
 from ...simulate.errors import InvalidJobError
+from .divided_work import Steps, in_parts
 
 Value = TypeVar("Value")
 log = logging.getLogger("pilotfish.journal")
@@ -32,6 +33,8 @@ UNREADABLE = (
 EXPLAINING = ("accounting", "errors", "jobs", "queued", "story", "workflows")
 #: Rows of a table that are named in the log; the others are only counted.
 _NAMED = 5
+#: Rows that are read in one step.
+ROWS_AT_ONCE = 1000
 TEXT, REAL, WHOLE = (str,), (float, int), (int,)
 Kinds = tuple[type, ...]
 
@@ -122,6 +125,12 @@ class Damage:
             except UNREADABLE as error:
                 self.note(table, row[0], error)
         return values
+
+    def readable_steps(
+        self, table: str, rows: Sequence[tuple[Any, ...]], make: Callable[[tuple[Any, ...]], Value]
+    ) -> Steps[list[Value]]:
+        """Return what `readable` returns, in steps."""
+        return in_parts(rows, lambda part: self.readable(table, part, make), ROWS_AT_ONCE)
 
     def note(self, table: str, row: object, error: Exception) -> None:
         """Count a damaged row, and log it, once.

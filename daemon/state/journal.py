@@ -25,7 +25,7 @@ from .divided_work import Steps, finish
 from .forecasts import Forecaster
 from .handed_over import handed_over
 from .job_stages import STATES, JobStage
-from .journal_db import identity, open_copy, open_file, unusable
+from .journal_db import LAST_TIME, identity, open_copy, open_file, unusable
 from .journal_rows import FORECASTS, JOB_COLUMNS, NAMED, RECENT, SAVE, STORY_COLUMNS, SUMMARY_COLUMNS, WITH_JOB
 from .pending_usage import PendingUsage
 from .queue import Queue, Submission
@@ -34,7 +34,6 @@ from .recorded_outcome import ForecastOutcome, QueueRecord, recorded_outcome
 from .users import Peer
 
 _QUEUED = ", ".join(each.name for each in fields(QueueRecord))
-_LAST_TIME = "coalesce(finish_time, start_time, said_time, submit_time, 0)"
 #: Intents by which a job may be in the resource manager.
 _STARTS = ("place", "submit", "submitahead")
 _WORKFLOWS = "SELECT id, definition, submit_time, owner, finish_time FROM workflows"
@@ -360,18 +359,27 @@ class Journal:
         return [(Forecaster(model, source), ratio, user) for _, model, source, ratio, user in errors]
 
     def forecasts(self, most: int) -> list[ForecastOutcome]:
-        """Return the completed jobs that had a forecast, the last `most` to end, the oldest first. O(jobs).
+        """Return the completed jobs that had a forecast, the last `most` to end, the oldest first. O(most).
 
         A job that ended before it began, by a clock that was set back, is left out.
         """
+        return finish(self.forecasts_steps(most))
+
+    def forecasts_steps(self, most: int) -> Steps[list[ForecastOutcome]]:
+        """Return what `forecasts` returns, in steps."""
         rows = self._read(FORECASTS, (str(JobState.COMPLETED), most))
-        return self.damage.readable("story", reversed(rows), lambda row: recorded_outcome(*row))
+        return (yield from self.damage.readable_steps("story", rows, lambda row: recorded_outcome(*row)))[::-1]
 
     def queued(self, most: int) -> list[QueueRecord]:
         """Return jobs of the resource manager's queue, the last `most` to end, start or be seen, the oldest first."""
-        rows = self._read(f"SELECT {_QUEUED} FROM queued ORDER BY {_LAST_TIME} DESC LIMIT ?", (most,))
+        return finish(self.queued_steps(most))
+
+    def queued_steps(self, most: int) -> Steps[list[QueueRecord]]:
+        """Return what `queued` returns, in steps."""
+        rows = self._read(f"SELECT {_QUEUED} FROM queued ORDER BY {LAST_TIME} DESC LIMIT ?", (most,))
         kinds = kinds_of(QueueRecord)
-        return self.damage.readable("queued", reversed(rows), lambda row: QueueRecord(*checked(row, kinds)))
+        records = self.damage.readable_steps("queued", rows, lambda row: QueueRecord(*checked(row, kinds)))
+        return (yield from records)[::-1]
 
     def kept(self) -> dict[str, Any]:
         """Return what the policy must know after a restart; empty: nothing. Raises ConfigError: damaged."""
@@ -424,7 +432,7 @@ class Journal:
                     run(f"DELETE FROM {table} WHERE key = ?", (f"{name}/{job}",))
             run("DELETE FROM accounting WHERE ended < ?", (before,))
             run("DELETE FROM requests WHERE time < ?", (before,))
-            run(f"DELETE FROM queued WHERE {_LAST_TIME} < ?", (before,))
+            run(f"DELETE FROM queued WHERE {LAST_TIME} < ?", (before,))
             run("DELETE FROM errors WHERE id < (SELECT max(id) FROM errors) - 1000")
             return run("DELETE FROM workflows WHERE finish_time < ?", (before,)).rowcount
 

@@ -58,7 +58,9 @@ def _version_of(path: Path) -> tuple[int, ...] | None:
 VERSION = 1
 #: Version of a journal -> its upgrade to the next version.
 UPGRADES: dict[int, Upgrade] = {}
-_SCHEMA = """
+#: Of a row of `queued`: when its job ended, started or was seen last.
+LAST_TIME = "coalesce(finish_time, start_time, said_time, submit_time, 0)"
+_SCHEMA = f"""
 CREATE TABLE workflows (
     id TEXT PRIMARY KEY, number INTEGER UNIQUE, name TEXT, idempotency_key TEXT UNIQUE, definition TEXT NOT
     NULL, submit_time REAL NOT NULL, state TEXT NOT NULL, finish_time REAL, owner INTEGER, size INTEGER);
@@ -101,6 +103,8 @@ CREATE INDEX newest_of ON workflows (owner, number);
 CREATE INDEX alive ON workflows (id) WHERE finish_time IS NULL;
 -- of jobs with a forecast, the last to end
 CREATE INDEX ended ON jobs (state, finish_time) WHERE forecast_start IS NOT NULL;
+-- the last jobs of the queue
+CREATE INDEX last_seen ON queued ({LAST_TIME});
 """
 
 

@@ -6,8 +6,10 @@ them take 0.2 s. Loops inside of C functions are bounded by the bytes of a reque
 
 import json
 import math
+import sqlite3
 import sys
-from dataclasses import replace
+from contextlib import closing
+from dataclasses import fields, replace
 
 import pytest
 
@@ -15,10 +17,16 @@ from pilotfish.daemon.config import QuotaConfig
 from pilotfish.daemon.learning.profile_learning import LearnedProfiles
 from pilotfish.daemon.planning.guarded_planner import simulate_plan
 from pilotfish.daemon.planning.problem import WINDOW
+from pilotfish.daemon.report.accuracy import LATEST
 from pilotfish.daemon.report.status_documents import MOST_JOBS
 from pilotfish.daemon.socket.ipc import LARGEST_BODY
+from pilotfish.daemon.state import journal_rows
+from pilotfish.daemon.state.forecasts import JobForecast
+from pilotfish.daemon.state.queue_entry import Entry
+from pilotfish.daemon.state.recorded_outcome import ForecastOutcome, QueueRecord
 from pilotfish.daemon.state.users import Peer
-from pilotfish.simulate.model.job import DEFAULT_PROFILE
+from pilotfish.simulate.model.job import DEFAULT_PROFILE, Job
+from pilotfish.simulate.model.snapshot import JobState
 
 #: Calls in one step of a request, and in a cycle, at the quotas below, which are a twentieth of the default ones.
 MOST_CALLS, MOST_OF_A_CYCLE = 300_000, 300_000
@@ -162,6 +170,33 @@ def test_at_the_quotas_requests_and_cycles_cost_no_more(world):
         assert world.ask(do, **arguments)[1] <= MOST_CALLS, (do, arguments)
     assert max(world.cycle() for _ in range(2)) <= MOST_OF_A_CYCLE
     assert world.submit(job(0))[0]["ok"]
+
+
+def test_the_forecasts_of_many_jobs_are_answered_in_steps(world, kit):
+    """As many as an answer has of jobs that have ended, and of jobs of the queue."""
+    world.bench.run(1)
+    world.bench.journal.keep_handed_over("rjms", 900.0)
+    world.bench.kill()
+    with closing(sqlite3.connect(world.bench.journal.path)) as journal, journal:
+        choice = json.dumps({"nodes": ["n0"], "profile": "cmd: align.sh x", "run_within": [50.0, 90.0], "user": 34})
+        for number in range(LATEST):
+            entry = Entry("rjms", Job(str(number), DEFAULT_PROFILE, owner=34), number, offered=True)
+            entry.state, entry.start_time, entry.finish_time = JobState.COMPLETED, 1000.0 + number, 1060.0 + number
+            entry.since = 900.0 + number
+            entry.forecast = JobForecast(1000.0 + number, 1070.0 + number, 60.0, 1.0)
+            journal.execute(journal_rows.SAVE, journal_rows.row_of(entry))
+            story = "INSERT INTO story (key, time, kind, text, data) VALUES (?, 1.0, 'chosen', 'x', ?)"
+            journal.execute(story, (entry.key, choice))
+            record = QueueRecord(entry.key, "x", 34, walltime=100.0, submit_time=entry.since)
+            record.start_time, record.finish_time = entry.start_time, entry.finish_time
+            journal_rows.put(journal.execute, "queued", record)
+    world.bench.restart()
+    world.requests = kit.requests_with(world.bench, world.bench.profiles, QUOTAS)
+    reply, most = world.ask("accuracy")
+    assert len(reply["jobs"]) == len(reply["starts"]) == LATEST
+    assert most <= MOST_CALLS
+    profile = [member.name for member in fields(ForecastOutcome)].index("profile")
+    assert {job[profile] for job in reply["jobs"]} == {"cmd: align.sh"}  # the other words are its user's
 
 
 LARGE = 6000

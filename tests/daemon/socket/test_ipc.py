@@ -14,6 +14,7 @@ import threading
 import time
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, settings
@@ -21,7 +22,7 @@ from hypothesis import strategies as st
 
 from pilotfish.daemon.socket import ipc, socket_server
 from pilotfish.daemon.socket.ipc import DaemonError, NoDaemonError, ask, socket_path
-from pilotfish.daemon.socket.socket_server import MOST_AT_ONCE, Server
+from pilotfish.daemon.socket.socket_server import MOST_AT_ONCE, TURN_S, Server
 from pilotfish.daemon.state.users import Peer
 from pilotfish.simulate.errors import ConfigError
 
@@ -392,6 +393,65 @@ def test_a_request_that_arrives_passes_those_of_a_user_who_has_needed_more_time(
             send()
         server.serve()
     assert order == [1, 1, 1, 2] + [1] * 7
+
+
+class Played:
+    """A server whose users and clock are made up: each step of an answer takes as long as its user's steps do."""
+
+    def __init__(self, tmp_path, monkeypatch, step_s, steps):
+        self.now, self.order, self.path, self.step_s, self.steps = 0.0, [], tmp_path / "s", step_s, steps
+        self.uids = []
+        monkeypatch.setattr(socket_server, "peer_of", lambda channel: Peer(self.uids.pop(0), 1, 1))
+        monkeypatch.setattr(socket_server, "time", SimpleNamespace(monotonic=lambda: self.now))
+        self.clients = ExitStack()
+        self.server = Server(f"{tmp_path}/s", self.answer, connections=100)
+        self.clients.callback(self.server.close)
+
+    def send(self, uid):
+        self.uids.append(uid)
+        self.clients.enter_context(connected(self.path)).sendall(STATUS)
+
+    def answer(self, request, peer):
+        for number in range(self.steps[peer.uid]):
+            if number:
+                yield
+            self.order.append(peer.uid)
+            self.now += self.step_s[peer.uid]
+        return {"ok": True}
+
+    def serve(self, times):
+        for _ in range(times):
+            self.server.serve()
+
+
+@pytest.mark.real
+def test_a_user_who_comes_later_is_ahead_by_one_turn_at_most(tmp_path, monkeypatch):
+    played = Played(tmp_path, monkeypatch, step_s={1: 0.05, 2: 0.05}, steps={1: 1, 2: 1})
+    with played.clients:
+        for _ in range(40):  # one user alone, who has then needed two seconds
+            played.send(1)
+            played.serve(1)
+        for uid in (*[2] * 30, 1):
+            played.send(uid)
+        played.serve(100)
+    assert played.order[:40] == [1] * 40 and len(played.order) == 71
+    assert played.order[40:].index(1) * 0.05 <= 2 * TURN_S
+
+
+@pytest.mark.real
+def test_an_answer_in_steps_goes_on_until_its_turn_ends(tmp_path, monkeypatch):
+    played = Played(tmp_path, monkeypatch, step_s={1: 0.002, 2: 0.002, 3: 0.03}, steps={1: 20, 2: 1, 3: 20})
+    with played.clients:
+        for uid in (2, 1, *[2] * 30):
+            played.send(uid)
+        played.serve(50)
+        first = played.order.index(1)
+        assert played.order[first : first + 20] == [1] * 20 and played.order.count(2) == 31
+        played.order.clear()
+        for uid in (3, *[2] * 10):
+            played.send(uid)
+        played.serve(50)
+    assert 3 in played.order[: played.order.index(2)] and played.order[-10:] == [3] * 10  # its turn ended before
 
 
 @pytest.mark.real
