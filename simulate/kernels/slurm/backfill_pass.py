@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from ..block import Block, int64
 from ..jit import inner
-from ..queue.resources import popcount
-from .bits import copy
+from .bits import copy, intersect
 from .job_limits import has_licences, is_allowed_when_shortened, is_blocked_before_nodes
 from .job_states import is_eligible
 from .pass_records import begin_pass, count_test, is_task_refused, refuse_tasks
-from .plan import begin_plan, is_full
-from .record_plan import HAS_STARTED, IS_PASSED_OVER, plan_record
-from .tables import AVAILABLE, CLEAN, FREE, IDLE, TAKING
+from .plan import are_free_until, begin_plan, is_full
+from .record_plan import HAS_STARTED, IS_PASSED_OVER, plan_record, planned_minutes
+from .start_test import count_whole_nodes
+from .tables import AVAILABLE, CLEAN, FREE, IDLE, OWN, TAKING
 
 
 @inner
@@ -25,13 +25,17 @@ def backfill_pass(world: Block, now: int) -> int:
     count, rules = world.count, world.rules
     _begin(world, now)
     started, tests, last_array = int64(0), int64(0), int64(-1)
-    for k in range(_records_to_plan(world, now)):
+    records = _records_to_plan(world, count.records, now)
+    for k in range(count.records):
         job, slot = world.records[k].job, world.records[k].slot
         part, array = world.job_parts[slot], world.jobs[job].array
         if not is_eligible(world, job, now):
             continue
         if tests >= rules.bf_max_job_test or is_full(world):
             break
+        if k >= records and world.jobs[job].counted_cpus > 0:
+            tests += 1
+            continue
         if rules.bf_max_job_start > 0 and started >= rules.bf_max_job_start:
             break
         if rules.assoc_limit_stop == 0 and is_blocked_before_nodes(world, job, part, now):
@@ -45,47 +49,50 @@ def backfill_pass(world: Block, now: int) -> int:
         if not is_allowed_when_shortened(world, job, part) or not has_licences(world, job):
             continue
         tests += 1
+        if k >= records:
+            count_whole_nodes(world, job, part)
+            continue
         outcome = plan_record(world, job, slot, part, now)
         if outcome == HAS_STARTED:
             started += 1
         elif array >= 0:
             _count_task(world, array, part, outcome == IS_PASSED_OVER)
+        if outcome != IS_PASSED_OVER:
+            records = max(_records_to_plan(world, records, now), k + 1)
     count.in_pass = 0
     return started
 
 
 @inner
-def _records_to_plan(world: Block, now: int) -> int:
-    """Return how many records the pass looks at: unless starts are forecast, none after the last that may start now.
+def _records_to_plan(world: Block, records: int, now: int) -> int:
+    """Return how many of these records are to be planned: none after the last that may start, but all for a forecast.
 
-    A record may start if as many nodes of its partition are free, and clean, as it needs; what else could stop it is
-    left to the plan.
+    What a pass takes or reserves is gone for the rest of it, so the answer only falls.
     """
-    count = world.count
-    if count.plans == 1 or world.rules.preempts == 1:
-        return int64(count.records)
-    last = int64(0)
-    for part in range(len(world.partitions)):
-        _count_room(world, part)
-    for k in range(count.records):
-        job, slot = world.records[k].job, world.records[k].slot
-        part = world.job_parts[slot]
-        row, limits = world.jobs[job], world.partitions[part]
-        is_whole = row.exclusive == 1 or limits.exclusive == 1
-        if is_eligible(world, job, now) and row.min_nodes <= (limits.idle_room if is_whole else limits.free_room):
-            last = k + 1
-    return last
+    if world.count.plans == 1 or world.rules.preempts == 1:
+        return records
+    while records > 0 and not _may_start(world, world.records[records - 1].job, world.records[records - 1].slot, now):
+        records -= 1
+    return records
 
 
 @inner
-def _count_room(world: Block, part: int) -> None:
-    """Count the nodes of a partition on which a job could start now: idle ones, and those with free cores."""
-    row, words, sets = world.partitions[part], world.partition_nodes[part], world.node_sets
-    row.idle_room, row.free_room = 0, 0
+def _may_start(world: Block, job: int, slot: int, now: int) -> bool:
+    """Return whether a job could start now: no limit stops it, and nodes enough are free, clean and not reserved."""
+    row, part = world.jobs[job], world.job_parts[slot]
+    if not is_eligible(world, job, now) or is_task_refused(world, job, part) or not has_licences(world, job):
+        return False
+    if is_blocked_before_nodes(world, job, part, now):
+        return False
+    words, partition = world.scratch[OWN], world.partition_nodes[part]
+    is_whole = row.exclusive == 1 or world.partitions[part].exclusive == 1
+    free = world.node_sets[IDLE if is_whole else FREE]
     for word in range(len(words)):
-        usable = words[word] & sets[TAKING, word] & sets[CLEAN, word]
-        row.idle_room += popcount(usable & sets[IDLE, word])
-        row.free_room += popcount(usable & sets[FREE, word])
+        words[word] = partition[word] & free[word] & world.node_sets[CLEAN, word] & world.scratch[AVAILABLE, word]
+    if row.allowed >= 0:
+        intersect(words, world.allowed_nodes[row.allowed])
+    least = max(world.part_least_nodes[slot], row.min_nodes, int64(1))
+    return are_free_until(world, words, now, now + 60 * planned_minutes(world, job, part), least)
 
 
 @inner

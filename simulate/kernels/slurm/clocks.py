@@ -15,7 +15,7 @@ from ..block import Block, int64
 from ..compile import register
 from ..jit import inner
 from .backfill_pass import backfill_pass
-from .bits import add, drop, has, next_node
+from .bits import add, drop, next_node
 from .job_limits import age_run_minutes
 from .job_states import (
     cancel,
@@ -37,6 +37,7 @@ from .main_pass import main_pass
 from .node_choice import choose_nodes
 from .priority import calculate_priorities, start_priorities
 from .reserved_nodes import begin_and_end_reservations
+from .start_test import count_whole_nodes
 from .tables import (
     BY_HISTORY,
     CANCEL,
@@ -172,7 +173,7 @@ def _backfill(world: Block, now: int) -> None:
 def _calculate(world: Block, now: int) -> None:
     """Book usage, and calculate shares and priorities again (the decay thread)."""
     if world.count.history == 1:
-        _count_whole_nodes(world, now)
+        _count_untested(world)
     see_eligible(world, now)
     calculate_priorities(world, now)
     age_run_minutes(world, now)
@@ -184,16 +185,12 @@ def _calculate(world: Block, now: int) -> None:
 
 
 @inner
-def _count_whole_nodes(world: Block, now: int) -> None:
+def _count_untested(world: Block) -> None:
     """Note the CPUs of jobs that want whole nodes, as a pass would have: a record has passes that are not repeated."""
     for i in range(world.count.waiting):
-        row = world.jobs[world.waiting[i]]
-        part = world.job_parts[row.part0]
-        if row.counted_cpus == 0 and (row.exclusive == 1 or world.partitions[part].exclusive == 1) and row.begin > 0:
-            node = next_node(world.partition_nodes[part], 0)
-            while row.allowed >= 0 and node >= 0 and not has(world.allowed_nodes[row.allowed], node):
-                node = next_node(world.partition_nodes[part], node + 1)
-            row.counted_cpus = row.min_nodes * world.nodes[max(node, int64(0))].cpus
+        job = world.waiting[i]
+        if world.jobs[job].counted_cpus == 0 and world.jobs[job].begin > 0:
+            count_whole_nodes(world, job, world.job_parts[world.jobs[job].part0])
 
 
 @inner

@@ -10,7 +10,7 @@ from __future__ import annotations
 from ...arrays import Array
 from ..block import Block, int64
 from ..jit import inner
-from .bits import are_equal, contains, copy, intersect, intersect_and_count, subtract
+from .bits import are_equal, contains, copy, intersect, intersect_and_count, number_of, subtract
 
 
 @inner
@@ -71,6 +71,19 @@ def look(world: Block, words: Array, whole: Array, start: int, end: int, least: 
         elif intersect_and_count(words, world.slice_nodes[row.nodes]) < least:
             break
     return later
+
+
+@inner
+def are_free_until(world: Block, words: Array, start: int, end: int, least: int) -> bool:
+    """Return whether so many nodes of a set have no reservation that overlaps [start, end]; the set changes."""
+    number = number_of(words)
+    for i in range(world.count.slices):
+        row = world.slices[i]
+        if number < least or row.begin > end:
+            break
+        if row.end > start:
+            number = intersect_and_count(words, world.slice_nodes[row.nodes])
+    return number >= least
 
 
 @inner

@@ -29,9 +29,7 @@ def plan_record(world: Block, job: int, slot: int, part: int, now: int) -> int:
     """Start a job, or reserve nodes for it; return what became of it."""
     rules, row, count = world.rules, world.jobs[job], world.count
     is_now_only = _is_now_only(world, job, slot, now)
-    limit = minutes_of(world, job, part)
-    if world.partitions[part].max_time >= 0:
-        limit = min(limit, world.partitions[part].max_time)
+    limit = planned_minutes(world, job, part)
     step, at = rules.bf_resolution, now
     for _ in range(_MOST_TRIES):
         begin = _look_from(world, job, slot, at, limit, now, is_now_only)
@@ -71,6 +69,13 @@ def plan_record(world: Block, job: int, slot: int, part: int, now: int) -> int:
         reserve(world, world.scratch[CHOSEN], first, max(last, first + step))
         return IS_PLANNED
     return IS_PASSED_OVER
+
+
+@inner
+def planned_minutes(world: Block, job: int, part: int) -> int:
+    """Return for how long a job would hold its nodes in the plan."""
+    limit, most = minutes_of(world, job, part), world.partitions[part].max_time
+    return min(limit, most) if most >= 0 else limit
 
 
 @inner

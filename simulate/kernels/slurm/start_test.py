@@ -9,7 +9,7 @@ from __future__ import annotations
 from ...arrays import Array
 from ..block import Block, int64
 from ..jit import inner
-from .bits import copy, intersect, number_of, shared_number
+from .bits import copy, has, intersect, next_node, number_of, shared_number
 from .job_limits import is_blocked_before_nodes, is_blocked_with_nodes
 from .job_states import start
 from .node_choice import choose_nodes
@@ -86,6 +86,18 @@ def try_start(world: Block, job: int, slot: int, available: Array, now: int, by:
     if is_blocked_with_nodes(world, job, part, now, cpus, row.min_nodes, memory, row.gpus * row.min_nodes):
         return int64(LIMITED)
     return int64(BUSY)
+
+
+@inner
+def count_whole_nodes(world: Block, job: int, part: int) -> None:
+    """Note the CPUs of a job that wants whole nodes, as the test of a pass would: of as many nodes as it wants."""
+    row = world.jobs[job]
+    if row.exclusive == 0 and world.partitions[part].exclusive == 0:
+        return
+    node = next_node(world.partition_nodes[part], 0)
+    while row.allowed >= 0 and node >= 0 and not has(world.allowed_nodes[row.allowed], node):
+        node = next_node(world.partition_nodes[part], node + 1)
+    row.counted_cpus = max(row.want_nodes, row.min_nodes) * world.nodes[max(node, int64(0))].cpus
 
 
 @inner

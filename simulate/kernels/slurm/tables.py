@@ -73,7 +73,7 @@ VIEW = np.dtype([("cores", INT), ("memory", INT), ("gpus", INT), ("jobs", INT)],
 PARTITION = row_dtype(
     "factor",
     "tier max_time min_nodes max_nodes max_cpus_per_node exclusive least_loaded up qos preempt_mode cpus nodes "
-    "over_time closed tested tested_pass reserves reserves_pass idle_room free_room",
+    "over_time closed tested tested_pass reserves reserves_pass",
 )
 #: A job. `limit`: minutes; `run`: seconds that it runs if nothing stops it; `until`: its start and its limit; `finish`:
 #: when it ends; `accrue`: since when its age counts, 0 before; `part0`, `parts`: its rows in `job_parts`; `part`: the
