@@ -26,7 +26,7 @@ _UNITS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400, "week": 604_80
 _NO_LIMIT_MIN = 525_600
 _UNFINISHED = ("RUNNING", "PENDING", "SUSPENDED", "COMPLETING", "REQUEUED", "RESIZING")
 #: Options that a replay does not follow, and that change where or when a job starts.
-_UNFOLLOWED = frozenset((
+UNFOLLOWED = frozenset((
     "batch", "bb", "bbf", "cluster-constraint", "core-spec", "cores-per-socket", "extra-node-info",
     "gpus-per-socket", "hint", "nodefile", "ntasks-per-core", "ntasks-per-socket", "overcommit",
     "oversubscribe", "prefer", "segment", "sockets-per-node", "spread-job", "switches", "thread-spec",
@@ -80,7 +80,7 @@ class JobReader:
         values = options.values
         for name in options.unknown:
             self.unknown_options[name] += 1
-        for name in _UNFOLLOWED & values.keys():
+        for name in UNFOLLOWED & values.keys():
             self.unfollowed[name] += 1
         if (kind := values.get("exclusive", "")) not in WHOLE_NODES:
             self.unfollowed[f"exclusive={kind}"] += 1

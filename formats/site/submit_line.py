@@ -79,6 +79,11 @@ class SubmitOptions:
         )
 
 
+def has_value(name: str) -> bool:
+    """Return whether an option always has a value."""
+    return name in _VALUES
+
+
 def submit_options(line: str, job_name: str = "", component: int = 0) -> SubmitOptions:
     """Return the options of a SubmitLine. O(words).
 
