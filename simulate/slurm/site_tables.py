@@ -71,7 +71,9 @@ class Phases:
         )  # fmt: skip
 
 
-def site_block(site: Site, phases: Phases, *, seed: int = 1, repeats: bool = False) -> Slurm:
+def site_block(
+    site: Site, phases: Phases, *, seed: int = 1, repeats: bool = False, begin: float | None = None
+) -> Slurm:  # fmt: skip
     """Return the state of a site before its first submission.
 
     Args:
@@ -79,6 +81,7 @@ def site_block(site: Site, phases: Phases, *, seed: int = 1, repeats: bool = Fal
         phases: of its clocks.
         seed: of what is random later.
         repeats: whether jobs start as the record says, and passes start none.
+        begin: when the clocks begin, epoch seconds, if the site goes on after its record; None: with the first event.
     """
     sets = NodeSets(site)
     tables = job_tables(site, sets)
@@ -88,7 +91,8 @@ def site_block(site: Site, phases: Phases, *, seed: int = 1, repeats: bool = Fal
     tables |= (
         reservation_tables(site, jobs) | share_tables(site) | limit_tables(site, jobs, parts) | preemption_tables(site)
     )
-    shapes = {**{name: table.shape for name, table in tables.items()}, **_shapes(site, jobs, parts, repeats=repeats)}
+    empty = _shapes(site, jobs, parts, repeats=repeats, is_final=repeats and begin is None)
+    shapes = {**{name: table.shape for name, table in tables.items()}, **empty}
     fixed = {name: tables[name] for name in _FIXED}
     block = Slurm(fixed, {name: shape for name, shape in shapes.items() if name not in _FIXED})
     for name, table in tables.items():
@@ -101,26 +105,31 @@ def site_block(site: Site, phases: Phases, *, seed: int = 1, repeats: bool = Fal
     set_shares(block, site)
     if repeats:
         block.rules["epilog_least"] = block.rules["epilog_most"] = 0.0  # the record says when nodes were free
-    began = float(tables["agenda"]["time"][0]) if len(tables["agenda"]) else 0.0
-    count, clock, scheduler = block.count, block.clock, site.rules.scheduler
-    count["jobs"], count["random"], count["history"] = len(jobs), 1 + seed % 2147483645, int(repeats)
-    count["last_full"] = int(began + phases.full - scheduler.sched_interval)
-    count["last_sched"] = count["changed"] = count["usage_aged"] = int(began)
-    count["limit_phase"] = phases.limit
-    clock["now"], clock["tick_phase"] = began, phases.tick
-    clock["next_backfill"], clock["next_period"] = began + phases.backfill, began + phases.period
+    first = float(tables["agenda"]["time"][0]) if len(tables["agenda"]) else 0.0
+    block.count["jobs"], block.count["history"], block.clock["now"] = len(jobs), int(repeats), first
+    set_clocks(block, site, phases, first if begin is None else begin, seed)
     return block
 
 
-def _shapes(site: Site, jobs: Array, parts: Array, *, repeats: bool) -> dict[str, tuple[int, ...]]:
-    """Return the shapes of the tables that begin empty."""
+def set_clocks(block: Slurm, site: Site, phases: Phases, begin: float, seed: int) -> None:
+    """Let the clocks of a state begin at a time, epoch seconds; `seed`: of what is random from then on."""
+    count, clock = block.count, block.clock
+    count["random"], count["limit_phase"] = 1 + seed % 2147483645, phases.limit
+    count["last_full"] = int(begin + phases.full - site.rules.scheduler.sched_interval)
+    count["last_sched"] = count["changed"] = count["usage_aged"] = int(begin)
+    clock["tick_phase"] = phases.tick
+    clock["next_backfill"], clock["next_period"] = begin + phases.backfill, begin + phases.period
+
+
+def _shapes(site: Site, jobs: Array, parts: Array, *, repeats: bool, is_final: bool) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of the tables that begin empty; `is_final`: the state ends with its record."""
     nodes, number, words = len(site.nodes), len(jobs), -(-len(site.nodes) // 64)
     runs, pieces = number, _most_pieces(site, jobs)
     if repeats:  # a pass that is tried after recorded starts may start all other jobs
         recorded = SiteJobs.of(site.jobs).runs
         runs += len(recorded.nodes)
         pieces += int(np.array([len(nodes) for nodes in recorded.nodes.values], np.int64)[recorded.nodes.codes].sum())
-    may_restart = not repeats and (site.rules.preempt_type != "" or any(event.kills for event in site.events))
+    may_restart = not is_final and (site.rules.preempt_type != "" or any(event.kills for event in site.events))
     again = 1 + MOST_RESTARTS if may_restart else 1
     ends = ((again + 1) * max(number, 1),)  # also those of jobs that were killed before
     slices = 2 * max(site.rules.scheduler.bf_node_space_size, site.rules.scheduler.bf_max_job_test) + 4

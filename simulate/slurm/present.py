@@ -1,0 +1,125 @@
+"""A site from now on: what its scheduler does with the jobs that run and wait, if no other job comes.
+
+Rule: the state now is what the site shows: running jobs on their nodes since they started, waiting ones with their
+priorities and ages. Priorities are calculated again at the next PriorityCalcPeriod. The phases of the clocks, and how
+long jobs run, are not known; each question names them.
+Complexity: O(jobs) for the state, and the passes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..arrays import Array
+from ..kernels.object_cache import load
+from ..kernels.slurm.tables import PENDING, RUNNING, Slurm
+from .job_columns import SiteJobs
+from .site import Site
+from .site_tables import Phases, completed, set_clocks, site_block
+from .twin import ADVANCE, REPEAT
+
+#: Seconds after its limit at which a job is killed, in the mean: limits are looked at every 30 s.
+_KILLED_AFTER_S = 15.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SiteOutlook:
+    """Starts and ends of each job from now on, by row of `Present.site.jobs`.
+
+    Args:
+        start: its next start, of a job that runs the one that it had; epoch seconds, NaN: none in the time asked.
+        finish: the end of that run; epoch seconds, also beyond the time asked.
+        piece0, pieces: its rows in `piece_nodes`.
+        piece_nodes: rows of `Site.nodes`.
+    """
+
+    start: Array
+    finish: Array
+    piece0: Array
+    pieces: Array
+    piece_nodes: Array
+
+    def uses(self, nodes: Array) -> Array:
+        """Return whether each job runs on one of the nodes, given as a flag for each node of the site."""
+        sums = np.cumsum([0, *nodes[self.piece_nodes]])
+        return np.asarray(sums[self.piece0 + self.pieces] > sums[self.piece0])
+
+
+def present_site(site: Site) -> Site:
+    """Return the site with the jobs that run and wait; all others have ended. O(jobs)."""
+    jobs = tuple(job for job in site.jobs if job.runs and job.runs[-1].end is None)
+    return replace(site, jobs=jobs)
+
+
+class Present:
+    """The state of a site now.
+
+    Args:
+        site: with the jobs that run and wait, see `present_site`. The last run of each has no end; one that runs has a
+            start and nodes, one that waits may have the time since when it is eligible, and its priority.
+        now: epoch seconds.
+    """
+
+    def __init__(self, site: Site, now: float) -> None:
+        self.site, self.now = completed(site), now
+        columns = SiteJobs.of(self.site.jobs)
+        runs, last = columns.runs, columns.last_run
+        block = site_block(self.site, Phases(0.0, 0.0, 0.0, 0, 0.0), repeats=True, begin=now)
+        eligible = np.nan_to_num(runs.eligible[last], nan=0.0)
+        block.jobs["begin"] = block.jobs["accrue"] = np.where(eligible <= now, eligible, 0.0)
+        block.jobs["successful"] = 1  # none has failed yet
+        self._call = call = load("slurm.site_requests")
+        for row in np.argsort(block.history["start"], kind="stable").tolist():
+            call(block.address, ADVANCE, float(block.history["start"][row]))
+            call(block.address, REPEAT, float(row))
+        call(block.address, ADVANCE, now)
+        block.count["history"], block.count["wanted"], block.count["stale"] = 0, 1, 1
+        block.rules["epilog_least"], block.rules["epilog_most"] = self.site.rules.epilog_s
+        jobs = block.jobs
+        priority = np.repeat(runs.priority[last], jobs["parts"])
+        waits = np.repeat(jobs["state"] == PENDING, jobs["parts"]) & (priority > 0)
+        block.part_priority[: len(waits)][waits] = priority[waits]
+        self.runs: Array = jobs["state"] == RUNNING  #: of each job, whether it runs now
+        #: Since when each job runs, epoch seconds; NaN for those that wait.
+        self.start = np.where(self.runs, jobs["start"], np.nan)
+        self.limit_s = jobs["limit"] * 60.0  #: time limits, seconds
+        self._is_over = np.array([state == "COMPLETING" for state in runs.state.values], bool)[runs.state.codes[last]]
+        self._block: Slurm = block
+
+    def outlook(self, run_s: Array, horizon_s: float, seed: int = 0) -> SiteOutlook:
+        """Let the site go on. O(the passes).
+
+        Args:
+            run_s: how long each job runs in all if nothing stops it, seconds, [jobs]; a running job that has run longer
+                ends at once. All are killed at their limits.
+            horizon_s: how far, seconds.
+            seed: of the phases of the clocks.
+        """
+        block = self._block.copy()
+        set_clocks(block, self.site, Phases.drawn(self.site, seed), self.now, seed)
+        jobs, running = block.jobs, np.flatnonzero(self.runs)
+        jobs["run"] = run_s
+        over = block.partitions["over_time"][jobs["part"][running]]
+        killed = np.where(over >= 0, jobs["until"][running] + 60 * over + _KILLED_AFTER_S, np.inf)
+        finish = np.minimum(jobs["start"][running] + run_s[running], np.maximum(killed, self.now + _KILLED_AFTER_S))
+        finish = np.maximum(np.where(self._is_over[running], self.now, finish), self.now + 1.0)
+        jobs["finish"][running] = finish
+        order = np.argsort(finish, kind="stable")  # ascending times are a heap
+        block.ends_at[: len(running)], block.ends_job[: len(running)] = finish[order], running[order]
+        first = int(block.count["starts"])
+        self._call(block.address, ADVANCE, self.now + horizon_s)
+        result = SiteOutlook(
+            self.start.copy(), np.full(len(jobs), np.nan), jobs["piece0"].copy(), jobs["pieces"].copy(),
+            block.pieces["node"][: int(block.count["pieces"])].copy(),
+        )  # fmt: skip
+        starts = block.starts[: int(block.count["starts"])]
+        ends = np.where(starts["end"] >= 0, starts["end"], jobs["finish"][starts["job"]])
+        for part in (slice(0, first), slice(first, None)):  # of several starts of a job from now on the first counts
+            rows, places = np.unique(starts["job"][part], return_index=True)
+            new = ~self.runs[rows] if part.start else np.full(len(rows), True)
+            rows, entries = rows[new], starts[part][places[new]]
+            result.start[rows], result.finish[rows] = entries["start"], ends[part][places[new]]
+            result.piece0[rows], result.pieces[rows] = entries["piece0"], entries["pieces"]
+        return result

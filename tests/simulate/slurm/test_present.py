@@ -1,0 +1,113 @@
+"""A site that goes on from now: as a replay does from its begin, with the jobs that run, their ends, and drained nodes."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pilotfish.simulate.slurm.present import Present, present_site
+from pilotfish.simulate.slurm.site import JobRecord, Site, SiteJob
+from pilotfish.simulate.slurm.site_changes import with_drained_nodes
+from pilotfish.simulate.slurm.twin import replay_site
+from tests.simulate.slurm.small_sites import NODES, T0, job, site
+
+DAY_S = 86_400.0
+NOW = T0 + 1000.0
+ALL = tuple(node.name for node in NODES)
+
+
+def waiting(name: str, **changes: Any) -> SiteJob:
+    record = JobRecord("PENDING", changes.get("submit", NOW), None, None, priority=changes.pop("priority", None))
+    return job(id=name, **{"submit": NOW, "runs": (record,)} | changes)
+
+
+def running(name: str, nodes: tuple[str, ...], start: float, **changes: Any) -> SiteJob:
+    record = JobRecord("RUNNING", start, start, None, "main", nodes, 4 * len(nodes))
+    return waiting(name, min_nodes=len(nodes), is_exclusive=True, runs=(record,), submit=start, **changes)
+
+
+def outlook(place: Site, seed: int = 0, horizon_s: float = DAY_S) -> dict[str, tuple[float, float]]:
+    """Return id -> start and finish of each job, seconds from now."""
+    present = Present(present_site(place), NOW)
+    result = present.outlook(np.array([one.run_s for one in place.jobs]), horizon_s, seed)
+    times = zip(result.start - NOW, result.finish - NOW, strict=True)
+    return {one.id: pair for one, pair in zip(present.site.jobs, times, strict=True)}
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_with_no_running_job_it_is_a_replay(seed: int) -> None:
+    jobs = [
+        waiting(
+            str(place), min_nodes=1 + place % 4, user=("alice", "bob", "carol")[place % 3], run_s=300.0 * (1 + place)
+        )
+        for place in range(12)
+    ]
+    place = site(jobs)
+    replayed = {
+        place.jobs[one.job].id: (one.start - NOW, (one.end or 0) - NOW) for one in replay_site(place, seed).starts
+    }
+    assert outlook(place, seed) == replayed
+
+
+def test_a_job_that_runs_holds_its_nodes_until_its_end() -> None:
+    place = site((running("1", ALL, NOW - 600.0, run_s=900.0), waiting("2", min_nodes=2)))
+    starts = outlook(place)
+    assert starts["1"] == (-600.0, 300.0)
+    assert 300.0 <= starts["2"][0] <= 300.0 + 65.0
+    assert starts["2"][1] == starts["2"][0] + 600.0
+
+
+def test_a_job_that_has_run_longer_than_expected_ends_at_once() -> None:
+    starts = outlook(site((running("1", ALL, NOW - 600.0, run_s=100.0), waiting("2"))))
+    assert starts["1"][1] == 1.0 and starts["2"][0] <= 65.0
+
+
+def test_a_job_ends_at_its_limit() -> None:
+    starts = outlook(site((running("1", ALL, NOW - 600.0, run_s=math.inf, limit_min=20), waiting("2", run_s=math.inf))))
+    assert 600.0 <= starts["1"][1] <= 630.0
+    assert starts["2"][0] + 3600.0 <= starts["2"][1] <= starts["2"][0] + 3630.0
+
+
+def test_priorities_are_those_that_the_site_shows() -> None:
+    jobs = [
+        waiting(str(place), min_nodes=6, is_exclusive=True, priority=number) for place, number in enumerate((5, 50))
+    ]
+    assert outlook(site(jobs))["1"][0] < outlook(site(jobs))["0"][0]
+
+
+def test_nodes_that_are_drained_later_take_no_job_then() -> None:
+    place = site((running("1", ALL[:3], NOW - 600.0, run_s=1800.0), waiting("2", min_nodes=6, is_exclusive=True)))
+    drained = with_drained_nodes(place, ALL[:1], NOW + 60.0, NOW + 7200.0)
+    assert outlook(place)["2"][0] < 1300.0
+    assert 7200.0 <= outlook(drained)["2"][0] <= 7265.0
+    assert outlook(drained)["1"] == outlook(place)["1"], "a job that runs goes on"
+
+
+def test_a_start_beyond_the_time_asked_is_not_known() -> None:
+    place = site((running("1", ALL, NOW - 600.0, run_s=4200.0), waiting("2")))
+    assert np.isnan(outlook(place, horizon_s=3000.0)["2"]).all()
+
+
+def test_the_nodes_of_a_job_are_those_that_it_has() -> None:
+    place = site((running("1", ALL[:3], NOW - 600.0, run_s=1800.0), waiting("2", min_nodes=4, is_exclusive=True)))
+    present = Present(present_site(place), NOW)
+    result = present.outlook(present.limit_s, DAY_S)
+    assert result.uses(np.array([False] * 3 + [True] * 3)).tolist() == [False, True]
+    assert result.uses(np.array([True] * 6)).tolist() == [True, True]
+
+
+def test_jobs_that_have_ended_are_left_out() -> None:
+    ended = replace(
+        running("1", ALL, NOW - 900.0), runs=(JobRecord("COMPLETED", NOW - 900, NOW - 900, NOW - 1, "main", ALL),)
+    )
+    assert [one.id for one in present_site(site((ended, waiting("2")))).jobs] == ["2"]
+    assert outlook(site((waiting("2", dependency="afterok:1"),)))["2"][0] <= 65.0
+
+
+def test_a_job_that_waits_for_a_running_one_starts_after_it() -> None:
+    place = site((running("1", ALL[:1], NOW - 600.0, run_s=900.0), waiting("2", dependency="afterok:1")))
+    assert outlook(place)["2"][0] >= 300.0
