@@ -38,7 +38,7 @@ def _qos(record: Record, unfollowed: Counter[str]) -> SiteQos:
     name, mode = record.text("name"), record.text("preemptmode")
     if not name:
         raise ValueError("no name")
-    grace = record.text("gracetime")
+    grace, exempt = record.text("gracetime"), record.text("preemptexempttime")
     factor = float(record.text("usagefactor") or 1.0)
     if not 0 <= factor < slurm_values.MOST:
         raise ValueError("not a factor")
@@ -49,6 +49,7 @@ def _qos(record: Record, unfollowed: Counter[str]) -> SiteQos:
         usage_factor=factor,
         preempts=frozenset(word for word in record.text("preempt").split(",") if word),
         preempt_mode="" if mode.lower() == "cluster" else mode.upper(),
+        preempt_exempt_s=slurm_values.span(exempt) if ":" in exempt else None,
         grace_time_s=int(slurm_values.span(grace) or 0 if ":" in grace else float(grace or 0)),
         limits=site_limits(record, unfollowed),
     )

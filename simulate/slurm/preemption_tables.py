@@ -1,55 +1,75 @@
-"""Tables of preemption: which jobs make room for which, and how.
+"""Tables of preemption: who preempts whom, what becomes of the victims, and which time they have.
 
-Rule: the PreemptMode of a victim is that of its partition (PreemptType=preempt/partition_prio) or QOS (preempt/qos),
-else the cluster's. Source: slurm.conf(5), PreemptType and PreemptMode.
+Rule: PreemptMode of the victim's partition (preempt/partition_prio) or QOS (preempt/qos) overrides that of the cluster.
+Source: slurm.conf(5), PreemptType and PreemptMode; sacctmgr(1).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
 from ..arrays import Array
-from ..kernels.slurm.victims import BY_PARTITION, BY_QOS, CANCEL_VICTIM, REQUEUE_VICTIM
+from ..kernels.mapping.layout import INT
+from ..kernels.slurm.tables import BY_QOS, BY_TIER, IS_CANCELLED, IS_REQUEUED, NOT_AT_ALL, STAYS
 from .site import Site
 
-#: What decides who preempts whom, by PreemptType.
-PREEMPT_TYPES = {"partition_prio": BY_PARTITION, "qos": BY_QOS}
-_MODES = {"CANCEL": CANCEL_VICTIM, "REQUEUE": REQUEUE_VICTIM}
+_TYPES = {"partition_prio": BY_TIER, "qos": BY_QOS}
+_FATES = {"CANCEL": IS_CANCELLED, "REQUEUE": IS_REQUEUED}
 
 
 def preemption_tables(site: Site) -> dict[str, Array]:
-    """Return the tables of `victims` by name.
+    """Return the table of the QOS whose jobs preempt jobs of others, by name.
 
     Args:
-        site: the site.
+        site: the site, completed.
     """
-    if site.rules.preempt_type == "partition_prio":
-        parts = site.partitions
-        rows = [[_mode(site, low.preempt_mode) if low.tier < high.tier else 0 for low in parts] for high in parts]
-    else:
-        rows = [
-            [_mode(site, low.preempt_mode) if low.name in high.preempts else 0 for low in site.qos] for high in site.qos
-        ]
-    return {"preempts": np.array(rows, np.int64), "victims": np.zeros(len(site.jobs), np.int64)}
+    preemptible = [[int(other.name in qos.preempts) for other in site.qos] for qos in site.qos]
+    return {"preemptible": np.array(preemptible, INT)}
+
+
+def set_preemption(world: Any, site: Site) -> None:
+    """Fill the fields of `rules`, `partitions` and `qos` that say who is preempted, and when.
+
+    Args:
+        world: the state; its rows are in the order of the site's.
+        site: the site, completed.
+    """
+    rules = site.rules
+    world.rules["preempts"] = _TYPES.get(rules.preempt_type, NOT_AT_ALL)
+    world.rules["preempt_exempt"] = rules.preempt_exempt_s
+    world.rules["preempt_pause"] = rules.kill_wait_s + rules.message_timeout_s
+    for row, partition in zip(world.partitions, site.partitions, strict=True):
+        row["preempt_mode"], row["grace"] = _fate(partition.preempt_mode or rules.preempt_mode), partition.grace_time_s
+    for row, qos in zip(world.qos, site.qos, strict=True):
+        row["preempt_mode"], row["grace"] = _fate(_own_mode(qos.preempt_mode) or rules.preempt_mode), qos.grace_time_s
+        row["exempt"] = -1 if qos.preempt_exempt_s is None else qos.preempt_exempt_s
+        row["within"] = "WITHIN" in _words(qos.preempt_mode) | _words(rules.preempt_mode)
 
 
 def unfollowed_preemption(site: Site) -> Iterator[str]:
     """Yield a sentence for each setting of preemption that the replay does not follow."""
-    if not site.rules.preempt_type:
+    rules = site.rules
+    if not rules.preempt_type:
         return
-    owners = site.partitions if site.rules.preempt_type == "partition_prio" else site.qos
-    for owner in owners:
-        if "SUSPEND" in (owner.preempt_mode or site.rules.preempt_mode):
+    if rules.preempt_type not in _TYPES:
+        yield f"PreemptType=preempt/{rules.preempt_type}: no job is preempted; jobs that would preempt wait longer"
+        return
+    for owner in site.partitions if rules.preempt_type == "partition_prio" else site.qos:
+        if "SUSPEND" in _words(owner.preempt_mode or rules.preempt_mode):
             yield f"PreemptMode=SUSPEND of {owner.name}: its jobs are not preempted; others wait longer for them"
-        if owner.grace_time_s:
-            yield f"GraceTime of {owner.name}: its jobs end at once when they are preempted"
-    if site.rules.preempt_type == "qos":
-        yield "PreemptType=preempt/qos: jobs that can preempt are not sorted before those that they can preempt"
 
 
-def _mode(site: Site, mode: str) -> int:
-    """Return what happens to a victim by its own PreemptMode, or the cluster's if that is empty; 0: nothing."""
-    words = (mode or site.rules.preempt_mode).upper().split(",")
-    return next((_MODES[word] for word in words if word in _MODES), 0)
+def _words(mode: str) -> set[str]:
+    return {word.strip() for word in mode.upper().split(",")}
+
+
+def _own_mode(mode: str) -> str:
+    """Return the mode of a QOS; OFF and WITHIN alone leave that of the cluster."""
+    return mode if _words(mode) - {"OFF", "WITHIN", "CLUSTER", ""} else ""
+
+
+def _fate(mode: str) -> int:
+    return next((fate for word, fate in _FATES.items() if word in _words(mode)), STAYS)

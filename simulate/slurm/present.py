@@ -18,7 +18,7 @@ from ..kernels.slurm.tables import PENDING, RUNNING, Slurm
 from .job_columns import SiteJobs
 from .site import Site
 from .site_tables import Phases, completed, set_clocks, site_block
-from .twin import ADVANCE, REPEAT
+from .twin import ADVANCE, REPEAT, advanced
 
 #: Seconds after its limit at which a job is killed, in the mean: limits are looked at every 30 s.
 _KILLED_AFTER_S = 15.0
@@ -70,7 +70,7 @@ class Present:
         eligible = np.nan_to_num(runs.eligible[last], nan=0.0)
         block.jobs["begin"] = block.jobs["accrue"] = np.where(eligible <= now, eligible, 0.0)
         block.jobs["successful"] = 1  # none has failed yet
-        self._call = call = load("slurm.site_requests")
+        call = load("slurm.site_requests")
         for row in np.argsort(block.history["start"], kind="stable").tolist():
             call(block.address, ADVANCE, float(block.history["start"][row]))
             call(block.address, REPEAT, float(row))
@@ -108,8 +108,10 @@ class Present:
         jobs["finish"][running] = finish
         order = np.argsort(finish, kind="stable")  # ascending times are a heap
         block.ends_at[: len(running)], block.ends_job[: len(running)] = finish[order], running[order]
+        block.ends_place[block.ends_job[: len(running)]] = np.arange(len(running))
         first = int(block.count["starts"])
-        self._call(block.address, ADVANCE, self.now + horizon_s)
+        block = advanced(block, self.now + horizon_s)
+        jobs = block.jobs
         result = SiteOutlook(
             self.start.copy(), np.full(len(jobs), np.nan), jobs["piece0"].copy(), jobs["pieces"].copy(),
             block.pieces["node"][: int(block.count["pieces"])].copy(),

@@ -100,6 +100,7 @@ class SiteQos:
     usage_factor: float = 1.0
     preempts: frozenset[str] = frozenset()
     preempt_mode: str = ""
+    preempt_exempt_s: float | None = None  # None: as the cluster's
     grace_time_s: int = 0
     limits: SiteLimits = SiteLimits()
 

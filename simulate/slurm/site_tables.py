@@ -11,17 +11,17 @@ from typing import Any
 import numpy as np
 
 from ..arrays import Array
-from ..kernels.slurm.tables import CLEAN, DRAINED, FREE, IDLE, MOST_RESTARTS, NODE_SETS, SCRATCH_ROWS, TAKING, UP, Slurm
+from ..kernels.slurm.tables import CLEAN, DRAINED, FREE, IDLE, NODE_SETS, SCRATCH_ROWS, TAKING, UP, Slurm
 from .job_columns import SiteJobs, distinct
 from .job_tables import NodeSets, agenda_tables, job_tables, node_words
 from .limit_tables import limit_tables
-from .preemption_tables import PREEMPT_TYPES, preemption_tables
+from .preemption_tables import preemption_tables, set_preemption
 from .reservation_tables import instances, reservation_tables
 from .share_tables import set_shares, share_tables
 from .site import Site, SiteAssociation, SiteQos
 
 #: Tables that no kernel writes; copies of a state share them.
-_FIXED = ("partition_nodes", "allowed_nodes", "job_parts", "after", "agenda", "history")
+_FIXED = ("partition_nodes", "allowed_nodes", "job_parts", "after", "agenda", "history", "preemptible")
 
 
 def completed(site: Site) -> Site:
@@ -91,8 +91,7 @@ def site_block(
     tables |= (
         reservation_tables(site, jobs) | share_tables(site) | limit_tables(site, jobs, parts) | preemption_tables(site)
     )
-    empty = _shapes(site, jobs, parts, repeats=repeats, is_final=repeats and begin is None)
-    shapes = {**{name: table.shape for name, table in tables.items()}, **empty}
+    shapes = {**{name: table.shape for name, table in tables.items()}, **_shapes(site, jobs, parts, repeats=repeats)}
     fixed = {name: tables[name] for name in _FIXED}
     block = Slurm(fixed, {name: shape for name, shape in shapes.items() if name not in _FIXED})
     for name, table in tables.items():
@@ -102,6 +101,7 @@ def site_block(
     _fill_node_sets(block)
     _fill_partitions(block, site)
     _fill_rules(block, site)
+    set_preemption(block, site)
     set_shares(block, site)
     if repeats:
         block.rules["epilog_least"] = block.rules["epilog_most"] = 0.0  # the record says when nodes were free
@@ -121,28 +121,42 @@ def set_clocks(block: Slurm, site: Site, phases: Phases, begin: float, seed: int
     clock["next_backfill"], clock["next_period"] = begin + phases.backfill, begin + phases.period
 
 
-def _shapes(site: Site, jobs: Array, parts: Array, *, repeats: bool, is_final: bool) -> dict[str, tuple[int, ...]]:
-    """Return the shapes of the tables that begin empty; `is_final`: the state ends with its record."""
+def _shapes(site: Site, jobs: Array, parts: Array, *, repeats: bool) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of the tables that begin empty."""
     nodes, number, words = len(site.nodes), len(jobs), -(-len(site.nodes) // 64)
     runs, pieces = number, _most_pieces(site, jobs)
-    if repeats:  # a pass that is tried after recorded starts may start all other jobs
+    if repeats:  # jobs may start after the record, too
         recorded = SiteJobs.of(site.jobs).runs
         runs += len(recorded.nodes)
         pieces += int(np.array([len(nodes) for nodes in recorded.nodes.values], np.int64)[recorded.nodes.codes].sum())
-    may_restart = not is_final and (site.rules.preempt_type != "" or any(event.kills for event in site.events))
-    again = 1 + MOST_RESTARTS if may_restart else 1
-    ends = ((again + 1) * max(number, 1),)  # also those of jobs that were killed before
+    if _may_restart(site):  # a pass may start all jobs, and each has a CPU on each of its nodes
+        runs, pieces = runs + number, pieces + sum(node.cpus for node in site.nodes)
     slices = 2 * max(site.rules.scheduler.bf_node_space_size, site.rules.scheduler.bf_max_job_test) + 4
     records, queue = (2 * len(parts) + 1,), (max(number, 1),)
     return {
         "nodes": (nodes,), "views": (2, nodes), "partitions": (len(site.partitions),), "part_priority": (len(parts),),
-        "pieces": (again * pieces + 1,), "starts": (again * runs + 1,), "running": queue, "waiting": queue,
-        "records": records, "merged": records, "ends_at": ends, "ends_job": ends, "epilogs_at": queue,
+        "pieces": (pieces + 1,), "starts": (runs + 1,), "running": queue, "waiting": queue, "staying": queue,
+        "victims": queue, "victim_keys": queue, "records": records, "merged": records,
+        "ends_at": queue, "ends_job": queue, "ends_place": queue, "epilogs_at": queue,
         "epilogs_job": queue, "slices": (slices,), "slice_nodes": (slices, words), "free_rows": (slices,),
         "node_sets": (NODE_SETS, words),
         "scratch": (SCRATCH_ROWS, words), "usable_cpus": (nodes,), "taken_cpus": (nodes,), "chosen": (nodes,),
         "runs": (nodes,), "user_counts": (int(jobs["user"].max(initial=0)) + 1,),
     }  # fmt: skip
+
+
+def _may_restart(site: Site) -> bool:
+    """Return whether a job may start more than once: after a preemption, or after a node failed."""
+    return site.rules.preempt_type != "" or any(event.kills for event in site.events)
+
+
+def grown(block: Slurm) -> Slurm:
+    """Return a copy of a state with twice as many rows for starts and what they take; a requeued job starts again."""
+    shapes = block.shapes | {name: tuple(2 * size for size in block.shapes[name]) for name in ("starts", "pieces")}
+    larger = Slurm(block.fixed, shapes)
+    for name, shape in block.shapes.items():
+        getattr(larger, name)[tuple(slice(size) for size in shape)] = getattr(block, name)
+    return larger
 
 
 def _most_pieces(site: Site, jobs: Array) -> int:
@@ -217,8 +231,7 @@ def _fill_rules(block: Any, site: Site) -> None:
         "enforces_limits": rules.enforces_limits, "enforces_qos": rules.enforces_qos, "safe": rules.is_safe,
         "complete_wait": rules.complete_wait_s, "kill_wait": rules.kill_wait_s,
         "over_time_limit": _unset(rules.over_time_limit_min),
-        "resv_over_run": _unset(rules.resv_over_run_min), "preempts": PREEMPT_TYPES.get(rules.preempt_type, 0),
-        "preempt_pause": rules.kill_wait_s + rules.message_timeout_s, "preempt_exempt": rules.preempt_exempt_s,
+        "resv_over_run": _unset(rules.resv_over_run_min), "restarts": _may_restart(site),
         "counts_memory": rules.counts_memory, "least_loaded": rules.is_least_loaded,
         "cpus_total": sum(node.cpus for node in site.nodes), "nodes_total": len(site.nodes),
         "version": 100 * rules.version[0] + rules.version[1], "pack_serial": scheduler.pack_serial_at_end,

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from ..kernels.object_cache import load
-from ..kernels.slurm.tables import BY_BACKFILL, BY_MAIN
+from ..kernels.slurm.tables import BY_BACKFILL, BY_MAIN, Slurm
 from .site import Site
-from .site_tables import Phases, completed, site_block
+from .site_tables import Phases, completed, grown, site_block
 
 #: Requests of the kernel.
 ADVANCE, MAIN, FULL_MAIN, BACKFILL, REPEAT = range(5)
@@ -55,11 +55,18 @@ def replay_site(site: Site, seed: int = 0, phases: Phases | None = None) -> Site
     """
     site = completed(site)
     block = site_block(site, phases or Phases.drawn(site, seed), seed=seed)
-    call = load("slurm.site_requests")
     last = max((int(event["time"]) for event in block.agenda), default=0)
-    longest = last + 400 * 86400
-    call(block.address, ADVANCE, float(longest))
-    return SiteReplay(starts_of(site, block))
+    return SiteReplay(starts_of(site, advanced(block, last + 400.0 * 86400)))
+
+
+def advanced(block: Slurm, until: float) -> Slurm:
+    """Let time pass until `until`, epoch seconds; return the state, which is a larger copy if it needed more rows."""
+    call = load("slurm.site_requests")
+    call(block.address, ADVANCE, until)
+    while block.count["full"]:
+        block = grown(block)
+        call(block.address, ADVANCE, until)
+    return block
 
 
 @dataclass(frozen=True, slots=True)

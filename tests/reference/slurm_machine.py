@@ -110,16 +110,13 @@ class Machine:
         if (is_whole and others) or size.gpus - sum(share.gpus for share in others) < job.asked.gpus_per_node:
             return 0
         cpus = (size.cores - sum(share.cores for share in others)) * size.threads
-        cpus -= cpus % job.asked.cpus_per_task
         if self.site.rules.counts_memory:
             memory = size.memory_mib - sum(share.memory for share in others)
             if job.memory == 0 and any(share.memory for share in others):
                 return 0
-            if job.is_per_cpu and is_whole:
-                cpus = cpus if job.memory * size.cores * size.threads <= memory else 0
-            elif job.is_per_cpu:
+            if job.is_per_cpu:
                 while cpus > 0 and job.memory * cpus > memory:
-                    cpus -= size.threads
+                    cpus = 0 if is_whole else cpus - size.threads
                 cpus -= cpus % job.asked.cpus_per_task
             elif job.memory > memory:
                 return 0

@@ -12,11 +12,11 @@ from ..jit import inner
 from .bits import copy, intersect
 from .job_limits import has_licences, is_allowed_when_shortened, is_blocked_before_nodes
 from .job_states import is_eligible
-from .pass_records import begin_pass, count_test, is_task_refused, refuse_tasks
+from .pass_records import begin_pass, count_test, is_preempting, is_task_refused, refuse_tasks
 from .plan import are_free_until, begin_plan, is_full
 from .record_plan import HAS_STARTED, IS_PASSED_OVER, plan_record, planned_minutes
 from .start_test import count_whole_nodes
-from .tables import AVAILABLE, CLEAN, FREE, IDLE, OWN, TAKING
+from .tables import AVAILABLE, CLEAN, FREE, IDLE, NOT_AT_ALL, OWN, TAKING
 
 
 @inner
@@ -29,7 +29,7 @@ def backfill_pass(world: Block, now: int) -> int:
     for k in range(count.records):
         job, slot = world.records[k].job, world.records[k].slot
         part, array = world.job_parts[slot], world.jobs[job].array
-        if not is_eligible(world, job, now):
+        if not is_eligible(world, job, now) or is_preempting(world, job):
             continue
         if tests >= rules.bf_max_job_test or is_full(world):
             break
@@ -69,7 +69,7 @@ def _records_to_plan(world: Block, records: int, now: int) -> int:
 
     What a pass takes or reserves is gone for the rest of it, so the answer only falls.
     """
-    if world.count.plans == 1 or world.rules.preempts == 1:
+    if world.count.plans == 1 or world.rules.preempts != NOT_AT_ALL:
         return records
     while records > 0 and not _may_start(world, world.records[records - 1].job, world.records[records - 1].slot, now):
         records -= 1

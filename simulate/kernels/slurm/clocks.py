@@ -16,16 +16,15 @@ from ..compile import register
 from ..jit import inner
 from .backfill_pass import backfill_pass
 from .bits import add, drop, next_node
+from .early_ends import fail_node, kill_out_of_minutes
 from .job_limits import age_run_minutes
 from .job_states import (
     cancel,
     clean_up,
     draw,
     end,
-    fail_node,
     first_end,
     first_epilog,
-    kill_out_of_minutes,
     note_change,
     release,
     requeue,
@@ -58,20 +57,22 @@ SlurmType = register(Slurm, __name__)
 
 @inner
 def advance(world: Block, until: float) -> None:
-    """Let time pass until `until`, seconds since the epoch; events at that time have happened then."""
+    """Let time pass until `until`, seconds since the epoch; events at that time have happened then.
+
+    It stops earlier, with `count.full` at 1, if the tables need more rows.
+    """
     count, clock = world.count, world.clock
     if count.last_period == 0:
         start_priorities(world, int64(math.floor(clock.next_period)) - world.rules.period)
-    while True:
+    while not _is_full(world):
         time, kind = _next_event(world)
         if time > until:
+            clock.now = max(clock.now, until)
             break
         clock.now = max(clock.now, time)
         now = int64(math.floor(clock.now))
         if kind == 0:
-            job = first_end(world)
-            if job >= 0:
-                end(world, job, now)
+            end(world, first_end(world), now)
         elif kind == 1:
             clean_up(world, first_epilog(world), now)
             if count.history == 0:
@@ -84,7 +85,16 @@ def advance(world: Block, until: float) -> None:
             _tick(world, now)
         else:
             _backfill(world, now)
-    clock.now = max(clock.now, until)
+
+
+@inner
+def _is_full(world: Block) -> bool:
+    """Note and return whether the tables have too few rows for the next pass: requeued jobs start more than once."""
+    count, rules = world.count, world.rules
+    if rules.restarts == 1 and count.history == 0:
+        starts, pieces = len(world.starts) - count.starts, len(world.pieces) - count.pieces
+        count.full = int64(starts < count.waiting + 1 or pieces < rules.cpus_total)
+    return bool(count.full == 1)
 
 
 @inner

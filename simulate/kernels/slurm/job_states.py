@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from ..block import Block, int64
-from ..heap import push, remove_first
+from ..heap import push, rekey, remove_first
 from ..jit import inner
 from .bits import add, drop
 from .job_limits import (
@@ -20,7 +20,6 @@ from .job_limits import (
     give_licences,
     is_denied,
     is_one_too_many,
-    is_out_of_minutes,
     take_licences,
 )
 from .node_use import give_on_node, take_on_node
@@ -38,10 +37,11 @@ from .tables import (
     FUTURE,
     GONE,
     HELD,
-    MOST_RESTARTS,
+    IS_REQUEUED,
     PENDING,
     REQUEUE_S,
     RUNNING,
+    STAYS,
 )
 
 
@@ -239,15 +239,15 @@ def start(world: Block, job: int, part: int, now: int, by: int) -> None:
     entry.job, entry.part, entry.start, entry.end, entry.by = job, part, now, -1, by
     entry.piece0, entry.pieces, entry.priority = row.piece0, row.pieces, _priority_in(world, job, part)
     entry.cpus = row.cpus
-    row.log = count.starts
+    row.log, row.fate, row.yields = count.starts, STAYS, 0
     count.starts += 1
     if by != BY_HISTORY:
         row.finish = _real_end(world, job)
     _add_running(world, job)
-    push(world.ends_at, world.ends_job, None, count.ends, row.finish, job)
+    push(world.ends_at, world.ends_job, world.ends_place, count.ends, row.finish, job)
     count.ends += 1
     for i in range(row.after0, row.after0 + row.afters):
-        if world.after[i].kind == AFTER_START:
+        if world.after[i].kind == AFTER_START and row.restarts == 0:
             dependent = world.jobs[world.after[i].job]
             dependent.unmet -= 1
             dependent.begin_at = max(dependent.begin_at, now + world.after[i].delay)
@@ -276,21 +276,36 @@ def _add_running(world: Block, job: int) -> None:
 
 
 @inner
-def end(world: Block, job: int, now: int) -> None:
-    """End a running job: its resources are free, and its nodes are completing until they are cleaned up."""
-    row, count, running = world.jobs[job], world.count, world.running
-    row.state = COMPLETING
-    world.starts[row.log].end = now
-    place = int64(0)
+def end_until(world: Block, job: int, until: int) -> None:
+    """Let a running job end at the latest at a time, and keep the running jobs in their order. O(running)."""
+    _remove_running(world, job)
+    world.jobs[job].until = until
+    _add_running(world, job)
+
+
+@inner
+def _remove_running(world: Block, job: int) -> None:
+    """Remove a job from the running ones. O(running)."""
+    count, running, place = world.count, world.running, int64(0)
     while running[place] != job:
         place += 1
     count.running -= 1
     for i in range(place, count.running):
         running[i] = running[i + 1]
+
+
+@inner
+def end(world: Block, job: int, now: int) -> None:
+    """End a running job: its resources are free, and its nodes are completing until they are cleaned up."""
+    row, count = world.jobs[job], world.count
+    row.state = COMPLETING
+    world.starts[row.log].end = now
+    _remove_running(world, job)
     book_end(world, job, now)
     count_end(world, job)
     give_licences(world, job)
-    _count_leaving(world, job, now)
+    if row.fate == STAYS:
+        _count_leaving(world, job, now)
     for i in range(row.piece0, row.piece0 + row.pieces):
         piece = world.pieces[i]
         give_on_node(world, piece.node, piece.cores, piece.memory, row.gpus)
@@ -309,43 +324,18 @@ def end(world: Block, job: int, now: int) -> None:
 
 @inner
 def first_end(world: Block) -> int:
-    """Take the next end off the heap; return its job, -1 if the job was killed before."""
-    job, time = world.ends_job[0], world.ends_at[0]
+    """Take the next job to end off the heap."""
+    job = world.ends_job[0]
     world.count.ends -= 1
-    remove_first(world.ends_at, world.ends_job, None, world.count.ends)
-    return int64(job if world.jobs[job].state == RUNNING and world.jobs[job].finish == time else -1)
+    remove_first(world.ends_at, world.ends_job, world.ends_place, world.count.ends)
+    return int64(job)
 
 
 @inner
-def kill(world: Block, job: int, time: float, returns: bool) -> None:
-    """Let a running job end at a time before its end; `returns`: it is requeued then, if it may."""
-    row, count = world.jobs[job], world.count
-    if row.finish <= time:
-        return
-    row.finish = time
-    row.returns = 1 if returns and row.requeued == 1 and row.restarts < MOST_RESTARTS else 0
-    if row.returns == 0:
-        row.successful = 0
-    push(world.ends_at, world.ends_job, None, count.ends, row.finish, job)
-    count.ends += 1
-
-
-@inner
-def fail_node(world: Block, node: int) -> None:
-    """Kill the jobs that run on a node; they are requeued (NODE_FAIL)."""
-    for k in range(world.count.running):
-        row = world.jobs[world.running[k]]
-        for place in range(row.piece0, row.piece0 + row.pieces):
-            if world.pieces[place].node == node:
-                kill(world, world.running[k], world.clock.now, True)
-
-
-@inner
-def kill_out_of_minutes(world: Block, now: int) -> None:
-    """Kill the jobs whose groups have used up their minutes, at the next check of time limits."""
-    for k in range(world.count.running):
-        if is_out_of_minutes(world, world.running[k]):
-            kill(world, world.running[k], (now + (world.count.limit_phase - now) % 30) * 1.0, False)
+def finish_at(world: Block, job: int, time: float) -> None:
+    """Let a running job end at another time."""
+    world.jobs[job].finish = time
+    rekey(world.ends_at, world.ends_job, world.ends_place, world.count.ends, time, job)
 
 
 @inner
@@ -366,11 +356,14 @@ def clean_up(world: Block, job: int, now: int) -> None:
         world.nodes[node].completing -= 1
         if world.nodes[node].completing == 0:
             add(world.node_sets[CLEAN], node)
-    if row.returns == 1:
-        row.returns = 0
+    if row.fate == IS_REQUEUED:
+        count_departure(world, job)
         requeue(world, job, now, int64(REQUEUE_S))
         return
     row.state = GONE
+    if row.fate != STAYS:
+        row.successful = 0
+        _count_leaving(world, job, now)
     _free_dependents(world, job, now, row.successful == 1)
     note_change(world, now)
 

@@ -10,7 +10,7 @@ from ..jit import inner
 from .bits import copy, shared_number, subtract
 from .job_limits import has_licences, is_allowed_in_partition
 from .job_states import is_eligible
-from .pass_records import begin_pass, count_test, is_task_refused, refuse_tasks
+from .pass_records import begin_pass, count_test, is_preempting, is_task_refused, refuse_tasks
 from .reserved_nodes import instance_at, magnet_of
 from .start_test import try_start
 from .tables import AVAILABLE, BUSY, BY_MAIN, LIMITED, RESERVED, STARTED, TAKING
@@ -32,7 +32,7 @@ def main_pass(world: Block, now: int, is_full: bool) -> int:
     for k in range(count.records):
         job, slot = world.records[k].job, world.records[k].slot
         part, array = world.job_parts[slot], world.jobs[job].array
-        if not is_eligible(world, job, now) or is_task_refused(world, job, part):
+        if not is_eligible(world, job, now) or is_task_refused(world, job, part) or is_preempting(world, job):
             continue
         if rules.sched_max_job_start > 0 and started >= rules.sched_max_job_start:
             break

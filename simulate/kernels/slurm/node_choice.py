@@ -41,8 +41,7 @@ def usable_cpus(world: Block, job: int, part: int, node: int, view: int) -> int:
                 return int64(0)
             while cpus > 0 and row.memory * cpus > free.memory:
                 cpus -= place.threads
-            if row.cpus_per_task > 1:
-                cpus -= cpus % row.cpus_per_task
+            cpus -= cpus % max(row.cpus_per_task, int64(1))
         elif row.memory > free.memory:
             return int64(0)
     if row.tasks_per_node > 0:
@@ -51,9 +50,7 @@ def usable_cpus(world: Block, job: int, part: int, node: int, view: int) -> int:
             return int64(0)
         if not is_whole:
             cpus = most
-    elif cpus < row.cpus_per_task:
-        return int64(0)
-    elif row.max_nodes == 1 and cpus < row.tasks * row.cpus_per_task:
+    elif cpus < row.cpus_per_task * (row.tasks if row.max_nodes == 1 else 1):
         return int64(0)
     return max(cpus, int64(0))
 

@@ -35,6 +35,12 @@ def refuse_tasks(world: Block, array: int, part: int) -> None:
 
 
 @inner
+def is_preempting(world: Block, job: int) -> bool:
+    """Return whether a job has preempted others in this pass, from another of its partitions."""
+    return bool(world.jobs[job].preempted_pass == world.count.passes)
+
+
+@inner
 def count_test(world: Block, part: int) -> int:
     """Count a record of a partition; return how many there were in this pass."""
     row = world.partitions[part]

@@ -1,7 +1,7 @@
 """The order of the queue (`sort_job_queue2`).
 
-Rule: jobs in a reservation come first, then by the tier of the partition, the priority in it, submission, and id. The
-order is kept: a new job is inserted, and new priorities sort it once.
+Rule: a job that can preempt another comes first, then jobs in a reservation, then by the tier of the partition, the
+priority in it, submission, and id. The order is kept: a new job is inserted, and new priorities sort it once.
 Complexity: O(waiting) to insert; O(n log n) after priorities were calculated.
 """
 
@@ -9,13 +9,19 @@ from __future__ import annotations
 
 from ..block import Block, int64
 from ..jit import inner
-from .tables import HELD, PENDING
+from .tables import HELD, NOT_AT_ALL, PENDING
+from .victims import record_outranks
 
 
 @inner
 def comes_before(world: Block, job: int, slot: int, other: int, other_slot: int) -> bool:
     """Return whether a record stands before another one."""
     row, rival = world.jobs[job], world.jobs[other]
+    if world.rules.preempts != NOT_AT_ALL:
+        if record_outranks(world, job, slot, other, other_slot):
+            return True
+        if record_outranks(world, other, other_slot, job, slot):
+            return False
     if (row.reservation >= 0) != (rival.reservation >= 0):
         return row.reservation >= 0
     tier = world.partitions[world.job_parts[slot]].tier

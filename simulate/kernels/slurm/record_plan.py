@@ -45,7 +45,8 @@ def plan_record(world: Block, job: int, slot: int, part: int, now: int) -> int:
         cpus, nodes, memory = count.chosen_cpus, count.chosen, chosen_memory(world, job)
         row.counted_cpus = cpus
         if begin <= now:
-            answer = try_start(world, job, slot, world.scratch[CHOSEN], now, int64(BY_BACKFILL))
+            copy(world.scratch[WHOLE], world.scratch[CANDIDATES])
+            answer = try_start(world, job, slot, world.scratch[WHOLE], now, int64(BY_BACKFILL))
             if answer == STARTED:
                 return HAS_STARTED
             if answer == LIMITED or answer == RESERVED:

@@ -10,12 +10,13 @@ from ...arrays import Array
 from ..block import Block, int64
 from ..jit import inner
 from .bits import copy, has, intersect, next_node, number_of, shared_number
+from .early_ends import preempt
 from .job_limits import is_blocked_before_nodes, is_blocked_with_nodes
 from .job_states import start
 from .node_choice import choose_nodes
 from .reserved_nodes import nodes_outside_reservations
-from .tables import BUSY, CANDIDATES, CLEAN, LIMITED, NOW, RESERVED, STARTED, UNAVAILABLE
-from .victims import has_victims, preempt
+from .tables import BUSY, CANDIDATES, CLEAN, LIMITED, NOT_AT_ALL, NOW, RESERVED, STARTED, UNAVAILABLE
+from .victims import choose_victims
 
 
 @inner
@@ -66,19 +67,19 @@ def try_start(world: Block, job: int, slot: int, available: Array, now: int, by:
     if begin < 0 or begin > now:
         return int64(RESERVED)
     intersect(words, world.node_sets[CLEAN])
-    fits = has_required(world, job, words) and choose_nodes(world, job, slot, CANDIDATES, NOW)
-    if fits:
+    may_fit, victims = has_required(world, job, words), int64(0)
+    fits = may_fit and choose_nodes(world, job, slot, CANDIDATES, NOW)
+    if may_fit and not fits and world.rules.preempts != NOT_AT_ALL:
+        victims = choose_victims(world, job, slot, now)
+    if fits or victims > 0:
         memory, gpus = chosen_memory(world, job), row.gpus * world.count.chosen
         if is_blocked_with_nodes(world, job, part, now, world.count.chosen_cpus, world.count.chosen, memory, gpus):
             return int64(LIMITED)
+        if victims > 0:
+            preempt(world, job, victims, now)
+            return int64(BUSY)
         start(world, job, part, now, by)
         return int64(STARTED)
-    if has_required(world, job, words) and has_victims(world, job, slot, CANDIDATES, now):
-        memory, gpus = chosen_memory(world, job), row.gpus * world.count.chosen
-        if is_blocked_with_nodes(world, job, part, now, world.count.chosen_cpus, world.count.chosen, memory, gpus):
-            return int64(LIMITED)
-        preempt(world, job, part, now)
-        return int64(BUSY)
     # An exclusive job's last test counted the CPUs of whole nodes.
     cpus = row.counted_cpus if row.counted_cpus > 0 else row.min_cpus
     memory = row.memory * (cpus if row.memory_per_cpu == 1 else row.min_nodes)

@@ -19,8 +19,12 @@ WORD = np.dtype("u8")
 FUTURE, PENDING, HELD, RUNNING, COMPLETING, GONE = range(6)
 #: States of a node: it takes jobs; it takes no new ones; its jobs have ended, too.
 UP, DRAINED, DOWN = range(3)
-#: Seconds from the requeue of a job until it may start: the life of its credential, and one. How often it starts again.
-REQUEUE_S, MOST_RESTARTS = 121, 7
+#: Seconds from the requeue of a job until it may start: the life of its credential, and one.
+REQUEUE_S = 121
+#: Which jobs a job may preempt (`rules.preempts`): none, those of lower tiers, those of a QOS that its own QOS lists.
+NOT_AT_ALL, BY_TIER, BY_QOS = range(3)
+#: What becomes of a job that is killed or preempted; STAYS: it is neither, or cannot be preempted.
+STAYS, IS_CANCELLED, IS_REQUEUED = range(3)
 #: Rows of the table `views`.
 NOW, LATER = 0, 1
 #: Who started a job.
@@ -61,7 +65,8 @@ RULES = row_dtype(
     "bf_one_resv_per_job bf_window_linear bf_busy_nodes bf_node_space_size "
     "multifactor priority_flags period enforces_limits enforces_qos safe complete_wait kill_wait over_time_limit "
     "resv_over_run counts_memory least_loaded cpus_total nodes_total version pack_serial weighs_tres "
-    "preempts preempt_pause preempt_exempt preempt_youngest_first preempt_strict_order preempt_reorder_count",
+    "restarts preempts preempt_pause preempt_exempt preempt_youngest_first preempt_strict_order "
+    "preempt_reorder_count",
 )
 #: A node: its size and state; `jobs`: jobs on it; `completing`: jobs that have ended on it and are not cleaned up;
 #: `touched`: the question for which its later view was made.
@@ -72,21 +77,23 @@ VIEW = np.dtype([("cores", INT), ("memory", INT), ("gpus", INT), ("jobs", INT)],
 #: and reservations made in it.
 PARTITION = row_dtype(
     "factor",
-    "tier max_time min_nodes max_nodes max_cpus_per_node exclusive least_loaded up qos preempt_mode cpus nodes "
+    "tier max_time min_nodes max_nodes max_cpus_per_node exclusive least_loaded up qos preempt_mode grace cpus nodes "
     "over_time closed tested tested_pass reserves reserves_pass",
 )
 #: A job. `limit`: minutes; `run`: seconds that it runs if nothing stops it; `until`: its start and its limit; `finish`:
 #: when it ends; `accrue`: since when its age counts, 0 before; `part0`, `parts`: its rows in `job_parts`; `part`: the
 #: partition that it runs in; `counted_cpus`: CPUs of its last test, 0 before; `refused`, `refused_part`: of the first
 #: task of an array, the pass and partition in which a task was refused; `running_tasks`: of the first task of an array;
-#: `successful`: whether afterok counts it as met.
+#: `successful`: whether afterok counts it as met; `fate`: what becomes of it at its end, STAYS if it is not killed;
+#: `yields`: 1 once it was preempted; `preempted_at`, `preempted_pass`: when it last preempted jobs, 0 if never.
 JOB = row_dtype(
     "run finish billing",
     "submit begin accrue limit time_min min_nodes max_nodes want_nodes min_cpus tasks cpus_per_task tasks_per_node "
     "memory memory_per_cpu gpus exclusive contiguous nice user account assoc qos reservation part0 parts "
     "array task array_limit after0 afters unmet begin_at deadline requeued successful allowed required "
     "state start until part piece0 pieces counted_cpus expected cpus started_by refused refused_part running_tasks "
-    "restarts log preempted_at resv_count resv_pass licence0 licences magnet0 magnets submitted returns listed",
+    "restarts log fate yields preempted_at preempted_pass resv_count resv_pass licence0 licences magnet0 magnets "
+    "submitted listed",
 )
 #: What a job has, or had, on a node.
 PIECE = np.dtype([("node", np.int32), ("cores", np.int32), ("cpus", np.int32), ("memory", np.int32)])
@@ -106,8 +113,9 @@ ASSOCIATION = row_dtype(
     "usage share norm_share level factor priority effective",
     "parent fair_parent is_user shares_parent child0 children place",
 )
-#: A QOS; `factor`: its priority by the largest one.
-QOS = row_dtype("usage factor usage_factor", "priority no_reserve no_decay")
+#: A QOS; `factor`: its priority by the largest one; `exempt`: seconds that a run is safe from preemption, -1: as in
+#: `rules`; `within`: a job preempts those of lower priority in the same QOS.
+QOS = row_dtype("usage factor usage_factor", "priority no_reserve no_decay preempt_mode grace exempt within")
 #: A reservation, one instance; `next`: the next instance of the same name, -1 if none; `created`: jobs see it from then
 #: on; `began`: 1 if a pass was asked for; `closed`: the pass in which a job of it was refused.
 RESERVATION = row_dtype("", "start end created maint overlap flex next began closed")
@@ -130,13 +138,13 @@ HISTORY = row_dtype("finish", "job part start nodes by cpus")
 
 #: Counters and clocks; times that are not whole are in CLOCK. `changed`: when something changed last; `armed`: the
 #: backfill thread waits for a change; `wanted`: a main pass was asked for; `passes`: number of the present pass;
-#: `history`: 1 if starts come from the record.
+#: `history`: 1 if starts come from the record; `full`: 1 if there are too few rows for the next pass.
 COUNT = row_dtype(
     "",
     "jobs next_event running pieces starts waiting records slices free_rows wanted last_full last_sched changed armed "
     "backfill_started last_period ends epilogs chosen chosen_cpus test_start passes random history limit_phase "
     "tests reservation_end stale in_pass basic next_reset listed usage_aged plans question "
-    "try_later uniform delayed victims ended_reservations",
+    "try_later uniform delayed full ended_reservations",
 )
 CLOCK = row_dtype("now tick_phase next_backfill next_period", "")
 
@@ -168,6 +176,7 @@ class Slurm(Block):
         "merged": (RECORD, 1),  # scratch of its sort
         "ends_at": (FLOAT, 1),  # heap of ends
         "ends_job": (INT, 1),
+        "ends_place": (INT, 1),  # [jobs] where each job is in the heap
         "epilogs_at": (FLOAT, 1),
         "epilogs_job": (INT, 1),
         "slices": (SLICE, 1),
@@ -189,8 +198,10 @@ class Slurm(Block):
         "partition_tres": (FLOAT, 2),  # [partitions, TRES_COUNT] resources of each partition
         "billing_weights": (FLOAT, 2),  # [partitions, TRES_COUNT]; -1 in its first column: billing is the CPUs
         "limit_groups": (LIMIT_GROUP, 1),
-        "preempts": (INT, 2),  # what happens to a job of the second partition, or QOS, if one of the first preempts it
-        "victims": (INT, 1),  # [jobs] scratch of `victims`
+        "preemptible": (INT, 2),  # [QOS, QOS] 1: jobs of the first preempt jobs of the second
+        "victims": (INT, 1),  # running jobs that the job at hand can preempt, in the order of choice
+        "victim_keys": (INT, 1),  # [jobs] their order
+        "staying": (INT, 1),  # running jobs that it cannot preempt
         "delayed": (INT, 1),  # jobs that sbatch rejects while too many are submitted
         "limits": (LIMIT, 1),
         "counters": (COUNTER, 1),

@@ -1,9 +1,8 @@
-"""Preemption: running jobs that make room for one of a higher partition or QOS (PreemptMode CANCEL and REQUEUE).
+"""The running jobs that a job may preempt, and which of them it chooses (`_run_now` with candidates).
 
-Rule: a job that preempts does not start: its victims end, and it starts in a pass after their epilogs. Until then it
-closes its partition like any job that does not fit.
-Complexity: O(running), and a choice of nodes for each victim that is tried.
-Source: slurm.conf(5), PreemptType; select_p_job_test of Slurm 22.05.
+Rule: candidates are taken away one by one, the least important first, until the job fits. Then the last one is tried
+first, so that those before it may stay. Victims are the candidates that were taken away and hold a chosen node.
+Complexity: O(candidates x log candidates), and one choice of nodes for each candidate on the job's nodes.
 """
 
 from __future__ import annotations
@@ -12,135 +11,189 @@ from ...arrays import Array
 from ..block import Block, int64
 from ..jit import inner
 from .bits import add, empty, has
-from .job_states import kill
 from .node_choice import choose_nodes
 from .node_use import begin_later, give_up
-from .tables import LATER, MORE, MOST_RESTARTS
+from .tables import BY_TIER, CANDIDATES, LATER, MORE, STAYS
 
-#: Values of `rules.preempts`: what decides who preempts whom.
-BY_PARTITION, BY_QOS = 1, 2
-#: Values of the table `preempts`: what happens to a victim.
-CANCEL_VICTIM, REQUEUE_VICTIM = 1, 2
+#: A key before all others, and the weight of a node in one.
+_FIRST, _NODE = -(int64(1) << 62), int64(1) << 32
+#: The most nodes of a job that its rank counts.
+_MOST_NODES = int64(65535)
 
 
 @inner
-def has_victims(world: Block, job: int, slot: int, candidates: int, now: int) -> bool:
-    """Return whether a job fits if jobs that it may preempt are gone; they are the first `count.victims` of `victims`.
+def outranks(world: Block, qos: int, part: int, priority: float, other_qos: int, other_part: int, other: float) -> bool:
+    """Return whether jobs of a QOS, partition and priority preempt those of another one."""
+    if world.rules.preempts == BY_TIER:
+        rival = world.partitions[other_part]
+        return bool(rival.tier < world.partitions[part].tier and rival.preempt_mode != STAYS)
+    if qos == other_qos:
+        return bool(world.qos[qos].within == 1 and int64(priority) > int64(other))
+    return bool(world.preemptible[qos, other_qos] == 1)
+
+
+@inner
+def record_outranks(world: Block, job: int, slot: int, other: int, other_slot: int) -> bool:
+    """Return whether the job of a record would preempt the job of another record."""
+    parts, priority = world.job_parts, world.part_priority
+    return outranks(
+        world, world.jobs[job].qos, parts[slot], priority[slot], world.jobs[other].qos, parts[other_slot],
+        priority[other_slot],
+    )  # fmt: skip
+
+
+@inner
+def fate_of(world: Block, job: int) -> int:
+    """Return what becomes of a running job that is preempted: STAYS, IS_CANCELLED or IS_REQUEUED."""
+    row = world.jobs[job]
+    mode = world.qos[row.qos].preempt_mode
+    if world.rules.preempts == BY_TIER:
+        mode = world.partitions[row.part].preempt_mode
+    return int64(mode)
+
+
+@inner
+def is_preemptible(world: Block, job: int, slot: int, other: int, now: int) -> bool:
+    """Return whether a job preempts a running one: it has a node of the job's partition, and no exempt time left."""
+    row, rival, part = world.jobs[job], world.jobs[other], world.job_parts[slot]
+    if fate_of(world, other) == STAYS:
+        return False
+    priority = world.starts[rival.log].priority
+    if not outranks(world, row.qos, part, world.part_priority[slot], rival.qos, rival.part, priority):
+        return False
+    exempt = world.qos[rival.qos].exempt
+    if now < rival.start + (exempt if exempt >= 0 else world.rules.preempt_exempt):
+        return False
+    return _nodes_in(world, other, world.partition_nodes[part]) > 0
+
+
+@inner
+def _nodes_in(world: Block, job: int, words: Array) -> int:
+    """Return how many nodes of a set a running job has."""
+    row, number = world.jobs[job], int64(0)
+    for k in range(row.piece0, row.piece0 + row.pieces):
+        if has(words, world.pieces[k].node):
+            number += 1
+    return number
+
+
+@inner
+def give_up_victims(world: Block, job: int, slot: int, candidates: int, now: int) -> int:
+    """Free in the later view what a job can preempt; return the number of other running jobs, listed in `staying`.
 
     Args:
-        world: the state; the choice of nodes is in `chosen`.
+        world: the state.
         job: its row.
         slot: the row of its partition in `job_parts`.
         candidates: the row of `scratch` with the nodes that it may use.
         now: the time.
     """
-    rules, row = world.rules, world.jobs[job]
-    if rules.preempts == 0 or (row.preempted_at > 0 and now < row.preempted_at + rules.preempt_pause):
-        return False
-    _list_victims(world, job, world.job_parts[slot], world.scratch[candidates], now)
-    for turn in range(1 + rules.preempt_reorder_count):
-        if turn > 0:
-            _reorder(world)
-        if not _fits_without(world, job, slot, candidates):
-            return False
-    return True
+    staying = int64(0)
+    for i in range(world.count.running):
+        other = world.running[i]
+        if is_preemptible(world, job, slot, other, now):
+            give_up(world, other, world.scratch[candidates])
+        else:
+            world.staying[staying] = other
+            staying += 1
+    return staying
 
 
 @inner
-def preempt(world: Block, job: int, part: int, now: int) -> None:
-    """Kill the victims that hold nodes that were chosen for a job."""
-    words, count = world.scratch[MORE], world.count
-    empty(words)
-    for place in range(count.chosen):
-        add(words, world.chosen[place])
-    for place in range(count.victims):
-        victim = world.victims[place]
-        if _shared_nodes(world, victim, words) > 0:
-            kill(world, victim, world.clock.now, _mode_of(world, job, part, victim) == REQUEUE_VICTIM)
-    world.jobs[job].preempted_at = now
+def choose_victims(world: Block, job: int, slot: int, now: int) -> int:
+    """Choose nodes for a job that fits nowhere now, and the jobs that it preempts there.
+
+    The choice of nodes is as `choose_nodes` leaves it, among those of the row CANDIDATES; the victims are in the first
+    cells of `victims`.
+
+    Returns:
+        Number of victims; 0 if it would not fit.
+    """
+    number, rounds = _list_victims(world, job, slot, now), int64(0)
+    victims, chosen = world.victims, world.scratch[MORE]
+    last = int64(-1)
+    while number > 0:
+        last = _free_until_it_fits(world, job, slot, number)
+        if last < 0:
+            return int64(0)
+        empty(chosen)
+        for i in range(world.count.chosen):
+            add(chosen, world.chosen[i])
+        rounds += 1
+        if rounds > world.rules.preempt_reorder_count or rounds >= number:
+            break
+        _bring_to_front(world, number, last, chosen)
+    holders = int64(0)
+    for place in range(last + 1):
+        if _nodes_in(world, victims[place], chosen) > 0:
+            victims[holders] = victims[place]
+            holders += 1
+    return holders
 
 
 @inner
-def _mode_of(world: Block, job: int, part: int, victim: int) -> int:
-    """Return what happens to a running job if another preempts it; 0: it may not."""
-    if world.rules.preempts == BY_PARTITION:
-        return int64(world.preempts[part, world.jobs[victim].part])
-    return int64(world.preempts[world.jobs[job].qos, world.jobs[victim].qos])
-
-
-@inner
-def _list_victims(world: Block, job: int, part: int, words: Array, now: int) -> None:
-    """List the running jobs on a set of nodes that a job may preempt, the first to go first."""
-    count, victims = world.count, world.victims
-    count.victims = 0
-    for k in range(count.running):
-        other = world.running[k]
-        row = world.jobs[other]
-        if _mode_of(world, job, part, other) == 0 or row.restarts >= MOST_RESTARTS:
-            continue
-        if now - row.start < world.rules.preempt_exempt or _shared_nodes(world, other, words) == 0:
-            continue
-        place = count.victims
-        while place > 0 and _goes_before(world, other, victims[place - 1]):
-            victims[place] = victims[place - 1]
-            place -= 1
-        victims[place] = other
-        count.victims += 1
-
-
-@inner
-def _goes_before(world: Block, victim: int, other: int) -> bool:
-    """Return whether a victim is taken before another: the lower one, then the smaller one."""
-    one, two = world.jobs[victim], world.jobs[other]
-    if world.rules.preempt_youngest_first == 1:
-        return bool(one.start > two.start)
-    if world.rules.preempts == BY_PARTITION:
-        rank, other_rank = world.partitions[one.part].tier * 1.0, world.partitions[two.part].tier * 1.0
-    else:
-        rank, other_rank = world.qos[one.qos].factor, world.qos[two.qos].factor
-    return bool(rank < other_rank or (rank == other_rank and one.pieces < two.pieces))
-
-
-@inner
-def _fits_without(world: Block, job: int, slot: int, candidates: int) -> bool:
-    """Take victims away until a job fits; return whether it does, and forget the victims that are not needed."""
-    count, words = world.count, world.scratch[candidates]
-    begin_later(world)
-    for place in range(count.victims):
-        give_up(world, world.victims[place], words)
-        if choose_nodes(world, job, slot, candidates, LATER):
-            count.victims = place + 1
-            return True
-    return False
-
-
-@inner
-def _reorder(world: Block) -> None:
-    """Put the last victim first; without strict order, then those that hold most of the chosen nodes."""
-    count, victims, words = world.count, world.victims, world.scratch[MORE]
-    empty(words)
-    for place in range(count.chosen):
-        add(words, world.chosen[place])
-    last = victims[count.victims - 1]
-    for k in range(count.victims - 1, 0, -1):
-        victims[k] = victims[k - 1]
-    victims[0] = last
-    if world.rules.preempt_strict_order == 1:
-        return
-    for k in range(2, count.victims):
-        victim, place = victims[k], k
-        nodes = _shared_nodes(world, victim, words)
-        while place > 1 and _shared_nodes(world, victims[place - 1], words) < nodes:
-            victims[place] = victims[place - 1]
-            place -= 1
-        victims[place] = victim
-
-
-@inner
-def _shared_nodes(world: Block, job: int, words: Array) -> int:
-    """Return how many nodes of a set a running job has."""
-    number, row = int64(0), world.jobs[job]
-    for place in range(row.piece0, row.piece0 + row.pieces):
-        if has(words, world.pieces[place].node):
+def _list_victims(world: Block, job: int, slot: int, now: int) -> int:
+    """List the running jobs that a job can preempt, the least important and smallest first; return their number."""
+    number = int64(0)
+    for i in range(world.count.running):
+        other = world.running[i]
+        if is_preemptible(world, job, slot, other, now):
+            world.victims[number] = other
+            world.victim_keys[other] = _rank(world, other)
             number += 1
+    _sort_victims(world, number)
     return number
+
+
+@inner
+def _rank(world: Block, job: int) -> int:
+    """Return by what candidates are ordered, ascending."""
+    row = world.jobs[job]
+    if world.rules.preempt_youngest_first == 1:
+        return int64(-row.start)
+    rank = world.qos[row.qos].priority
+    if world.rules.preempts == BY_TIER:
+        rank = world.partitions[row.part].tier
+    return int64(rank * (_MOST_NODES + 1) + min(row.pieces, _MOST_NODES))
+
+
+@inner
+def _sort_victims(world: Block, number: int) -> None:
+    """Sort the candidates by their keys, then as they were submitted: Shell's sort."""
+    victims, keys, gap = world.victims, world.victim_keys, number // 2
+    while gap > 0:
+        for i in range(gap, number):
+            job, place = victims[i], i
+            while place >= gap:
+                other = victims[place - gap]
+                if keys[other] < keys[job] or (keys[other] == keys[job] and other < job):
+                    break
+                victims[place] = other
+                place -= gap
+            victims[place] = job
+        gap //= 2
+
+
+@inner
+def _free_until_it_fits(world: Block, job: int, slot: int, number: int) -> int:
+    """Take candidates away until a job fits; return the place of the last one, -1 if it never fits."""
+    begin_later(world)
+    words = world.scratch[CANDIDATES]
+    for place in range(number):
+        other = world.victims[place]
+        if give_up(world, other, words) and choose_nodes(world, job, slot, int64(CANDIDATES), int64(LATER)):
+            return int64(place)
+    return int64(-1)
+
+
+@inner
+def _bring_to_front(world: Block, number: int, last: int, chosen: Array) -> None:
+    """Put the candidate that made a job fit first, and behind it those that hold the most chosen nodes."""
+    victims, keys = world.victims, world.victim_keys
+    for place in range(number):
+        nodes = int64(0)
+        if place < last and world.rules.preempt_strict_order == 0:
+            nodes = _nodes_in(world, victims[place], chosen)
+        keys[victims[place]] = place - nodes * _NODE
+    keys[victims[last]] = _FIRST
+    _sort_victims(world, number)

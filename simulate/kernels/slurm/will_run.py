@@ -14,8 +14,8 @@ from ..jit import inner
 from .job_states import expected_end
 from .node_choice import choose_nodes
 from .node_use import begin_later, give_up
-from .tables import LATER, NOW
-from .victims import has_victims
+from .tables import LATER, NOT_AT_ALL, NOW
+from .victims import give_up_victims
 
 #: Width of the first window, seconds, and what the first end is rounded up to.
 _WINDOW, _ROUND = int64(30), int64(30)
@@ -37,15 +37,19 @@ def earliest_start(world: Block, job: int, slot: int, candidates: int, now: int,
         bound: any time after it may be returned for a start after it, without a choice of nodes; 0: no bound.
     """
     world.count.tests += 1
-    if choose_nodes(world, job, slot, candidates, NOW) or has_victims(world, job, slot, candidates, now):
+    if choose_nodes(world, job, slot, candidates, NOW):
         return now
-    count, running = world.count, world.running
+    number, running = world.count.running, world.running
     words = world.scratch[candidates]
     begin_later(world)
+    if world.rules.preempts != NOT_AT_ALL:
+        number, running = give_up_victims(world, job, slot, candidates, now), world.staying
+        if number < world.count.running and choose_nodes(world, job, slot, candidates, LATER):
+            return now
     window, base, i = _WINDOW, int64(0), int64(0)
-    while i < count.running:
+    while i < number:
         last, together = int64(0), int64(0)
-        while i < count.running:
+        while i < number:
             other = running[i]
             i += 1
             if not give_up(world, other, words):
@@ -54,7 +58,7 @@ def earliest_start(world: Block, job: int, slot: int, candidates: int, now: int,
             if base == 0:
                 base = (last // _ROUND + 1) * _ROUND
             together += 1
-            if together > _MOST_TOGETHER or i >= count.running:
+            if together > _MOST_TOGETHER or i >= number:
                 break
             if expected_end(world, running[i], now) > base + window:
                 break
@@ -62,15 +66,20 @@ def earliest_start(world: Block, job: int, slot: int, candidates: int, now: int,
             return NO_START
         if 0 < bound < last:
             return last
-        if i < count.running:
-            until = expected_end(world, running[i], now)
-            while True:
-                if world.rules.bf_window_linear > 0:
-                    window += world.rules.bf_window_linear
-                else:
-                    window *= 2
-                if until <= base + window:
-                    break
+        if i < number:
+            window = _next_window(world, window, expected_end(world, running[i], now) - base)
         if choose_nodes(world, job, slot, candidates, LATER):
             return max(last, now + 1)
     return NO_START
+
+
+@inner
+def _next_window(world: Block, window: int, least: int) -> int:
+    """Return the width of the window after one, at least `least`, seconds."""
+    while True:
+        if world.rules.bf_window_linear > 0:
+            window += world.rules.bf_window_linear
+        else:
+            window *= 2
+        if window >= least:
+            return window

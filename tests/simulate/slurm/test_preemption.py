@@ -9,13 +9,15 @@ from typing import Any
 import pytest
 
 from pilotfish.simulate.slurm.preemption_tables import unfollowed_preemption
-from pilotfish.simulate.slurm.site import Site, SiteJob, SiteQos
+from pilotfish.simulate.slurm.site import PriorityRules, Site, SiteJob, SiteQos
 from pilotfish.simulate.slurm.twin import replay_site
 from tests.simulate.slurm.small_sites import NODES, PARTITION, RULES, T0, job, site
 
 #: A pass follows a submission or an end within this time, seconds.
 SOON = 70
 BY_PARTITION = replace(RULES, preempt_type="partition_prio", preempt_mode="REQUEUE")
+#: The older job has the higher priority; `nice` counts, too.
+BY_AGE = PriorityRules(is_multifactor=True, age=1000)
 
 
 def two_partitions(jobs: Sequence[SiteJob], low_mode: str = "", **changes: Any) -> Site:
@@ -27,8 +29,8 @@ def two_partitions(jobs: Sequence[SiteJob], low_mode: str = "", **changes: Any) 
 
 def low_job(name: str, nodes: int = len(NODES), **changes: Any) -> SiteJob:
     return job(
-        id=name, min_nodes=nodes, max_nodes=nodes, is_exclusive=True,
-        **{"partitions": ("low",), "run_s": 3000.0, "limit_min": 60} | changes,
+        id=name, min_nodes=nodes, max_nodes=nodes,
+        **{"partitions": ("low",), "run_s": 3000.0, "limit_min": 60, "is_exclusive": True} | changes,
     )  # fmt: skip
 
 
@@ -83,6 +85,94 @@ def test_a_qos_preempts_the_qos_that_it_names() -> None:
     jobs = [job(run_s=3000.0, **wide), job("bob", id="2", qos="high", submit=T0 + 300.0, **wide)]
     low, high, again = runs(site(jobs, qos=qos, rules=rules))
     assert (low[0], high[0], again[0]) == ("1", "2", "1") and low[2] <= high[1] < 300 + 2 * SOON
+
+
+def test_a_victim_has_its_grace_time_and_goes_at_the_next_check_of_limits() -> None:
+    place = two_partitions([low_job("low"), low_job("short", 1, run_s=400.0), high_job()])
+    place = replace(place, partitions=tuple(replace(part, grace_time_s=200) for part in place.partitions))
+    place = replace(place, jobs=(replace(place.jobs[0], min_nodes=5, max_nodes=5), *place.jobs[1:]))
+    low, short, high, again = runs(place)
+    assert (low[0], short[0], high[0], again[0]) == ("low", "short", "high", "low")
+    assert 500 <= low[2] < 500 + SOON + 30  # 300, and its grace time
+    assert short[2] - short[1] == 400  # it ends by itself before
+
+
+def test_a_job_that_can_preempt_stands_before_a_higher_one_that_it_could_preempt() -> None:
+    rules = replace(BY_PARTITION, preempt_type="qos", preempt_mode="REQUEUE")
+    qos = [SiteQos("high", preempts=frozenset({"normal"}))]
+    wide = {"min_nodes": len(NODES), "is_exclusive": True}
+    jobs = [
+        job("bob", id="first", qos="high", **wide),
+        job(id="normal", submit=T0 + 100, **wide),  # it is older, else of the same priority
+        job("bob", id="high", qos="high", submit=T0 + 200, **wide),
+    ]
+    assert [one[0] for one in runs(site(jobs, qos=qos, rules=rules))] == ["first", "high", "normal"]
+
+
+def test_jobs_of_one_qos_preempt_each_other_within_it_by_priority() -> None:
+    qos = [SiteQos("high", preempt_mode="REQUEUE,WITHIN")]
+    wide = {"min_nodes": len(NODES), "is_exclusive": True, "qos": "high", "run_s": 3000.0}
+    jobs = [job(id="low", **wide), job("bob", id="high", submit=T0 + 300, nice=-500, **wide)]
+    for preempt_type, names in (("qos", ["low", "high", "low"]), ("", ["low", "high"])):
+        rules = replace(BY_PARTITION, preempt_type=preempt_type)
+        assert [one[0] for one in runs(site(jobs, qos=qos, rules=replace(rules, priority=BY_AGE)))] == names
+
+
+@pytest.mark.parametrize(("exempt", "is_preempted"), [(None, False), (100.0, True)])
+def test_the_exempt_time_of_a_qos_comes_before_that_of_the_cluster(exempt: float | None, is_preempted: bool) -> None:
+    place = two_partitions([low_job("low", qos="high"), high_job()], preempt_exempt_s=1e6)
+    place = replace(place, qos=(SiteQos("high", preempt_exempt_s=exempt), *place.qos))
+    assert (len(runs(place)) == 3) == is_preempted
+
+
+@pytest.mark.parametrize(("youngest", "victim"), [(False, "older"), (True, "younger")])
+def test_the_youngest_job_goes_first_where_the_site_says_so(youngest: bool, victim: str) -> None:
+    place = two_partitions([low_job("older", 3), low_job("younger", 3, submit=T0 + 100.0), high_job(nodes=3)])
+    scheduler = replace(place.rules.scheduler, preempt_youngest_first=youngest, preempt_reorder_count=0)
+    ended = {
+        name
+        for name, start, end in runs(replace(place, rules=replace(place.rules, scheduler=scheduler)))
+        if end - start < 600
+    }
+    assert ended == {victim}
+
+
+def test_a_job_is_planned_as_if_all_that_it_can_preempt_were_gone() -> None:
+    """It could have n0 and n1 when n1 is free in an hour; so a job of 90 minutes beside it goes to n2."""
+    one: dict[str, Any] = {"is_exclusive": False}
+    jobs = [
+        low_job("low", 1, required_nodes=("n0",), limit_min=500, **one),
+        high_job("hour", 1, required_nodes=("n1",), submit=T0, run_s=3600.0),
+        high_job("long", 3, required_nodes=("n3", "n4", "n5"), submit=T0, limit_min=500, run_s=3e4),
+        high_job("part", 1, required_nodes=("n2",), submit=T0, limit_min=500, run_s=3e4, **one),
+        high_job("wide", 2),
+        high_job("small", 1, submit=T0 + 301, limit_min=90, **one),
+    ]
+    place = two_partitions(jobs)
+    nodes = {place.jobs[start.job].id: start.nodes for start in replay_site(place).starts}
+    assert nodes["wide"] == ("n0", "n1") and nodes["small"] == ("n2",)
+
+
+def test_a_job_that_backfill_lets_preempt_takes_the_smallest_victims_not_the_first_nodes() -> None:
+    """Main passes are closed by `all`, which cannot start before `other` ends: backfill looks for victims."""
+    jobs = [
+        low_job("wide", 2, required_nodes=("n0", "n1"), limit_min=500),
+        low_job("narrow", 1, required_nodes=("n2",), limit_min=500),
+        high_job("other", 2, required_nodes=("n3", "n4"), submit=T0, limit_min=500, run_s=3000.0),
+        high_job("all", 6, submit=T0 + 200, limit_min=500),
+        high_job("short", 2, limit_min=10, run_s=60.0),
+    ]
+    place = two_partitions(jobs)
+    by_name = runs(place)
+    victims = {name for name, start, end in by_name if name in ("wide", "narrow") and end < 500}
+    nodes = {place.jobs[start.job].id: start.nodes for start in replay_site(place).starts}
+    assert victims == {"narrow"} and nodes["short"] == ("n2", "n5")
+
+
+def test_a_job_may_be_requeued_as_often_as_it_is_preempted() -> None:
+    highs = [high_job(str(number), submit=T0 + 300.0 + 400 * number, run_s=10.0, limit_min=5) for number in range(12)]
+    place = two_partitions([low_job("low"), *highs])
+    assert [name for name, _, _ in runs(place)].count("low") > 8
 
 
 def test_what_is_not_followed_is_named() -> None:
