@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush, nsmallest
@@ -159,12 +158,12 @@ class Obstacles:
         if self._nodes is None or self._nodes[0] is not snapshot.cluster or self._nodes[1] != usable:
             self._nodes, self._reasons = (snapshot.cluster, usable), {}
         before, reasons, empty = self._reasons, dict[Shape, str | None](), None
-        for entry in entries:
-            if entry.shape in before:
-                reasons[entry.shape] = before[entry.shape]
-            elif entry.shape not in reasons:
+        for shape, entry in {entry.shape: entry for entry in entries}.items():
+            if shape in before:
+                reasons[shape] = before[shape]
+            else:
                 empty = empty or EmptyNodes(snapshot.cluster, frozenset(usable))
-                reasons[entry.shape] = empty.never_fits(entry.job)
+                reasons[shape] = empty.never_fits(entry.job)
         self._reasons = reasons
         return reasons
 
@@ -268,25 +267,25 @@ def build_problem(
     views = {view.key: view for view in in_steps(snapshot.jobs, breathe) if not view.state.ended}
     waiting: list[Entry] = []
     placed: dict[str, RunningJob] = {}
-    priorities: dict[str, float] = {}
     active = queue.active()
-    placeable = (entry for entry in active if not busy(entry) and entry.stage is not JobStage.UNSETTLED)
+    placeable, holding = list[Entry](), list[Entry]()
+    for entry in active:
+        (holding if busy(entry) or entry.stage is JobStage.UNSETTLED else placeable).append(entry)
     obstacles = neighbours.obstacles.of(placeable, snapshot, returning)
     stuck = dict(set_aside(entry.key for entry in active if entry.waiting))
-    for entry in active:
-        view = views.pop(entry.key, None)
-        if view is not None and view.priority is not None:
-            priorities[entry.key] = view.priority
-        if busy(entry) or entry.stage is JobStage.UNSETTLED:
-            if nodes := _known(entry.nodes, snapshot.cluster):
-                begun, expected = entry.start_time, entry.expected
-                span = expected - begun if expected is not None and begun is not None else None
-                share_done = _progress(entry.job, begun, span, view, snapshot.time, progress(entry.key))
-                placed[entry.key] = RunningJob(entry.key, nodes, share_done, _elapsed(begun, snapshot.time))
-            continue
+    own = {entry.key: view for entry in active if (view := views.pop(entry.key, None))} if views else {}
+    priorities = {key: view.priority for key, view in own.items() if view.priority is not None}
+    for entry in holding:
+        if nodes := _known(entry.nodes, snapshot.cluster):
+            begun, expected = entry.start_time, entry.expected
+            span = expected - begun if expected is not None and begun is not None else None
+            share_done = _progress(entry.job, begun, span, own.get(entry.key), snapshot.time, progress(entry.key))
+            placed[entry.key] = RunningJob(entry.key, nodes, share_done, _elapsed(begun, snapshot.time))
+    hindered = any(obstacles.values())
+    for entry in placeable:
         if entry.key in stuck or (entry.wait_reason and not queue.unmet(entry)):
             continue
-        if reason := obstacles[entry.shape]:
+        if hindered and (reason := obstacles[entry.shape]):
             stuck[entry.key] = reason
         else:
             waiting.append(entry)
@@ -295,13 +294,12 @@ def build_problem(
     startable = {e.key: e for e in chosen if queue.ready(e) and e.not_before <= snapshot.time}
     planned = {entry.key for entry in chosen}
     jobs = []
-    for entry in active:
+    for entry in [entry for entry in active if entry.key in placed or entry.key in planned]:
+        job = queue.as_planned(entry)
         if run := placed.get(entry.key):
-            job = queue.as_planned(entry)
             as_it_is = not job.after and job.nodes == len(run.nodes)
-            jobs.append(job if as_it_is else dataclasses.replace(job, after=(), nodes=len(run.nodes)))
-        elif entry.key in planned:
-            jobs.append(queue.as_planned(entry))
+            job = job if as_it_is else dataclasses.replace(job, after=(), nodes=len(run.nodes))
+        jobs.append(job)
     available = _available(snapshot, [entry.job for entry in startable.values()])
     names = {job.id for job in jobs}
     weights = _weights({key: priority for key, priority in priorities.items() if key in names})
@@ -392,8 +390,10 @@ def _shortlisted(
     A job is left out if a predecessor is neither waiting here, nor `placed` on its nodes, nor completed; `cores` are
     those of the largest node.
     """
-    position = {entry.key: i for i, entry in enumerate(waiting)}
-    blockers = [sum(other.key not in placed for other in queue.unmet(entry)) for entry in waiting]
+    blockers = [
+        sum(other.key not in placed for other in queue.unmet(entry)) if entry.job.after else 0 for entry in waiting
+    ]
+    position = {waiting[i].key: i for i, count in enumerate(blockers) if count > 0}
     ready = [i for i, count in enumerate(blockers) if count == 0]
     heap, chosen, shared, beyond = ready.copy(), set[int](), 0, False
     while heap and (most is None or len(chosen) < most):
@@ -428,8 +428,10 @@ def _shared_nodes(entry: Entry, cores: int) -> int:
 
 def _in_turns(ready: Sequence[int], waiting: Sequence[Entry], most: int) -> list[int]:
     """Return the first job of each shape, then the second of each, and so on, at most `most` of them."""
-    turns, ranked = Counter[object](), []
+    turns, ranked = dict[object, int](), []
     for i in ready:
-        ranked.append((turns[waiting[i].shape], i))
-        turns[waiting[i].shape] += 1
+        turn = turns.get(shape := waiting[i].shape, 0)
+        if turn < most:
+            ranked.append((turn, i))
+            turns[shape] = turn + 1
     return [i for _, i in nsmallest(most, ranked)]

@@ -125,7 +125,7 @@ class Queue:
 
     def ready(self, entry: Entry) -> bool:
         """Return whether all predecessors have completed and nothing else keeps the job."""
-        return not entry.wait_reason and not self.unmet(entry)
+        return not entry.wait_reason and not (entry.job.after and self.unmet(entry))
 
     def unmet(self, entry: Entry) -> list[Entry]:
         """Return the predecessors that have not completed; one that is not followed any more does not count."""

@@ -16,7 +16,7 @@ import pytest
 from pilotfish.daemon.config import QuotaConfig
 from pilotfish.daemon.learning.profile_learning import LearnedProfiles
 from pilotfish.daemon.planning.guarded_planner import simulate_plan
-from pilotfish.daemon.planning.problem import WINDOW
+from pilotfish.daemon.planning.problem import WINDOW, build_problem
 from pilotfish.daemon.report.accuracy import LATEST
 from pilotfish.daemon.report.status_documents import MOST_JOBS
 from pilotfish.daemon.socket.ipc import LARGEST_BODY
@@ -197,6 +197,16 @@ def test_the_forecasts_of_many_jobs_are_answered_in_steps(world, kit):
     assert most <= MOST_CALLS
     profile = [member.name for member in fields(ForecastOutcome)].index("profile")
     assert {job[profile] for job in reply["jobs"]} == {"cmd: align.sh"}  # the other words are its user's
+
+
+def test_in_the_one_step_that_reads_a_long_queue_a_job_costs_few_calls(world):
+    for number in range(ALL_JOBS // JOBS):
+        world.submit(*each(), name=f"flow{number}")
+    world.bench.run(1)
+    tracker = world.bench.cycle.tracker
+    with Calls() as calls:
+        build_problem(tracker.queue, tracker.snapshot, window=WINDOW)
+    assert calls.number <= 12 * ALL_JOBS
 
 
 LARGE = 6000
