@@ -24,10 +24,11 @@ class Order:
     Args:
         name: a key of `order_ranks.ORDERS`.
         seed: of the random order.
+        began: the first submission of the trace, seconds; infinite: that of the first job that is shown.
     """
 
-    def __init__(self, name: str, seed: int = 0) -> None:
-        self._name, self._seed, self._began = name, seed, math.inf
+    def __init__(self, name: str, seed: int = 0, began: float = math.inf) -> None:
+        self._name, self._seed, self._began = name, seed, began
 
     @property
     def steady(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 
 from .conservative_policy import ConservativeBackfilling
@@ -17,7 +18,7 @@ from .sharing_policy import SharedBackfilling, SharedReserving
 
 def uncompiled(
     policy: PolicySpec, seed: int, *, arranged: bool = False, window: Window | None = None,
-    given: NoLimit | None = None,
+    given: NoLimit | None = None, began: float = math.inf,
 ) -> QueuePolicy:  # fmt: skip
     """Return a new object that decides as a compiled policy does.
 
@@ -27,12 +28,13 @@ def uncompiled(
         arranged: see `ConservativeBackfilling`.
         window: begin and end of the limit of power or energy, seconds; None: it has no limit.
         given: the limit as it is when the policy is first called; None: it begins in its window.
+        began: see `Order`.
     """
     limit = partial(limit_on, limit=policy.limit, window=window) if given is None else lambda machine: given
     base = policy.plain
     if base.family == "contending":
         return OneAtATime(base, seed, limit)
-    queue = Order(base.order, seed)
+    queue = Order(base.order, seed, began)
     if base.family == "easy" and base.needs_nodes:
         return SharedBackfilling(policy, queue, window, given)
     if base.family == "easy" and policy.saves:

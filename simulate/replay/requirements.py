@@ -122,7 +122,8 @@ def in_python(case: ReplayCase) -> QueuePolicy:
     if not case.shared:
         check_walltimes(case.jobs, policy)
     window = refuse_saving(policy, case.jobs, case.machine.powers, of_nodes=case.shared) if policy.saves else None
-    return uncompiled(policy, case.options.seed, window=window)
+    began = float(case.jobs.submit_time[0]) if len(case.jobs) else math.inf
+    return uncompiled(policy, case.options.seed, window=window, began=began)
 
 
 def check_times(case: ReplayCase) -> None:

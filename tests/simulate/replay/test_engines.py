@@ -112,8 +112,13 @@ def test_the_choice_is_explained(spec: str, options: Any, because: str) -> None:
 # --- a fast path is never a second definition ---
 #: Policies of each family, without energy-saving parts and with them.
 SPECS = {
-    "easy": ("easy", "strict", "easy:order=sjf", "easy:order=largest"),
-    "conservative": ("conservative", "conservative:order=sjf", "conservative:allocation=contiguous"),
+    "easy": ("easy", "strict", "easy:order=sjf", "easy:order=f1"),
+    "conservative": (
+        "conservative",
+        "conservative:order=sjf",
+        "conservative:order=f1",
+        "conservative:allocation=contiguous",
+    ),
     "mapping": ("mom", "let", "slf", "loadavg"),
     "contending": ("pairs", "nodes"),
 }
@@ -172,7 +177,7 @@ def worlds(draw: st.DrawFn, engine: Engine) -> tuple[Workload, Machine]:
     pairs = st.lists(st.tuples(st.integers(0, 19), st.integers(0, 19)), min_size=1, max_size=6)
     if F.DEPENDS in engine.supports and draw(st.booleans()):
         jobs = depending(jobs, draw(pairs))
-    return jobs, Machine(draw(st.integers(8, 12)), powers=TAURUS_POWERS)
+    return jobs, Machine(draw(st.integers(6, 12)), powers=TAURUS_POWERS)  # jobs have up to 8 resources
 
 
 @st.composite
@@ -221,3 +226,11 @@ def test_under_a_budget_no_job_starts_because_of_one_that_does_not_join_the_queu
     jobs, policy = depending(workload(rows), pairs), parse(f"easy+{limit}:end=40,budget=70%")
     replayed = replay(jobs, Machine(1, powers=TAURUS_POWERS), policy, ReplayOptions(parts=parts))
     assert replayed.start_time[0] == 40.0  # there is enough energy from 1.5 s on, but nothing happens until the end
+
+
+def test_the_order_f1_counts_from_the_first_submission_even_if_that_job_can_never_run() -> None:
+    rows = [(0.0, 1.0, 1.0, 6), (1.0, 1.0, 2.0, 2), (0.0, 1.0, 1.0, 4), (1.0, 1.0, 1.0, 1), *3 * [(0.0, 1.0, 1.0, 1)]]
+    compiled, parts = (
+        replay(workload(rows), 5, parse("easy:order=f1"), ReplayOptions(parts=parts)) for parts in ((), (Part(),))
+    )
+    assert np.array_equal(compiled.start_time, parts.start_time, equal_nan=True)
