@@ -8,7 +8,7 @@ whether there is power for it by `power_limits.NoLimit`. Without energy-saving p
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from operator import itemgetter
 from typing import Any
 
@@ -41,6 +41,7 @@ class NodeBackfill(CountedBackfill):
     Attributes:
         head: use of resources by the job with the reservation, from then on; None: no job has one.
         running: use of resources by jobs that run, and by those that are being started, if there is a limit.
+        fills: whether jobs may start while another has a reservation.
         waits: why the limit kept jobs from starting, by number.
     """
 
@@ -49,7 +50,7 @@ class NodeBackfill(CountedBackfill):
     ) -> None:
         super().__init__(now)
         self._machines = machines or machines_at(now)
-        self._limit, self._fills = limit, fills
+        self._limit, self.fills = limit, fills
         self._room = self._later = self._machines.room
         self._free = self._room.total
         self._started = list[tuple[float, QueuedJob, Places]]()  # latest end, job, nodes
@@ -76,11 +77,17 @@ class NodeBackfill(CountedBackfill):
             return candidates[:0]
         return candidates if until <= self._reserved else machines.spared(candidates, self._later)
 
+    def note_unpowered(self, jobs: Iterable[QueuedJob]) -> None:
+        """Note why jobs do not start that do not fit because the limit blocks resources."""
+        free, blocked = self._free, self._room.blocked
+        if blocked:
+            self.waits |= {job.number: NO_POWER for job in jobs if free < job.size <= free + blocked}
+
     # --- how and where a job starts ---
     def start(self, job: QueuedJob) -> Start | None:
         """Take what a waiting job needs, and return the decision that starts it now; see `Backfill`."""
         free, limit, now, placement = self._free, self._limit, self._now.time, None
-        if self._head is None or (self._fills and job.size <= free):
+        if self._head is None or (self.fills and job.size <= free):
             placement = self._fitting(job)
         if placement is None:
             if free < job.size <= free + self._room.blocked:

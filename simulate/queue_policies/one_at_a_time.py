@@ -42,8 +42,9 @@ class OneAtATime:
     def decide(self, now: QueueView) -> Iterator[Decision]:
         """Start the picked job if it fits, and ask to be called again: its start changes the ranks of nodes."""
         limit = self._limit_on(now.machine)
-        waiting = [job for job in now.waiting if not limit.forbids(job.size, now.time)]
-        yield from (Reject(job) for job in now.waiting if limit.forbids(job.size, now.time))
+        largest = limit.largest(now.time)
+        waiting = [job for job in now.waiting if job.size <= largest]
+        yield from (Reject(job) for job in now.waiting if job.size > largest)
         if not waiting:
             return
         free = now.free_nodes()

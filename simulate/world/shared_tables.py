@@ -55,7 +55,7 @@ def tables_of(
         cluster: the nodes.
         runtimes: what forecasts may know, WALLTIME or ACTUAL.
         network: between the nodes, for jobs whose run times depend on it.
-        limit: jobs that it forbids do not fit.
+        limit: jobs that can never start under it do not fit.
         log_power: see `replay.replay`.
 
     Raises:
@@ -68,7 +68,7 @@ def tables_of(
         shapes.of(*request) or (0, 0) for request in zip(workload.size.tolist(), memory.tolist(), strict=True)
     ]
     nodes, threads = np.array(job_shapes, np.int64).reshape(-1, 2).T
-    fits = (nodes > 0) & ~np.array([limit.forbids(held) for held in (nodes * threads).tolist()], bool)
+    fits = (nodes > 0) & (nodes * threads <= limit.largest())
     nodes = np.maximum(nodes, 1)
     phases = _phases(workload, cluster)
     classes = np.zeros(size, layout.CLASS)

@@ -123,7 +123,7 @@ def task_tables(
         policy: the policy.
         run_times: what the policy may know, WALLTIME, ACTUAL or PREDICTED.
         seed: of random choices.
-        limit: jobs that it forbids do not fit.
+        limit: jobs that can never start under it do not fit.
 
     Raises:
         ConfigError: the policy needs the power of the machine and it is not known.
@@ -131,8 +131,7 @@ def task_tables(
     check_power_known(policy, machine)
     template, size, run = machine.template, len(workload), workload.run_time
     memory = np.ceil(np.minimum(workload.more.get("memory", np.zeros(size)), MOST))
-    fits = _fits(workload.size, memory, machine, whole=policy.on_one_node)
-    fits &= ~np.array([limit.forbids(cores) for cores in workload.size.tolist()], bool)
+    fits = _fits(workload.size, memory, machine, whole=policy.on_one_node) & (workload.size <= limit.largest())
     classes, phases = np.zeros(size, layout.CLASS), np.zeros((size, len(template.types)), layout.PHASE)
     classes["threads"], classes["memory"], classes["told"] = 1.0, memory, 1.0
     classes["nodes"] = np.where(fits, workload.size, 1)

@@ -81,9 +81,9 @@ class NoLimit:
         """Return how many of the free resources it blocks at a call."""
         return self.blocked
 
-    def forbids(self, size: int, time: float = math.inf) -> bool:
-        """Return whether a job of that size can never start, from a time on that limits have begun by, seconds."""
-        return False
+    def largest(self, time: float = math.inf) -> float:
+        """Return the largest size of a job that can ever start, from a time on, seconds; infinite: any can."""
+        return math.inf
 
     def allows(self, now: float, running: list[Use], job: Use, head: Use | None) -> bool:
         """Return whether a job may start now.
@@ -131,9 +131,9 @@ class Cap(NoLimit):
         self.watts = limit.cap.absolute(resources * powers.budget_computing)
         self.usable, self._resources, self._begun = limit.allowed(powers, resources), resources, False
 
-    def forbids(self, size: int, time: float = math.inf) -> bool:
-        """Return whether a job of that size can never start: it is above a cap that has begun and never ends."""
-        return time >= self.begin and self.end == math.inf and size > self.usable
+    def largest(self, time: float = math.inf) -> float:
+        """Return the largest size of a job that can ever start: that below a cap that has begun and never ends."""
+        return self.usable if time >= self.begin and self.end == math.inf else math.inf
 
     def update(self, time: float, states: MachineStates | None = None) -> bool:
         """Block resources, or free them. Return whether jobs may start for that."""

@@ -134,9 +134,9 @@ class SavingBackfilling:
 
     def _pass(self, now: QueueView, backfill: NodeBackfill, queue: list[QueuedJob]) -> Iterator[Decision]:
         """Start the first jobs while they fit, reserve for the first that does not, and backfill behind it."""
-        forbids, start, time = self._limit.forbids, backfill.start, now.time
-        for job in queue:
-            if forbids(job.size, time):
+        largest, start, jobs = self._limit.largest(now.time), backfill.start, iter(queue)
+        for job in jobs:
+            if job.size > largest:
                 yield Reject(job)
             elif (decision := start(job)) is not None:
                 self._again = self._one_by_one and len(queue) > 1
@@ -147,6 +147,13 @@ class SavingBackfilling:
                 if backfill.head is None:
                     backfill.reserve(job)
                 self._waits.append(job)
+                if not backfill.fills:
+                    break
+        later = list(jobs)  # in strict order, these wait for the one with the reservation
+        yield from (Reject(job) for job in later if job.size > largest)
+        later = [job for job in later if job.size <= largest]
+        backfill.note_unpowered(later)
+        self._waits += later
 
     def _note(
         self, now: QueueView, machines: Machines, running: list[Use], switches: list[tuple[float, Switch]]

@@ -13,9 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilotfish.formats.replays.swf import read_swf
+from pilotfish.simulate.model.machine import TAURUS_POWERS, Machine
 from pilotfish.simulate.model.network import Network
 from pilotfish.simulate.model.workload import Dependencies, Workload
 from pilotfish.simulate.queue_policies.energy.power_policies import PowerCap
+from pilotfish.simulate.queue_policies.node_backfill import NodeBackfill
 from pilotfish.simulate.queue_policies.numbered_resources import NumberedResources
 from pilotfish.simulate.queue_policies.order_ranks import ORDERS
 from pilotfish.simulate.queue_policies.policy_options import Amount
@@ -161,3 +163,13 @@ def test_a_random_order_is_the_same_whenever_it_is_drawn() -> None:
     jobs = workload([(0.0, 5.0, 9.0, 4)] * 12)
     first, again, other = (replay(jobs, 4, uncompiled(Strict("random"), seed)).start_time for seed in (1, 1, 2))
     assert np.array_equal(first, again) and not np.array_equal(first, other)
+
+
+def test_in_strict_order_one_waiting_job_is_tried_in_a_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The others wait for the one with the reservation, however many they are."""
+    tried, start = [], NodeBackfill.start
+    monkeypatch.setattr(NodeBackfill, "start", lambda self, job: tried.append(job.number) or start(self, job))
+    jobs = workload([(0.0, 5.0, 5.0, 8)] * 100)
+    policy = Saving(Strict(), limit=PowerCap(-np.inf, np.inf, Amount(0.9, share=True)))
+    own = replay(jobs, Machine(8 * 2, powers=TAURUS_POWERS), uncompiled(policy, 0, window=(-np.inf, np.inf)))
+    assert np.array_equal(own.start_time, 5.0 * np.arange(100)) and len(tried) <= 2 * 100
