@@ -273,13 +273,13 @@ def build_problem(
         (holding if busy(entry) or entry.stage is JobStage.UNSETTLED else placeable).append(entry)
     obstacles = neighbours.obstacles.of(placeable, snapshot, returning)
     stuck = dict(set_aside(entry.key for entry in active if entry.waiting))
-    own = {entry.key: view for entry in active if (view := views.pop(entry.key, None))} if views else {}
-    priorities = {key: view.priority for key, view in own.items() if view.priority is not None}
+    own_views = {entry.key: view for entry in active if (view := views.pop(entry.key, None))} if views else {}
+    priorities = {key: view.priority for key, view in own_views.items() if view.priority is not None}
     for entry in holding:
         if nodes := _known(entry.nodes, snapshot.cluster):
             begun, expected = entry.start_time, entry.expected
             span = expected - begun if expected is not None and begun is not None else None
-            share_done = _progress(entry.job, begun, span, own.get(entry.key), snapshot.time, progress(entry.key))
+            share_done = _progress(entry.job, begun, span, own_views.get(entry.key), snapshot.time, progress(entry.key))
             placed[entry.key] = RunningJob(entry.key, nodes, share_done, _elapsed(begun, snapshot.time))
     hindered = any(obstacles.values())
     for entry in placeable:

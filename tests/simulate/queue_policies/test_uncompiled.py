@@ -171,5 +171,5 @@ def test_in_strict_order_one_waiting_job_is_tried_in_a_pass(monkeypatch: pytest.
     monkeypatch.setattr(NodeBackfill, "start", lambda self, job: tried.append(job.number) or start(self, job))
     jobs = workload([(0.0, 5.0, 5.0, 8)] * 100)
     policy = Saving(Strict(), limit=PowerCap(-np.inf, np.inf, Amount(0.9, share=True)))
-    own = replay(jobs, Machine(8 * 2, powers=TAURUS_POWERS), uncompiled(policy, 0, window=(-np.inf, np.inf)))
-    assert np.array_equal(own.start_time, 5.0 * np.arange(100)) and len(tried) <= 2 * 100
+    replayed = replay(jobs, Machine(8 * 2, powers=TAURUS_POWERS), uncompiled(policy, 0, window=(-np.inf, np.inf)))
+    assert np.array_equal(replayed.start_time, 5.0 * np.arange(100)) and len(tried) <= 2 * 100
