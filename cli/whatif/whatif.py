@@ -47,6 +47,10 @@ def whatif(
     ] = None,
     workers: options.Workers = None,
     dask: options.Dask = None,
+    idle_power: Annotated[
+        float, option("WATTS", "Power of a node without a job, where energy is recorded.", min=0.0, max=1e6)
+    ] = 0.0,
+    show_all: options.All = False,
     as_json: options.Json = False,
 ) -> int:
     """Replay a Slurm site under Slurm's own rules, and compare the starts with the recorded ones.
@@ -92,18 +96,20 @@ def whatif(
         warn(reason)
     if is_interrupted and resume is not None:
         note(f"the same command continues with {resume}")
-    _report(site, replays, as_json)
+    _report(site, replays, idle_power, show_all, as_json)
     if is_interrupted:
         raise KeyboardInterrupt
     return int(bool(replays.failures))
 
 
-def _report(folder: Path, replays: Replays, as_json: bool) -> None:
+def _report(folder: Path, replays: Replays, idle_w: float, show_all: bool, as_json: bool) -> None:
     """Print the comparison of the replays that ended."""
-    from ...simulate.slurm.site_comparison import agreement, effect
+    from ...simulate.slurm.site_comparison import agreement
+    from ...simulate.slurm.site_effect import effect
     from ...simulate.slurm.site_outcome import recorded_outcome
+    from ..output.effects import ScenarioEffect, show_effects
     from ..output.text import Screen
-    from ..output.waits import ScenarioEffect, show_agreement, show_effects
+    from ..output.waits import show_agreement
 
     site, (unchanged, *changed) = replays.site, replays.scenarios
     name, about = folder.resolve().name, {"site": str(folder), "seed": replays.seeds[0]}
@@ -122,10 +128,10 @@ def _report(folder: Path, replays: Replays, as_json: bool) -> None:
     for one, unknown in zip(changed, replays.unknown[1:], strict=True):
         before, after = replays.outcomes(unchanged, one)
         if before:
-            result = effect(site, before, after, replays.seeds[0])
+            result = effect(site, before, after, replays.seeds[0], idle_w)
             effects.append(ScenarioEffect(one.name, one.change.described(), unknown, result, len(before)))
     if as_json:
         documents = [asdict(one) for one in effects]
         print_json("whatif", {**about, "scenarios": [document.pop("effect") | document for document in documents]})
     elif effects:
-        show_effects(Screen(), name, site, effects)
+        show_effects(Screen(), name, site, effects, everything=show_all)

@@ -25,6 +25,8 @@ _ID = re.compile(r"(\d{1,12})(?:_(?:(\d{1,9})|\[([^\]]*)\]?))?(\+\d{1,6})?(\.\w+
 _TASKS = re.compile(r"(\d{1,9})(?:-(\d{1,9})(?::(\d{1,9}))?)?", re.ASCII)
 #: Most tasks of one array (MaxArraySize), and tasks that never started in all.
 MOST_TASKS, MOST_WAITING_TASKS = 4_000_001, 1_000_000
+#: Digits of an energy in joules that was not measured: those of 2**64 - 2.
+MOST_ENERGY_DIGITS = 20
 #: Seconds after which a record with the same id is another job.
 _DAY_S = 86_400.0
 #: Who started a job, by a word in Flags.
@@ -211,6 +213,7 @@ class _Reader:
             cpus=number_of(record, "alloccpus") or number_of(record, "ncpus"),
             priority=number_of(record, "priority") if record.text("priority").isdigit() else None,
             started_by=next((name for word, name in _STARTERS.items() if word in flags), ""),
+            energy_j=energy_of(record.text("consumedenergyraw")),
         )
         return run, elapsed
 
@@ -221,6 +224,11 @@ class _Reader:
         if text not in self.node_lists:
             self.node_lists[text] = expand(text)
         return self.node_lists[text]
+
+
+def energy_of(text: str) -> float | None:
+    """Return ConsumedEnergyRaw, J; None where no plugin measured it: 0, empty, or the largest number (NO_VAL64)."""
+    return float(text) if text.isdigit() and len(text) < MOST_ENERGY_DIGITS and int(text) else None
 
 
 def number_of(record: Record, name: str) -> int:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 SACCT_COLUMNS = (
     "JobID,JobIDRaw,DBIndex,User,Account,QOS,Partition,State,ExitCode,Submit,Eligible,Start,End,ElapsedRaw,"
     "TimelimitRaw,ReqNodes,AllocNodes,ReqCPUS,AllocCPUS,ReqMem,ReqTRES,AllocTRES,NodeList,Priority,Reason,Flags,"
-    "Reservation,Constraints,JobName,SubmitLine"
+    "Reservation,Constraints,ConsumedEnergyRaw,JobName,SubmitLine"
 )
 #: Columns of `sacctmgr show assoc`.
 ASSOC_COLUMNS = (

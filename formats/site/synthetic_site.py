@@ -16,6 +16,8 @@ from ...simulate.generate.synthetic_jobs import SyntheticJobs
 #: Begin of the period, a Saturday as October 2022 had; the first day counts as a Monday of the model.
 BEGIN = datetime(2022, 10, 1, tzinfo=UTC).timestamp()
 CLUSTER = "synthetic"
+#: Its multiples are spread evenly in [0, 1).
+GOLDEN = 0.6180339887498949
 #: Digits of the numbers of nodes.
 _DIGITS = 6
 _ASSOC = (
@@ -28,7 +30,8 @@ _QOS = (
 )  # fmt: skip
 _SACCT = (
     "JobID|JobIDRaw|JobName|User|Account|QOS|Partition|State|ExitCode|Submit|Eligible|Start|End|ElapsedRaw|"
-    "TimelimitRaw|ReqNodes|AllocNodes|ReqCPUS|AllocCPUS|ReqMem|ReqTRES|AllocTRES|NodeList|Priority|Flags|SubmitLine"
+    "TimelimitRaw|ReqNodes|AllocNodes|ReqCPUS|AllocCPUS|ReqMem|ReqTRES|AllocTRES|NodeList|Priority|Flags|"
+    "ConsumedEnergyRaw|SubmitLine"
 )
 
 
@@ -104,13 +107,18 @@ def _accounting(model: SiteModel, jobs: SyntheticJobs) -> Iterator[str]:
         least = len(nodes) if is_whole or kind.gpus else 1
         tres = f"billing={cpus},cpu={cpus},node={least}" + (f",gres/gpu={units}" if kind.gpus else "")
         state = "TIMEOUT" if run >= limit * 60 else "COMPLETED"
-        submitted = _date(submit)
+        submitted, energy = _date(submit), _energy(kind, user, len(nodes) * run)
         yield (
             f"{number}|{number}|j{number}|u{user}|{account}|{one.qos}|{one.partition}|{state}|0:0|{submitted}|{submitted}|"
             f"{_date(start)}|{_date(end)}|{run}|{limit}|{least}|{len(nodes)}|{cpus}|{allocated}||{tres}|{tres}|"
-            f"{node_list(kind.prefix, nodes)}|||sbatch {request} -t {limit} -p {one.partition} -q {one.qos} "
+            f"{node_list(kind.prefix, nodes)}|||{energy}|sbatch {request} -t {limit} -p {one.partition} -q {one.qos} "
             f"-A {account} --wrap=work"
         )
+
+
+def _energy(kind: NodeKind, user: int, node_s: int) -> str:
+    """Return the energy of a job, J, "" where none is recorded; a user's jobs have 0.8 to 1.2 of the mean power."""
+    return "" if kind.busy_w is None else f"{kind.busy_w * (0.8 + 0.4 * (user * GOLDEN % 1.0)) * node_s:.0f}"
 
 
 def _request(kind: NodeKind, units: int) -> tuple[str, int]:

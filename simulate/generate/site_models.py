@@ -5,7 +5,7 @@ Every site counts its resource in *units*: whole nodes, GPUs with their share of
 Sources: A. Wilkinson et al., "A Fast Simulator to Enable HPC Scheduling Strategy Comparisons", 2023, sections 3.1 to
 3.3 (ARCHER2: 5,860 nodes, overlapping standard and high memory partitions, four months from October 2022, about 600,000
 jobs, more than 90 % used, 541 waiting jobs in the mean, backfill of 1,000 jobs; Peta4: 1,468 nodes, two months, about
-4,000,000 jobs).
+4,000,000 jobs); ARCHER2-HPC/usage-data, October 2022 (1,509,306 kWh in 3,469,615 node hours of jobs: 435 W a node).
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ class NodeKind:
     memory_mib: int
     units: int = 1  # units of a node; 1: jobs get whole nodes
     gpus: int = 0
+    busy_w: float | None = None  # mean power of a node with a job; None: no energy is recorded
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +96,8 @@ ARCHER2 = SiteModel(
     "archer2",
     "Wilkinson et al. 2023: 5,860 nodes, 600,000 jobs in 4 months, above 90 % used, 541 waiting in the mean",
     (
-        NodeKind("nid", 5276, 128, 2, 256_000),
-        NodeKind("hm", 584, 128, 2, 512_000),
+        NodeKind("nid", 5276, 128, 2, 256_000, busy_w=435.0),
+        NodeKind("hm", 584, 128, 2, 512_000, busy_w=435.0),
     ),
     (
         PartitionModel("standard", (0, 1), "Default=YES MaxTime=5760 DefaultTime=60 OverSubscribe=EXCLUSIVE"),

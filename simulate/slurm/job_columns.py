@@ -103,6 +103,7 @@ class RunColumns:
     cpus: Array
     priority: Array
     started_by: Coded[str]
+    energy_j: Array
 
     @classmethod
     def of(cls, runs: Sequence[JobRecord]) -> RunColumns:
@@ -117,6 +118,7 @@ class RunColumns:
             cpus=np.array([run.cpus for run in runs], np.int64),
             priority=np.array([-1 if run.priority is None else run.priority for run in runs], np.int64),
             started_by=Coded.of(run.started_by for run in runs),
+            energy_j=times_of(run.energy_j for run in runs),
         )
 
     def rows(self, first: int, last: int) -> Iterator[JobRecord]:
@@ -126,7 +128,7 @@ class RunColumns:
             _values(self.state, part), _optional(self.eligible[part]), _optional(self.start[part]),
             _optional(self.end[part]), _values(self.partition, part), _values(self.nodes, part),
             self.cpus[part].tolist(), (None if one < 0 else one for one in self.priority[part].tolist()),
-            _values(self.started_by, part),
+            _values(self.started_by, part), _optional(self.energy_j[part]),
         )  # fmt: skip
         return map(JobRecord, *columns)
 

@@ -158,6 +158,7 @@ class JobRecord:
     cpus: int = 0
     priority: int | None = None
     started_by: str = ""  # main, backfill, submit, or "" where Slurm does not say
+    energy_j: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
