@@ -11,6 +11,8 @@ import gzip
 import io
 import os
 import zlib
+from collections.abc import Iterator
+from pathlib import Path
 
 from ...simulate.errors import ConfigError
 from .files import LARGEST_FILE
@@ -47,9 +49,45 @@ def unpacked(data: bytes, source: str, most: int = LARGEST_FILE) -> bytes:
     except (OSError, EOFError, zlib.error) as error:
         raise ConfigError(source, "", f"cannot be unpacked: {error}", "a complete gzip file") from None
     if size > most:
-        allowed = f"at most {most // 2**20} MiB; {LIMIT}=SIZE allows more, up to {largest // 2**20} MiB"
-        raise ConfigError(source, "", "too large, unpacked", allowed)
+        raise _too_large(source, most, largest)
     return b"".join(pieces)
+
+
+def unpacked_pieces(path: Path, most: int, size: int = 2**22) -> Iterator[bytes]:
+    """Yield the content of a file in pieces, which is never in memory as a whole; gzip is unpacked.
+
+    Args:
+        path: the file.
+        most: the largest content, bytes, whatever the user set.
+        size: of a piece, bytes.
+
+    Raises:
+        ConfigError: the file cannot be read, is empty, is damaged, or its content is larger than that.
+    """
+    source, total, is_blank = str(path), 0, True
+    try:
+        with open(path, "rb") as file:
+            is_packed = file.peek(2).startswith(GZIP)
+            packed = os.fstat(file.fileno()).st_size
+            limit = min(most, _limit() or max(SMALL, LARGEST_RATIO * packed)) if is_packed else most
+            with gzip.GzipFile(fileobj=file) if is_packed else file as content:
+                while piece := content.read(size):
+                    total += len(piece)
+                    if total > limit:
+                        raise _too_large(source, limit, most)
+                    is_blank = is_blank and not piece.strip()
+                    yield piece
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise ConfigError(source, "", f"cannot be unpacked: {error}", "a complete gzip file") from None
+    except (OSError, ValueError) as error:
+        raise ConfigError(source, "", f"cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    if is_blank:
+        raise ConfigError(source, "", "the file is empty")
+
+
+def _too_large(source: str, limit: int, largest: int) -> ConfigError:
+    allowed = f"at most {limit // 2**20} MiB; {LIMIT}=SIZE allows more, up to {largest // 2**20} MiB"
+    return ConfigError(source, "", "too large, unpacked", allowed)
 
 
 def _limit() -> int | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,8 +17,8 @@ from ...simulate.errors import ConfigError
 from ..documents.files import read_bytes
 from ..documents.unpack import unpacked
 
-#: Largest dump, bytes: about a million jobs, in about 4 GB of memory.
-LARGEST_DUMP = 2**30
+#: Largest table that is read as a whole, bytes.
+LARGEST_TABLE = 2**30
 #: Columns with text of users, in the order in which surplus fields are tried in them.
 _TEXTS = ("submitline", "comment", "workdir", "reason", "jobname", "admincomment", "systemcomment", "wckey")
 _JOB = re.compile(r"\d+(?:_(?:\d+|\[[^\]]*\]?))?(?:\+\d+)?(?:\.\w+)?", re.ASCII)
@@ -52,6 +52,10 @@ class BarTable:
         """Return whether one of the columns is there."""
         return any(name in self.columns for name in names)
 
+    def pieces(self) -> Iterator[dict[str, list[str]]]:
+        """Yield the texts of all records by column."""
+        yield {name: [fields[name] for _, fields in self.rows] for name in self.columns}
+
     def records(self) -> Iterator[Record]:
         """Yield the records."""
         for line, fields in self.rows:
@@ -80,7 +84,7 @@ def read_text(path: Path) -> str:
     Raises:
         ConfigError: it cannot be read, or is too large.
     """
-    data = unpacked(read_bytes(path, LARGEST_DUMP), str(path), LARGEST_DUMP)
+    data = unpacked(read_bytes(path, LARGEST_TABLE), str(path), LARGEST_TABLE)
     return data.decode("utf-8-sig", "replace").replace("\0", "?")
 
 
@@ -101,57 +105,80 @@ def bar_table(text: str, source: str, required: Sequence[str] = ()) -> BarTable:
     """Return the table in a text; see `read_bar_table`."""
     lines = text.split("\n")
     place = next((i for i, line in enumerate(lines) if "|" in line), len(lines))
-    if place == len(lines):
-        raise ConfigError(source, "line 1", "no header", "column names, divided by `|` (option -P)")
-    header = [name.replace(" ", "").lower() for name in lines[place].rstrip("\r").split("|")]
-    ends_with_bar = header[-1] == ""
-    columns = tuple(header[:-1] if ends_with_bar else header)
-    for name in required:
-        if name not in columns:
-            raise ConfigError(source, f"line {place + 1}", f"column {name} is missing", f"among {', '.join(columns)}")
-    if len(set(columns)) != len(columns):
-        raise ConfigError(source, f"line {place + 1}", "a column is there twice", "each column once")
-    table = BarTable(source, columns, [])
-    begins = _beginning(columns)
-    texts = dict[str, str]()  # equal fields are one text
+    header = table_header(lines[place] if place < len(lines) else "", place + 1, source, required)
+    table = BarTable(source, header.columns, [])
     pending, first = list[str](), place + 1
     for number in range(place + 1, len(lines)):
         line, lines[number] = lines[number].removesuffix("\r"), ""
-        if pending and not begins(line):
+        if pending and not header.begins(line):
             pending.append(line)
             continue
-        _add(table, first, "\n".join(pending), ends_with_bar, texts)
+        _add(table, first, pending, header)
         pending, first = [line] if line else [], number + 1
-    _add(table, first, "\n".join(pending), ends_with_bar, texts)
+    _add(table, first, pending, header)
     return table
 
 
-def _beginning(columns: Sequence[str]) -> Callable[[str], bool]:
-    """Return what says whether a line begins a record."""
-    form = _FORMS.get(columns[0])
-    if form is None or columns[0] not in ("jobid", "jobidraw"):
-        return lambda line: "|" in line
-    bars = max(1, len(columns) - 1)
-    return lambda line: line.count("|") >= bars or ("|" in line and form.fullmatch(line.partition("|")[0]) is not None)
+@dataclass(frozen=True, slots=True)
+class Header:
+    """The columns; `bars`: least bars of a line that begins a record; `form`: of the first field, if sure."""
+
+    columns: tuple[str, ...]
+    ends_with_bar: bool
+    bars: int
+    form: re.Pattern[str] | None
+
+    def begins(self, line: str) -> bool:
+        """Return whether a line begins a record."""
+        if line.count("|") >= self.bars:
+            return True
+        return self.form is not None and "|" in line and self.form.fullmatch(line.partition("|")[0]) is not None
+
+    def fields(self, text: str, left_out: Counter[str]) -> Sequence[str] | None:
+        """Return the fields of a record; None, and it is counted, if it has too few, or they cannot be separated."""
+        fields = text.removesuffix("|").split("|") if self.ends_with_bar else text.split("|")
+        columns = self.columns
+        if len(fields) < len(columns):
+            left_out["records that were cut off"] += 1
+            return None
+        if len(fields) == len(columns):
+            return fields
+        for reading in _readings(columns, fields):
+            if all(form.fullmatch(reading[name].strip()) for name, form in _FORMS.items() if name in reading):
+                return [reading[name] for name in columns]
+        left_out["records whose fields cannot be separated"] += 1
+        return None
 
 
-def _add(table: BarTable, line: int, text: str, ends_with_bar: bool, texts: dict[str, str]) -> None:
-    text = text.rstrip("\n")
-    if not text.strip():
-        return
-    fields = text.removesuffix("|").split("|") if ends_with_bar else text.split("|")
-    columns = table.columns
-    if len(fields) < len(columns):
-        table.left_out["records that were cut off"] += 1
-        return
-    if len(fields) == len(columns):
-        table.rows.append((line, dict(zip(columns, [texts.setdefault(text, text) for text in fields], strict=True))))
-        return
-    for reading in _readings(columns, fields):
-        if all(form.fullmatch(reading[name].strip()) for name, form in _FORMS.items() if name in reading):
-            table.rows.append((line, reading))
-            return
-    table.left_out["records whose fields cannot be separated"] += 1
+def table_header(line: str, number: int, source: str, required: Sequence[str]) -> Header:
+    """Return the header of a table.
+
+    Args:
+        line: its text; "" without any.
+        number: of the line.
+        source: the file.
+        required: columns that must be there.
+
+    Raises:
+        ConfigError: the line is empty, or a column is missing or there twice.
+    """
+    if not line:
+        raise ConfigError(source, "line 1", "no header", "column names, divided by `|` (option -P)")
+    names = [name.replace(" ", "").lower() for name in line.rstrip("\r").split("|")]
+    columns = tuple(names[:-1] if names[-1] == "" else names)
+    for name in required:
+        if name not in columns:
+            raise ConfigError(source, f"line {number}", f"column {name} is missing", f"among {', '.join(columns)}")
+    if len(set(columns)) != len(columns):
+        raise ConfigError(source, f"line {number}", "a column is there twice", "each column once")
+    form = _FORMS[columns[0]] if columns and columns[0] in ("jobid", "jobidraw") else None
+    return Header(columns, names[-1] == "", max(1, len(columns) - 1) if form else 1, form)
+
+
+def _add(table: BarTable, line: int, lines: Sequence[str], header: Header) -> None:
+    text = "\n".join(lines).rstrip("\n")
+    if text.strip() and (fields := header.fields(text, table.left_out)) is not None:
+        table.rows.append((line, dict(zip(header.columns, fields, strict=True))))
 
 
 def _readings(columns: Sequence[str], fields: Sequence[str]) -> Iterator[dict[str, str]]:

@@ -21,6 +21,7 @@ from .submit_line import SubmitOptions
 _RANGE = re.compile(r"(\d{1,9})([kKmM]?)(?:-(\d{1,9})([kKmM]?))?", re.ASCII)
 #: Values of --exclusive for whole nodes.
 WHOLE_NODES = ("", "exclusive")
+MEMORY_OPTIONS = ("mem", "mem-per-cpu", "mem-per-gpu")
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,21 +127,33 @@ def recorded_cpus(row: JobRow) -> int:
 def _had_whole_nodes(row: JobRow, requested: int, machine: SiteMachine) -> bool:
     """Return whether a job got all CPUs of its nodes without requesting them, where that is not the partition's way."""
     run = row.run
-    if not run.nodes or not requested or machine.rules.selects == "nodes":
+    if not requested or machine.rules.selects == "nodes":
         return False
     if any(partition.is_exclusive for partition in machine.partitions if partition.name == run.partition):
         return False
-    nodes = [machine.nodes.get(name) for name in run.nodes]
+    return has_all_cpus(run.nodes, run.cpus, requested, machine)
+
+
+def has_all_cpus(names: Sequence[str], cpus: int, requested: int, machine: SiteMachine) -> bool:
+    """Return whether a job got all CPUs of its nodes, and more than it requested, rounded up to cores.
+
+    Args:
+        names: of its nodes.
+        cpus: that it got.
+        requested: CPUs.
+        machine: what has the nodes.
+    """
+    nodes = [machine.nodes.get(name) for name in names]
     total = sum(node.cpus if node else 0 for node in nodes)
     rounding = sum(node.threads for node in nodes if node)
-    return None not in nodes and run.cpus == total > requested + rounding
+    return bool(nodes) and None not in nodes and cpus == total > requested + rounding
 
 
 def _memory(
     options: SubmitOptions, row: JobRow, cpus: int, nodes: int, machine: SiteMachine
 ) -> tuple[int | None, int | None]:
     """Return the memory for each node and for each CPU, MiB; None: not requested. --mem=0 is all memory of a node."""
-    last = options.last_of("mem", "mem-per-cpu", "mem-per-gpu")
+    last = options.last_of(*MEMORY_OPTIONS)
     if last:
         memory = slurm_values.mebibytes(options.values[last]) or 0
         if last == "mem-per-gpu":

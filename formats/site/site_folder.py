@@ -19,14 +19,17 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 from ...simulate.errors import ConfigError
-from ...simulate.slurm.site import Site, SiteAssociation, SiteJob, SiteQos, SiteReservation, SiteRules
+from ...simulate.slurm.job_columns import SiteJobs
+from ...simulate.slurm.site import Site, SiteAssociation, SiteQos, SiteReservation, SiteRules
 from ...simulate.slurm.unfollowed import unfollowed_rules
 from ..documents.document_errors import found
 from ..documents.files import is_file
 from ..text import count, counted
 from . import scontrol_text
-from .accounting_table import job_groups
+from .accounting_records import AccountingRecords
+from .accounting_table import SiteAccounting
 from .association_tree import dumped_parents, site_associations, site_usage, tree_parents
+from .bar_columns import read_bar_columns
 from .bar_table import BarTable, Record, bar_table, read_bar_table, read_text
 from .job_request import SiteMachine
 from .job_scripts import job_scripts
@@ -112,6 +115,7 @@ class SiteFiles:
     unknown: list[str] = field(default_factory=list)
     paths: list[Path] = field(default_factory=list)
     tables: dict[str, BarTable] = field(default_factory=dict)
+    counts: list[tuple[str, Counter[str]]] = field(default_factory=list)
     left_out: Counter[str] = field(default_factory=Counter)
 
     @property
@@ -145,6 +149,7 @@ class SiteFiles:
     def add(self, name: str, table: BarTable) -> BarTable:
         """Keep a table, to say later what was left out of it."""
         self.tables[name] = table
+        self.counts.append((table.source, table.left_out))
         return table
 
     def texts(self, *patterns: str) -> Iterator[tuple[Path, str]]:
@@ -168,9 +173,7 @@ class SiteFiles:
 
     def sentences(self) -> tuple[str, ...]:
         """Return what is not known, with what was left out of each table."""
-        counts = [
-            f"{table.source}: left out: {counted(table.left_out)}" for table in self.tables.values() if table.left_out
-        ]
+        counts = [f"{source}: left out: {counted(left_out)}" for source, left_out in self.counts if left_out]
         return (*self.unknown, *counts, *([f"left out: {counted(self.left_out)}"] if self.left_out else []))
 
 
@@ -244,28 +247,30 @@ def _reservations(
     return site_reservations(records, nodes, by_id, zone, left_out)
 
 
-def _jobs(files: SiteFiles, sacct: Path | None, machine: SiteMachine) -> tuple[SiteJob, ...]:
+def _jobs(files: SiteFiles, sacct: Path | None, machine: SiteMachine) -> SiteJobs:
     """Return the jobs by submission, then id."""
+    path = sacct or files.path("sacct.psv")
     files.paths += [sacct] if sacct else []
-    accounting = files.add("sacct", read_bar_table(sacct, ("submit",))) if sacct else files.table("sacct", ("submit",))
-    tables, listed = list[BarTable](), set[str]()
-    if accounting:
-        if not accounting.has("jobid", "jobidraw"):
-            columns = ", ".join(accounting.columns)
-            raise ConfigError(accounting.source, "line 1", "column jobid is missing", f"among {columns}")
-        tables.append(accounting)
-    if present := "" if sacct else files.text("scontrol_job.txt"):
-        listed = {record.text("jobidraw", "jobid") for record in accounting.records()} if accounting else listed
-        tables.append(files.add("queue", present_jobs(present, str(files.folder / "scontrol_job.txt"), listed)))
-    if not tables:
+    table = read_bar_columns(path, ("submit",)) if path else files.table("sacct", ("submit",))
+    scripts, present = job_scripts(files.text("scripts.txt")), "" if sacct else files.text("scontrol_job.txt")
+    records = AccountingRecords(machine.zone, files.unknown, has_raw_ids=bool(scripts or present))
+    if table:
+        if not table.has("jobid", "jobidraw"):
+            columns = ", ".join(table.columns)
+            raise ConfigError(table.source, "line 1", "column jobid is missing", f"among {columns}")
+        records.add(table)
+        if path:
+            files.counts.append((table.source, table.left_out))
+    if present:
+        source = str(files.folder / "scontrol_job.txt")
+        queue = files.add("queue", present_jobs(present, source, records.raw_ids))
+        records.add(queue)
+        table = table or queue
+    if not table:
         raise ConfigError(str(files.folder), "", "no dump of sacct", "sacct.psv, or a file that is named")
-    groups = [group for table in tables for group in job_groups(table, machine.zone, files.unknown)]
-    times = [time for group in groups for row in group for time in (row.submit, row.run.start, row.run.end) if time]
-    end = max(times, default=0.0) + (0.0 if isinstance(files.source, Path) else HELD_S)
-    reader = JobReader(machine, end, job_scripts(files.text("scripts.txt")))
-    groups.sort(key=lambda group: (group[0].submit, group[0].job, group[0].task))
-    jobs = tuple(job for group in groups if (job := reader.job(group)))
-    tables[0].left_out.update(reader.left_out)
+    reader = JobReader(machine, SiteAccounting(records), scripts, 0.0 if isinstance(files.source, Path) else HELD_S)
+    jobs = reader.jobs()
+    table.left_out.update(reader.left_out)
     if reader.unknown_options:
         files.unknown.append(f"options that are not known: {', '.join(sorted(reader.unknown_options)[:20])}")
     files.unknown += [
@@ -276,7 +281,7 @@ def _jobs(files: SiteFiles, sacct: Path | None, machine: SiteMachine) -> tuple[S
             f"{count(reader.differing, 'job')} with other CPUs in the record than in the command, which counts: a"
             " plugin, an administrator or MaxMemPerCPU changed them"
         )
-    if reader.hidden and tables[0].has("submitline"):
+    if reader.hidden and table.has("submitline"):
         files.unknown.append(
             f"{count(reader.hidden, 'job')} submitted as a script: its options are seen only where"
             " sacct shows their effect"

@@ -10,13 +10,26 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
+import numpy as np
+
+from ...simulate.arrays import Array
 from ...simulate.errors import ConfigError
+from ...simulate.slurm.job_columns import Coded, SiteJobs, distinct
 from ...simulate.slurm.site import SiteJob
 from .. import slurm_values
-from .accounting_table import JobRow
-from .job_request import WHOLE_NODES, SiteMachine, job_request, named_nodes, recorded_cpus
+from .accounting_table import JobGroups, JobRow, SiteAccounting
+from .job_request import (
+    MEMORY_OPTIONS,
+    WHOLE_NODES,
+    SiteMachine,
+    has_all_cpus,
+    job_request,
+    named_nodes,
+    recorded_cpus,
+)  # fmt: skip
 from .site_rules import licence_counts
 from .submit_line import SubmitOptions, submit_options
 
@@ -24,7 +37,14 @@ _LATER = re.compile(r"now(?:\+(\d{1,9})\s*(seconds?|minutes?|hours?|days?|weeks?
 _UNITS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400, "week": 604_800}
 #: The limit of a job without any, as backfilling counts it: 365 days.
 _NO_LIMIT_MIN = 525_600
-_UNFINISHED = ("RUNNING", "PENDING", "SUSPENDED", "COMPLETING", "REQUEUED", "RESIZING")
+#: States of jobs that would have run on: something stopped them, or they did not end.
+_GOES_ON = frozenset((
+    "TIMEOUT", "PREEMPTED", "DEADLINE", "RUNNING", "PENDING", "SUSPENDED", "COMPLETING", "REQUEUED", "RESIZING",
+))  # fmt: skip
+REQUEUE_OPTIONS = ("requeue", "no-requeue")
+#: Times of runs that the dump reaches to.
+_TIMES = ("submit", "start", "end")
+_NO_JOB = SiteJob("", "", "", "", "", (), 0.0)
 #: Options that a replay does not follow, and that change where or when a job starts.
 UNFOLLOWED = frozenset((
     "batch", "bb", "bbf", "cluster-constraint", "core-spec", "cores-per-socket", "extra-node-info",
@@ -34,73 +54,219 @@ UNFOLLOWED = frozenset((
 ))  # fmt: skip
 
 
+#: Options that say nothing about a request, or that each job has for itself.
+_OWN_OPTIONS = frozenset((
+    "account", "begin", "chdir", "comment", "deadline", "dependency", "error", "input", "job-name", "mail-type",
+    "mail-user", "output", "wckey", "wrap",
+))  # fmt: skip
+#: Columns of the first record of a job, and of its last one, that a request is read from.
+_OF_FIRST = ("qos", "partition", "timelimitraw", "constraints", "reservation", "licenses")
+_OF_LAST = ("reqnodes", "reqcpus", "reqtres", "reqmem")
+
+
+@dataclass(frozen=True, slots=True)
+class _Command:
+    """Options that a job has for itself; `request`: number of those that it shares with other commands."""
+
+    request: int
+    account: str
+    dependency: str
+    begin: str | None
+    deadline: str
+    is_held: bool
+
+
 class JobReader:
     """Makes jobs; `left_out` and `unfollowed` count what is not read and what is not followed.
 
+    Rule: a command is read once for all jobs that have it, and a request once for all jobs that share its options and
+    the columns that it is read from.
+
     Args:
         machine: what the records refer to.
-        end: the last time in the dump, epoch seconds.
+        accounting: the records.
         scripts: the options of scripts by JobID or JobIDRaw.
+        later_s: seconds after the last time in the records at which jobs that are held now are released.
     """
 
-    def __init__(self, machine: SiteMachine, end: float, scripts: Mapping[str, SubmitOptions]) -> None:
-        self.machine, self.end, self.scripts = machine, end, scripts
+    def __init__(
+        self, machine: SiteMachine, accounting: SiteAccounting, scripts: Mapping[str, SubmitOptions], later_s: float
+    ) -> None:
+        self.machine, self.accounting, self.scripts, self.later_s = machine, accounting, scripts, later_s
         self.left_out: Counter[str] = Counter()
         self.unfollowed: Counter[str] = Counter()
         self.unknown_options: Counter[str] = Counter()
         self.hidden = self.differing = 0
-        self._options: dict[tuple[str, str, int], SubmitOptions] = {}
+        self._requests: dict[Hashable, int] = {}
+        self._options = list[SubmitOptions]()
 
-    def job(self, group: Sequence[JobRow]) -> SiteJob | None:
-        """Return the job of its records; None, and it is counted, if a value cannot be read."""
+    def jobs(self) -> SiteJobs:
+        """Return the jobs by submission, then id. O(jobs log jobs + commands + requests)."""
+        groups, rows = self.accounting.groups(), self.accounting.rows
+        first, last = groups.runs[groups.begin[:-1]], groups.runs[groups.begin[1:] - 1]
+        commands, command = self._commands(first)
+        request_of = np.array([one.request for one in commands], np.int64)[command]
+        keys = (
+            request_of, rows["array_limit"][first], *(self.accounting.codes(name, first) for name in _OF_FIRST),
+            *(self.accounting.codes(name, last) for name in _OF_LAST), rows["partition"][last],
+            self._have_whole_nodes(last),
+        )  # fmt: skip
+        examples, pattern = distinct(*keys)
+        patterns = [
+            self._job(self.accounting.row(int(first[job])), self.accounting.row(int(last[job])), int(number), request)
+            for job, number, request in zip(examples, np.bincount(pattern), request_of[examples].tolist(), strict=True)
+        ]
+        is_read = np.array([one is not None for one in patterns], bool)[pattern]
+        period_end = max(float(np.nanmax(rows[name][groups.runs], initial=0.0)) for name in _TIMES) + self.later_s
+        return self._columns(groups.select(is_read), patterns, pattern[is_read], commands, command[is_read], period_end)
+
+    def _columns(
+        self, groups: JobGroups, patterns: Sequence[SiteJob | None], pattern: Array, commands: Sequence[_Command],
+        command: Array, period_end: float,
+    ) -> SiteJobs:  # fmt: skip
+        """Return the jobs of groups: their patterns, and what they have for themselves."""
+        accounting, rows = self.accounting, self.accounting.rows
+        first, last = groups.runs[groups.begin[:-1]], groups.runs[groups.begin[1:] - 1]
+        begin, released, deadline = (np.full(len(first), np.nan) for _ in range(3))
+        has_times = np.array([one.begin is not None or one.deadline != "" or one.is_held for one in commands], bool)
+        for job in np.flatnonzero(has_times[command]).tolist():
+            one, row = commands[command[job]], first[job]
+            submit, eligible, end = (float(rows[name][row]) for name in ("submit", "eligible", "end"))
+            if one.begin is not None:
+                moment = self._moment(one.begin, submit)
+                begin[job] = eligible if moment is None else moment
+            if (moment := self._moment(one.deadline, submit)) is not None:
+                deadline[job] = moment
+            if one.is_held:  # after its end, or the end of the dump, if it was never released
+                released[job] = (period_end if math.isnan(end) else end) + 1 if math.isnan(eligible) else eligible
+        goes_on = np.array([state in _GOES_ON for state in accounting.states()], bool)
+        elapsed = rows["elapsed"][last]
+        arrays, array = distinct(np.where(rows["task"][first] >= 0, rows["job"][first], -1))
+        dependencies = Coded.of(one.dependency for one in commands)
+        return SiteJobs(
+            patterns=[one if one is not None else _NO_JOB for one in patterns],
+            pattern=pattern,
+            ids=accounting.ids(first),
+            names=self.accounting.texts("jobname", first),
+            users=self.accounting.texts("user", first),
+            accounts=self._accounts(first, commands, command),
+            arrays=Coded([self._array(first[job]) for job in arrays.tolist()], array),
+            dependencies=Coded(dependencies.values, dependencies.codes[command]),
+            submit=rows["submit"][first],
+            begin=begin,
+            released=released,
+            deadline=deadline,
+            run_s=np.where(np.isnan(elapsed) | goes_on[rows["state"][last]], np.inf, elapsed),
+            task=rows["task"][first],
+            first_run=groups.begin,
+            runs=accounting.runs(groups.runs),
+        )
+
+    def _array(self, row: int) -> str:
+        return str(self.accounting.rows["job"][row]) if self.accounting.rows["task"][row] >= 0 else ""
+
+    def _accounts(self, rows: Array, commands: Sequence[_Command], command: Array) -> Coded[str]:
+        """Return the accounts: of the records, else of the commands."""
+        column = self.accounting.texts("account", rows)
+        lacks = np.flatnonzero(np.array([name == "" for name in column.values], bool)[column.codes])
+        if not len(lacks):
+            return column
+        names = Coded.of(one.account for one in commands)
+        codes = column.codes.copy()
+        codes[lacks] = len(column.values) + names.codes[command[lacks]]
+        return Coded([*column.values, *names.values], codes)
+
+    # --- commands ---
+    def _commands(self, rows: Array) -> tuple[list[_Command], Array]:
+        """Return the different commands of jobs, and the one of each job; only a name with blanks changes a reading."""
+        names = self.accounting.texts("jobname", rows)
+        has_blanks = np.array([" " in name for name in names.values], bool)[names.codes]
+        component, script = self.accounting.rows["component"][rows], self._script_rows(rows)
+        lines = self.accounting.codes("submitline", rows)
+        first, command = distinct(lines, np.where(has_blanks, names.codes, -1), component, script)
+        scripts, texts = list(self.scripts.values()), self.accounting.texts("submitline", rows)
+        commands = list[_Command]()
+        for job in first.tolist():
+            number = int(self.accounting.components()[component[job]] or 0)
+            options = submit_options(texts[job], names[job], number)
+            if script[job] >= 0 and not options.is_whole:
+                options = options.over(scripts[script[job]])
+            commands.append(self._command(options))
+        return commands, command
+
+    def _script_rows(self, rows: Array) -> Array:
+        """Return the row of the script of each job, -1 without any."""
+        if not self.scripts:
+            return np.full(len(rows), -1)
+        place_of = {job: row for row, job in enumerate(self.scripts)}
+        raw_ids, numbers = self.accounting.texts("jobidraw", rows), self.accounting.rows["job"][rows].tolist()
+        return np.array(
+            [
+                next((place_of[job] for job in jobs if job in place_of), -1)
+                for jobs in zip(self.accounting.ids(rows), raw_ids, map(str, numbers), strict=True)
+            ],
+            np.int64,
+        )
+
+    def _command(self, options: SubmitOptions) -> _Command:
+        values = options.values
+        shared = tuple(sorted((name, value) for name, value in values.items() if name not in _OWN_OPTIONS))
+        orders = tuple(options.last_of(*names) for names in (MEMORY_OPTIONS, REQUEUE_OPTIONS))
+        request = self._requests.setdefault((shared, orders, options.unknown, options.is_whole), len(self._options))
+        if request == len(self._options):
+            self._options.append(options)
+        dependency = values.get("dependency", "")
+        return _Command(
+            request=request,
+            account=values.get("account", ""),
+            dependency="" if dependency in ("(null)", "none") else dependency,
+            begin=values.get("begin"),
+            deadline=values.get("deadline", ""),
+            is_held="hold" in values or values.get("priority") == "0",
+        )
+
+    # --- requests ---
+    def _have_whole_nodes(self, rows: Array) -> Array:
+        """Return which jobs got all CPUs of their nodes, and more than they requested."""
+        accounting = self.accounting
+        cpus, nodes = accounting.rows["cpus"][rows], accounting.rows["nodelist"][rows]
+        first, pair = distinct(self.accounting.codes("reqcpus", rows), self.accounting.codes("reqtres", rows))
+        requested = np.array([_requested(accounting.row(int(rows[job]))) for job in first.tolist()], np.int64)[pair]
+        result = np.zeros(len(rows), bool)
+        candidates = np.flatnonzero((requested > 0) & (cpus > requested))
+        first, request = distinct(nodes[candidates], cpus[candidates], requested[candidates])
+        names = accounting.runs(rows[candidates[first]]).nodes
+        answers = [
+            has_all_cpus(names[place], int(cpus[job]), int(requested[job]), self.machine)
+            for place, job in enumerate(candidates[first].tolist())
+        ]
+        result[candidates] = np.array(answers, bool)[request]
+        return result
+
+    def _job(self, first: JobRow, last: JobRow, jobs: int, request: int) -> SiteJob | None:
+        """Return the pattern of so many jobs; None, and they are counted, if a value cannot be read."""
         try:
-            return self._job(group)
+            return self._pattern(first, last, jobs, self._options[request])
         except (ValueError, OverflowError, ConfigError):
-            self.left_out["jobs with an option or a request that cannot be read"] += 1
+            self.left_out["jobs with an option or a request that cannot be read"] += jobs
             return None
 
-    def options(self, row: JobRow) -> SubmitOptions:
-        """Return the options of a job's command; tasks of an array share theirs."""
-        key = (row.record.text("submitline"), row.record.text("jobname"), int(row.component or 0))
-        if key not in self._options:
-            if len(self._options) > 10_000:
-                self._options.clear()
-            self._options[key] = submit_options(*key)
-        options = self._options[key]
-        if self.scripts and not options.is_whole:
-            for job in (row.id, row.record.text("jobidraw"), str(row.job)):
-                if job in self.scripts:
-                    return options.over(self.scripts[job])
-        return options
-
-    def _job(self, group: Sequence[JobRow]) -> SiteJob:
-        first, last = group[0], group[-1]
-        record = first.record
-        options = self.options(first)
-        values = options.values
+    def _pattern(self, first: JobRow, last: JobRow, jobs: int, options: SubmitOptions) -> SiteJob:
+        record, values = first.record, options.values
         for name in options.unknown:
-            self.unknown_options[name] += 1
+            self.unknown_options[name] += jobs
         for name in UNFOLLOWED & values.keys():
-            self.unfollowed[name] += 1
+            self.unfollowed[name] += jobs
         if (kind := values.get("exclusive", "")) not in WHOLE_NODES:
-            self.unfollowed[f"exclusive={kind}"] += 1
-        self.hidden += not options.is_whole
+            self.unfollowed[f"exclusive={kind}"] += jobs
+        self.hidden += jobs * (not options.is_whole)
         request = job_request(options, last, self.machine)
         recorded = recorded_cpus(last)
-        self.differing += recorded not in (0, request.cpus) and not request.is_exclusive
-        submit = first.submit
-        begins = self._moment(values.get("begin", ""), submit)
-        if begins is None and "begin" in values:
-            begins = first.run.eligible
-        return SiteJob(
-            id=first.id,
-            name=record.text("jobname"),
-            user=record.text("user"),
-            account=values.get("account", "") if not record.text("account") else record.text("account"),
+        self.differing += jobs * (recorded not in (0, request.cpus) and not request.is_exclusive)
+        return replace(
+            _NO_JOB,
             qos=record.text("qos"),
             partitions=self._partitions(options, first),
-            submit=submit,
-            runs=tuple(row.run for row in group),
             limit_min=self._limit(options, first),
             time_min_min=slurm_values.minutes(values.get("time-min", "")),
             min_nodes=request.nodes,
@@ -120,16 +286,9 @@ class JobReader:
             reservation=record.text("reservation") or values.get("reservation", ""),
             licences=licence_counts(values.get("licenses", "") or record.text("licenses").replace("(null)", "")),
             nice=slurm_values.whole(values.get("nice", "0") or "100"),
-            begin=begins,
-            released=self._released(first) if "hold" in values or values.get("priority") == "0" else None,
-            deadline=self._moment(values.get("deadline", ""), submit),
-            array=str(first.job) if first.task >= 0 else "",
-            task=first.task,
             array_limit=first.array_limit or _array_limit(values.get("array", "")),
-            dependency="" if values.get("dependency", "") in ("(null)", "none") else values.get("dependency", ""),
-            is_requeued=options.last_of("requeue", "no-requeue") != "no-requeue"
+            is_requeued=options.last_of(*REQUEUE_OPTIONS) != "no-requeue"
             and (self.machine.rules.requeues or "requeue" in values),
-            run_s=_run_seconds(last),
         )
 
     def _partitions(self, options: SubmitOptions, row: JobRow) -> tuple[str, ...]:
@@ -137,11 +296,6 @@ class JobReader:
         text = options.values.get("partition", "") or row.record.text("partition")
         names = tuple(dict.fromkeys(word for word in text.split(",") if word and word != "(null)"))
         return names or self.machine.default_partition()
-
-    def _released(self, row: JobRow) -> float:
-        """Return when a held job was released; after its end, or the end of the dump, if it never was."""
-        run = row.run
-        return run.eligible if run.eligible is not None else (self.end if run.end is None else run.end) + 1
 
     def _limit(self, options: SubmitOptions, row: JobRow) -> int | None:
         """Return the time limit in minutes; with --time-min a pass may have lowered the one in the record."""
@@ -176,9 +330,9 @@ def _array_limit(text: str) -> int | None:
     return int(limit) if limit.isdigit() and 0 < len(limit) < 10 and int(limit) else None
 
 
-def _run_seconds(row: JobRow) -> float:
-    """Return how long a job runs if nothing stops it: infinite if it was killed at its limit, or did not end."""
-    state = row.run.state
-    if row.elapsed is None or state in ("TIMEOUT", "PREEMPTED", "DEADLINE", *_UNFINISHED):
-        return math.inf
-    return row.elapsed
+def _requested(row: JobRow) -> int:
+    """Return the CPUs that a job requested; 0 if that is not known, or cannot be read."""
+    try:
+        return recorded_cpus(row)
+    except (ValueError, OverflowError):
+        return 0

@@ -123,11 +123,9 @@ def limit_tables(site: Site, jobs: Array, job_parts: Array) -> dict[str, Array]:
     groups, group_of = slots.groups()
     least, most = slots.node_numbers()
     allowed = slots.allowances(least, most)
-    for group, limits in enumerate(groups.limits):
-        for limit in limits:
-            if limit.column == tables.NODE_COUNT and limit.test in (kinds.HELD, kinds.MOST):
-                rows = group_of == group
-                most[rows] = np.where(most[rows] < 0, limit.bound, np.minimum(most[rows], limit.bound))
+    bounds = np.array([_most_nodes(limits) for limits in groups.limits])[group_of]
+    most = np.where(most < 0, bounds, np.minimum(most, bounds))
+    most = np.where(np.isinf(most), -1, most).astype(np.int64)
     columns = {
         "part_allowed": (allowed, 0), "part_denied": (slots.denials(groups, group_of), 0),
         "part_least_nodes": (least, -1), "part_most_nodes": (most, -1), "part_group": (group_of, -1),
@@ -138,6 +136,12 @@ def limit_tables(site: Site, jobs: Array, job_parts: Array) -> dict[str, Array]:
         "delayed": np.zeros(len(jobs), np.int64),
         **_group_tables(site, groups), **_counter_tables(site, groups, len(jobs)), **_licence_tables(site, jobs),
     }  # fmt: skip
+
+
+def _most_nodes(limits: list[_Limit]) -> float:
+    """Return the most nodes of a job by its limits; infinite without any."""
+    bounds = (limit for limit in limits if limit.column == tables.NODE_COUNT)
+    return min((limit.bound for limit in bounds if limit.test in (kinds.HELD, kinds.MOST)), default=np.inf)
 
 
 class _Slots:
