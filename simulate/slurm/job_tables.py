@@ -257,10 +257,10 @@ def agenda_tables(site: Site, jobs: Array, parts: Array, sets: NodeSets, *, repe
     return {"agenda": agenda[order], "history": history}
 
 
-def _events(times: Array, kind: int, whats: Array, state: int = 0) -> Array:
+def _events(times: Array, kind: int, subjects: Array, state: int = 0) -> Array:
     """Return rows of the agenda."""
     events = np.zeros(len(times), EVENT)
-    events["time"], events["kind"], events["what"], events["state"] = times, kind, whats, state
+    events["time"], events["kind"], events["what"], events["state"] = times, kind, subjects, state
     return events
 
 
