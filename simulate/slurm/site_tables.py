@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..arrays import Array
-from ..kernels.slurm.tables import CLEAN, DRAINED, FREE, IDLE, NODE_SETS, SCRATCH_ROWS, TAKING, UP, Slurm
+from ..kernels.slurm.tables import CLEAN, DRAINED, FREE, IDLE, MOST_BLOCKS, NODE_SETS, SCRATCH_ROWS, TAKING, UP, Slurm
 from .job_columns import SiteJobs, distinct
 from .job_tables import NodeSets, agenda_tables, job_tables, node_words
 from .limit_tables import limit_tables
@@ -132,14 +132,14 @@ def _shapes(site: Site, jobs: Array, parts: Array, *, repeats: bool) -> dict[str
     if _may_restart(site):  # a pass may start all jobs, and each has a CPU on each of its nodes
         runs, pieces = runs + number, pieces + sum(node.cpus for node in site.nodes)
     slices = 2 * max(site.rules.scheduler.bf_node_space_size, site.rules.scheduler.bf_max_job_test) + 4
-    records, queue = (2 * len(parts) + 1,), (max(number, 1),)
+    records, queue, blocks = (2 * len(parts) + 1,), (max(number, 1),), (min(max(number, 1), MOST_BLOCKS), words)
     return {
         "nodes": (nodes,), "views": (2, nodes), "partitions": (len(site.partitions),), "part_priority": (len(parts),),
         "pieces": (pieces + 1,), "starts": (runs + 1,), "running": queue, "waiting": queue, "staying": queue,
         "victims": queue, "victim_keys": queue, "records": records, "merged": records,
         "ends_at": queue, "ends_job": queue, "ends_place": queue, "epilogs_at": queue,
-        "epilogs_job": queue, "slices": (slices,), "slice_nodes": (slices, words), "free_rows": (slices,),
-        "node_sets": (NODE_SETS, words),
+        "epilogs_job": queue, "block_nodes": blocks, "ended_nodes": blocks,
+        "slices": (slices,), "slice_nodes": (slices, words), "free_rows": (slices,), "node_sets": (NODE_SETS, words),
         "scratch": (SCRATCH_ROWS, words), "usable_cpus": (nodes,), "taken_cpus": (nodes,), "chosen": (nodes,),
         "runs": (nodes,), "user_counts": (int(jobs["user"].max(initial=0)) + 1,),
     }  # fmt: skip

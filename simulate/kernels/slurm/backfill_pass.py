@@ -100,7 +100,7 @@ def _begin(world: Block, now: int) -> None:
     """Begin a pass with an empty plan; jobs have no expected starts."""
     begin_pass(world)
     count = world.count
-    count.backfill_started = now
+    count.backfill_started, count.ends_noted = now, -1
     copy(world.scratch[AVAILABLE], world.node_sets[TAKING])
     begin_plan(world, world.scratch[AVAILABLE], now)
     for i in range(len(world.user_counts)):

@@ -52,6 +52,22 @@ def subtract(into: Array, words: Array) -> None:
 
 
 @inner
+def unite(into: Array, words: Array) -> None:
+    """Add to a set what is in another."""
+    for word in range(len(words)):
+        into[word] |= words[word]
+
+
+@inner
+def are_shared(words: Array, others: Array) -> bool:
+    """Return whether two sets share a node."""
+    for word in range(len(words)):  # noqa: SIM110 - compiled code has no generators
+        if words[word] & others[word] != _NONE:
+            return True
+    return False
+
+
+@inner
 def has(words: Array, node: int) -> bool:
     """Return whether a node is in a set."""
     return bool((words[node // 64] >> np.uint64(node % 64)) & _ONE)

@@ -7,7 +7,7 @@ Complexity: O(slices) to reserve, and O(slices x words) to look.
 
 from __future__ import annotations
 
-from ...arrays import Array
+from ...arrays import Array, Row
 from ..block import Block, int64
 from ..jit import inner
 from .bits import are_equal, contains, copy, intersect, intersect_and_count, number_of, subtract
@@ -24,7 +24,7 @@ def begin_plan(world: Block, available: Array, now: int) -> None:
     slice_ = world.slices[0]
     slice_.begin = now // rules.bf_resolution * rules.bf_resolution
     slice_.end = (now + rules.bf_window) // rules.bf_resolution * rules.bf_resolution
-    slice_.nodes = _free_row(world)
+    slice_.nodes, slice_.frees = _free_row(world), 0
     copy(world.slice_nodes[slice_.nodes], available)
     count.slices = 1
 
@@ -42,35 +42,33 @@ def is_full(world: Block) -> bool:
 
 
 @inner
-def look(world: Block, words: Array, whole: Array, start: int, end: int, least: int) -> int:
-    """Remove the nodes that are reserved in [start, end] from a set; return when something else is free, or 0.
+def next_freed(world: Block, words: Array, start: int, end: int) -> int:
+    """Return the first time from `start` on at which a reserved node of a set is free again, 0: none up to `end`.
 
-    Args:
-        world: the state.
-        words: the set; incomplete if fewer than `least` nodes are left and the answer is not 0.
-        whole: the same set before.
-        start: when the job would start.
-        end: when it would end.
-        least: how many nodes the job needs.
+    A slice that begins after `end` is still looked at, but none after it.
     """
-    later = int64(0)
+    for i in range(world.count.slices - 1):
+        row = world.slices[i]
+        if row.end > start:
+            if row.frees == 1:
+                nodes, following = world.slice_nodes[row.nodes], world.slice_nodes[world.slices[i + 1].nodes]
+                for word in range(len(words)):
+                    if following[word] & ~nodes[word] & words[word]:
+                        return row.end
+            if row.begin > end:
+                break
+    return int64(0)
+
+
+@inner
+def leave_out_reserved(world: Block, words: Array, start: int, end: int) -> None:
+    """Remove the nodes that are reserved in [start, end] from a set."""
     for i in range(world.count.slices):
         row = world.slices[i]
-        if row.end <= start:
-            continue
-        if later == 0 and i + 1 < world.count.slices:
-            nodes, following = world.slice_nodes[row.nodes], world.slice_nodes[world.slices[i + 1].nodes]
-            for word in range(len(words)):
-                if following[word] & whole[word] & ~(nodes[word] & words[word]):
-                    later = row.end
-                    break
         if row.begin > end:
             break
-        if later == 0:
+        if row.end > start:
             intersect(words, world.slice_nodes[row.nodes])
-        elif intersect_and_count(words, world.slice_nodes[row.nodes]) < least:
-            break
-    return later
 
 
 @inner
@@ -105,6 +103,12 @@ def reserve(world: Block, words: Array, start: int, end: int) -> None:
         row = world.slices[i]
         if row.begin >= start and row.end <= end:
             subtract(world.slice_nodes[row.nodes], words)
+    for i in range(world.count.slices - 1):
+        row = world.slices[i]
+        if row.end == end:
+            row.frees = 1
+        elif row.frees == 1 and row.end >= start and row.end < end:
+            row.frees = 0 if contains(world.slice_nodes[row.nodes], world.slice_nodes[world.slices[i + 1].nodes]) else 1
     _join_two(world)
 
 
@@ -114,14 +118,18 @@ def _join_two(world: Block) -> None:
     count, slices = world.count, world.slices
     for i in range(count.slices - 1):
         if are_equal(world.slice_nodes[slices[i].nodes], world.slice_nodes[slices[i + 1].nodes]):
-            slices[i].end = slices[i + 1].end
+            slices[i].end, slices[i].frees = slices[i + 1].end, slices[i + 1].frees
             world.free_rows[count.free_rows] = slices[i + 1].nodes
             count.free_rows += 1
             count.slices -= 1
             for k in range(i + 1, count.slices):
-                new, old = slices[k], slices[k + 1]
-                new.begin, new.end, new.nodes = old.begin, old.end, old.nodes
+                _copy_slice(slices[k], slices[k + 1])
             return
+
+
+@inner
+def _copy_slice(new: Row, old: Row) -> None:
+    new.begin, new.end, new.nodes, new.frees = old.begin, old.end, old.nodes, old.frees
 
 
 @inner
@@ -131,11 +139,10 @@ def _cut(world: Block, time: int) -> None:
     for i in range(count.slices):
         if slices[i].begin < time < slices[i].end:
             for k in range(count.slices, i + 1, -1):
-                old, new = slices[k - 1], slices[k]
-                new.begin, new.end, new.nodes = old.begin, old.end, old.nodes
+                _copy_slice(slices[k], slices[k - 1])
             first, second = slices[i], slices[i + 1]
-            second.begin, second.end, second.nodes = time, first.end, _free_row(world)
-            first.end = time
+            second.begin, second.end, second.nodes, second.frees = time, first.end, _free_row(world), first.frees
+            first.end, first.frees = time, 0
             copy(world.slice_nodes[second.nodes], world.slice_nodes[first.nodes])
             count.slices += 1
             return

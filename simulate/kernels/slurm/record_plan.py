@@ -6,14 +6,16 @@ Rule: Slurm looks again at a later time whenever something becomes free before t
 
 from __future__ import annotations
 
+from ...arrays import Array
 from ..block import Block, int64
 from ..jit import inner
 from .bits import add, copy, empty, number_of
 from .job_limits import is_blocked_with_nodes, minutes_of
-from .plan import is_clear, look, reserve
+from .node_ends import blocks_until, leave_free, note_ends
+from .plan import are_free_until, is_clear, leave_out_reserved, next_freed, reserve
 from .reserved_nodes import nodes_outside_reservations
 from .start_test import chosen_memory, find_candidates, has_required, try_start
-from .tables import AVAILABLE, BY_BACKFILL, CANDIDATES, CHOSEN, LIMITED, RESERVED, STARTED, WHOLE
+from .tables import AVAILABLE, BY_BACKFILL, CANDIDATES, CHOSEN, LIMITED, NOT_AT_ALL, RESERVED, STARTED, WHOLE
 from .will_run import NO_START, earliest_start
 
 #: How often a job's place in the plan is looked for in a pass.
@@ -112,15 +114,17 @@ def _look_from(world: Block, job: int, slot: int, at: int, limit: int, now: int,
     The chosen nodes are in the row CHOSEN of `scratch`; `count.try_later` is when something else becomes free, or 0.
     """
     count, part = world.count, world.job_parts[slot]
-    words, all_words, chosen = world.scratch[CANDIDATES], world.scratch[WHOLE], world.scratch[CHOSEN]
+    words, chosen = world.scratch[CANDIDATES], world.scratch[CHOSEN]
     find_candidates(world, job, part, world.scratch[AVAILABLE])
     start = nodes_outside_reservations(world, job, part, at, limit, CANDIDATES)
     count.try_later = 0
     if start < 0:
         return _NEVER
-    copy(all_words, words)
-    least = max(world.jobs[job].min_nodes, int64(1))
-    count.try_later = look(world, words, all_words, start, max(start, now) + 60 * limit, least)
+    least, end = max(world.jobs[job].min_nodes, int64(1)), max(start, now) + 60 * limit
+    count.try_later = next_freed(world, words, start, end)
+    if count.try_later > 0 and not is_now_only and not _may_start_until(world, job, part, words, start, end, least):
+        return _NOT_NOW
+    leave_out_reserved(world, words, start, end)
     freed = count.reservation_end
     if freed > 0 and (count.try_later == 0 or freed + 1 < count.try_later):
         count.try_later = freed + 1
@@ -141,3 +145,19 @@ def _look_from(world: Block, job: int, slot: int, at: int, limit: int, now: int,
         count.try_later = 0
         return now + 1
     return begin
+
+
+@inner
+def _may_start_until(world: Block, job: int, part: int, words: Array, start: int, end: int, least: int) -> bool:
+    """Return False if, until something else becomes free, too few nodes of a set are free and not reserved.
+
+    Then what else becomes free decides anyway when the job starts.
+    """
+    if world.rules.preempts != NOT_AT_ALL:
+        return True
+    note_ends(world)
+    free = world.scratch[WHOLE]
+    copy(free, words)
+    is_whole = world.jobs[job].exclusive == 1 or world.partitions[part].exclusive == 1
+    leave_free(world, free, is_whole, blocks_until(world, world.count.try_later))
+    return are_free_until(world, free, start, end, least)

@@ -25,6 +25,8 @@ REQUEUE_S = 121
 NOT_AT_ALL, BY_TIER, BY_QOS = range(3)
 #: What becomes of a job that is killed or preempted; STAYS: it is neither, or cannot be preempted.
 STAYS, IS_CANCELLED, IS_REQUEUED = range(3)
+#: The most blocks of running jobs.
+MOST_BLOCKS = 1024
 #: Rows of the table `views`.
 NOW, LATER = 0, 1
 #: Who started a job.
@@ -99,8 +101,9 @@ JOB = row_dtype(
 PIECE = np.dtype([("node", np.int32), ("cores", np.int32), ("cpus", np.int32), ("memory", np.int32)])
 #: A record of the queue: a job, and a row of `job_parts`.
 RECORD = row_dtype("", "job slot")
-#: A slice of the plan of a backfill pass; its nodes are row `nodes` of `slice_nodes`.
-SLICE = row_dtype("", "begin end nodes")
+#: A slice of the plan of a backfill pass; its nodes are row `nodes` of `slice_nodes`; `frees`: 1 if the next slice may
+#: have a node that this one lacks.
+SLICE = row_dtype("", "begin end nodes frees")
 #: A run of consecutive nodes that a job could use; `used`: it was tried.
 RUN = row_dtype("", "first last cpus nodes weight used")
 #: A dependent: a job, how it depends, and seconds after the start for AFTER_START.
@@ -144,7 +147,7 @@ COUNT = row_dtype(
     "jobs next_event running pieces starts waiting records slices free_rows wanted last_full last_sched changed armed "
     "backfill_started last_period ends epilogs chosen chosen_cpus test_start passes random history limit_phase "
     "tests reservation_end stale in_pass basic next_reset listed usage_aged plans question "
-    "try_later uniform delayed full ended_reservations",
+    "ends_noted blocks block_jobs try_later uniform delayed full ended_reservations",
 )
 CLOCK = row_dtype("now tick_phase next_backfill next_period", "")
 
@@ -171,6 +174,8 @@ class Slurm(Block):
         "pieces": (PIECE, 1),
         "starts": (START, 1),
         "running": (INT, 1),  # running jobs by `until`
+        "block_nodes": (WORD, 2),  # nodes of each block of running jobs, see `node_ends`
+        "ended_nodes": (WORD, 2),  # nodes of all blocks up to each
         "waiting": (INT, 1),  # jobs in the queue, in no order
         "records": (RECORD, 1),  # the queue, in order unless `count.stale`
         "merged": (RECORD, 1),  # scratch of its sort

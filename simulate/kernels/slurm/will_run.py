@@ -13,6 +13,7 @@ from ..block import Block, int64
 from ..jit import inner
 from .job_states import expected_end
 from .node_choice import choose_nodes
+from .node_ends import may_suffice, next_on, note_ends
 from .node_use import begin_later, give_up
 from .tables import LATER, NOT_AT_ALL, NOW
 from .victims import give_up_victims
@@ -42,19 +43,24 @@ def earliest_start(world: Block, job: int, slot: int, candidates: int, now: int,
     number, running = world.count.running, world.running
     words = world.scratch[candidates]
     begin_later(world)
-    if world.rules.preempts != NOT_AT_ALL:
+    can_preempt, part = world.rules.preempts != NOT_AT_ALL, world.job_parts[slot]
+    if can_preempt:
         number, running = give_up_victims(world, job, slot, candidates, now), world.staying
         if number < world.count.running and choose_nodes(world, job, slot, candidates, LATER):
             return now
-    window, base, i = _WINDOW, int64(0), int64(0)
+    else:
+        note_ends(world)
+    least = max(world.part_least_nodes[slot], world.jobs[job].min_nodes, int64(1))
+    is_whole = world.jobs[job].exclusive == 1 or world.partitions[part].exclusive == 1
+    window, base, i, ended = _WINDOW, int64(0), int64(0), int64(0)
     while i < number:
         last, together = int64(0), int64(0)
         while i < number:
-            other = running[i]
+            i = next_on(world, running, number, i, words)
+            if i >= number:
+                break
+            last = expected_end(world, running[i], now)
             i += 1
-            if not give_up(world, other, words):
-                continue
-            last = expected_end(world, other, now)
             if base == 0:
                 base = (last // _ROUND + 1) * _ROUND
             together += 1
@@ -68,6 +74,11 @@ def earliest_start(world: Block, job: int, slot: int, candidates: int, now: int,
             return last
         if i < number:
             window = _next_window(world, window, expected_end(world, running[i], now) - base)
+        if not can_preempt and not may_suffice(world, words, is_whole, i, least):
+            continue
+        while ended < i:
+            give_up(world, running[ended], words)
+            ended += 1
         if choose_nodes(world, job, slot, candidates, LATER):
             return max(last, now + 1)
     return NO_START
