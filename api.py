@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from .daemon.paths import profile_store_path
     from .formats.cluster import read_cluster
     from .formats.replays.workloads import read_workload
+    from .formats.site.site_policy_folder import read_slurm_policy
     from .formats.workflows.workflow import read_workflow
     from .profiles.store import ProfileStore
     from .simulate.errors import ConfigError, InvalidJobError, PilotfishError, PolicyError
@@ -98,6 +99,7 @@ __all__ = [
     "plan",
     "profile_store_path",
     "read_cluster",
+    "read_slurm_policy",
     "read_workflow",
     "read_workload",
     "replay",
@@ -124,6 +126,7 @@ _SOURCES: dict[str, tuple[str | tuple[str, str], ...]] = {
     ".formats.cluster": ("read_cluster",),
     ".formats.workflows.workflow": ("read_workflow",),
     ".formats.replays.workloads": ("read_workload",),
+    ".formats.site.site_policy_folder": ("read_slurm_policy",),
     ".simulate.generate.models": ("lublin",),
     ".simulate.model.job": ("Job", "Profile", "ThreadGroup", "Workflow"),
     ".simulate.model.objective": ("Objective",),

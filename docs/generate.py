@@ -42,7 +42,8 @@ API_GROUPS = {
     ),
     "Map a workflow": ("plan", "Plan", "PlannedJob", "Objective", "Simulation", "Outcome", "choosing"),
     "Replay a trace": (
-        "replay", "ReplayOptions", "Replayed", "summarise", "Summary", "parse_policy", "machine_of", "Machine",
+        "replay", "ReplayOptions", "Replayed", "summarise", "Summary", "parse_policy", "read_slurm_policy",
+        "machine_of", "Machine",
     ),
     "Write a queue policy": (
         "QueuePolicy", "QueueView", "QueuedJob", "Running", "Start", "Reserve", "Reject", "Wake", "Switch", "Kill",

@@ -19,12 +19,15 @@ from .model.network import SOLVERS
 from .queue_policies.policy_options import Amount, Sharing
 from .queue_policies.policy_specs import Own, Placing, Planned, Policy, text_of
 from .replay.select import Select
+from .slurm.site_policy import SlurmRules
 from .world.known_run_times import WALLTIME
 
 #: A machine of the size that the trace states.
 AS_TRACED = "trace"
+#: The machine of a policy that brings its own.
+OF_POLICY = "site"
 #: Policies that a sweep can vary.
-Chosen = Policy | Placing | Planned | Own
+Chosen = Policy | Placing | Planned | Own | SlurmRules
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,11 +116,12 @@ def columns(sweep: Sweep) -> tuple[str, ...]:
 
 def described(run: SweepRun, names: tuple[str, ...]) -> dict[str, Any]:
     """Return the varied values of one run, keyed by `names`; None where they do not apply."""
+    unnamed = AS_TRACED if run.policy.machine is None else OF_POLICY
     values: dict[str, Any] = {
         "run": run.number,
         "workload": run.trace.file,
         "load": run.load,
-        "machine": AS_TRACED if run.machine is None else str(run.machine),
+        "machine": unnamed if run.machine is None else str(run.machine),
         "policy": text_of(run.policy),
         "seed": run.seed,
         "runtimes": run.runtimes,

@@ -23,7 +23,7 @@ PROMISED = {
     "PlannedJob", "PolicyError", "Power", "Profile", "ProfileStore", "QueuePolicy", "QueueView", "QueuedJob",
     "Reject", "ReplayOptions", "Replayed", "Reserve", "Running", "Simulation", "Start", "Submit", "Summary", "Switch", "Switching",
     "ThreadGroup", "Wake", "Workflow", "Workload", "choosing", "lublin", "machine_of", "parse_policy", "plan",
-    "profile_store_path", "read_cluster", "read_workflow", "read_workload", "replay", "summarise",
+    "profile_store_path", "read_cluster", "read_slurm_policy", "read_workflow", "read_workload", "replay", "summarise",
 }  # fmt: skip
 
 

@@ -94,6 +94,8 @@ def show_policies() -> None:
         for name, policy in every.items():
             if policy["part"] is is_part:
                 _put_policy(name, policy)
+    _title("Slurm's own rules, for `simulate` and `sweep`")
+    show("  slurm:SITE, the folder of a site; see the guide on another slurm.conf")
     _title("Your own queue policy, a class, for all of these")
     show("  ./mine.py:Class, package.module:Class; options as in ./mine.py:Class:depth=3")
     words: dict[str, dict[str, str]] = {}

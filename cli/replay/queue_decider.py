@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...formats.entry_points import spelled_out
@@ -13,14 +14,15 @@ from ...simulate.errors import ConfigError
 from ...simulate.model.machine import Machine
 from ...simulate.model.workload import Workload
 from ...simulate.queue_policies.policy_facts import is_built_in, spec_of
-from ...simulate.queue_policies.policy_specs import is_python_policy, parse, parse_python_policy, text_of
-from ...simulate.replay.engines import engine_for, explain, features_of
+from ...simulate.queue_policies.policy_specs import SITE, is_python_policy, parse, parse_python_policy, text_of
+from ...simulate.replay.engines import Feature, engine_for, explain, features_of
 from ...simulate.replay.replay import Replayed, check_machine, replay
 from ...simulate.replay.replay_case import ReplayCase, ReplayOptions
 from ...simulate.replay.requirements import check_jobs, check_times
+from ...simulate.world.known_run_times import PREDICTED
 from ..kernel_loading import load_kernels
-from ..streams import print_diagnostic, print_policy_traceback
-from ..usage_errors import bad
+from ..streams import note, print_diagnostic, print_policy_traceback
+from ..usage_errors import bad, bad_value
 from .replay_options import MachineOptions, check_run_times, decision_seconds
 from .replay_request import Decider, ReplayInput, ReplayRequest
 
@@ -44,6 +46,11 @@ def named_policy(text: str, seed: int) -> NamedPolicy:
         if is_python_policy(text):
             with print_policy_traceback():
                 return load_policy(parse_python_policy(text), seed)
+        if text.startswith(SITE):
+            from ...formats.site.site_policy_folder import read_slurm_policy
+
+            configuration = Path(text.removeprefix(SITE)) / "slurm.conf"
+            return NamedPolicy(read_slurm_policy(text), text, configuration if configuration.is_file() else None)
         policy = parse(text)
         return NamedPolicy(policy, text_of(policy))
     except ConfigError as error:
@@ -96,6 +103,19 @@ class QueueDecider(Decider):
             raise bad("--decision-time", f"{problem} (allowed: {allowed})")
         if needs_nodes and not machine.has_cores:
             raise bad("--policy", f"{self._spec} chooses among nodes (needed: --cluster, resource core)")
+        try:
+            engine_for(self.policy, self._features())
+        except ConfigError as error:
+            raise bad_value("--policy", error) from None
+
+    def _features(self) -> set[Feature]:
+        """Return the features of the replay that follow from the options."""
+        facts = {
+            Feature.SHARED: self._options.contention,
+            Feature.TAKES_TIME: self.decision_time != 0.0,
+            Feature.PREDICTED: self.runtimes == PREDICTED,
+        }
+        return {feature for feature, holds in facts.items() if holds}
 
     def check_machine(self, machine: Machine) -> None:
         """See Decider."""
@@ -110,7 +130,16 @@ class QueueDecider(Decider):
             from ..output.text import Screen, hanging
 
             print_diagnostic(*hanging("pilotfish: ", explain(case), Screen().cells))
+        note(*self.unknown(jobs, machine))
         load_kernels(*engine_for(self.policy, features_of(case)).kernels)
+
+    def unknown(self, jobs: Workload, machine: Machine) -> tuple[str, ...]:
+        """See Decider."""
+        if spec_of(self.policy).machine is None:
+            return ()
+        from ...simulate.slurm.trace_jobs import site_of_trace
+
+        return site_of_trace(self.policy, jobs, machine).unknown
 
     def replay(
         self, request: ReplayRequest, replay_input: ReplayInput, predictor: OnlineRunTimes | None,

@@ -19,6 +19,7 @@ from ...simulate.model.cluster import Cluster
 from ...simulate.model.machine import Machine, machine_of, speeds_of, storages_of
 from ...simulate.model.network import SOLVERS
 from ...simulate.model.workload import Workload, joined
+from ...simulate.queue_policies.policy_facts import spec_of
 from ...simulate.replay.replay import LARGEST, assumed_powers
 from ...simulate.world.known_run_times import WALLTIME
 from ..inputs import Profiles, check_files, read_machine
@@ -62,6 +63,10 @@ class Decider(ABC):
 
     def prepare(self, jobs: Workload, machine: Machine) -> None:  # noqa: B027
         """Refuse jobs about which it cannot decide, and load the kernels of the replay. Raises ConfigError."""
+
+    def unknown(self, jobs: Workload, machine: Machine) -> tuple[str, ...]:
+        """Return sentences about what a site of Slurm and these jobs do not say of each other."""
+        return ()
 
     def storages(self, names: Any) -> Any:
         """Return the storages to which the jobs of a Batsim workload may refer."""
@@ -150,7 +155,8 @@ def _given_machine(request: ReplayRequest, cluster: Cluster | None) -> tuple[Mac
         named_machine = machine_of(cluster, whole_nodes=choice.resource == "node", solver=solver)
         unit = "nodes" if named_machine.processors == len(cluster.nodes) else "cores"
         return named_machine, f"the {unit} of {Path(cluster.source).name}"
-    return None
+    site_machine = spec_of(request.decider.policy).machine
+    return None if site_machine is None else (site_machine, f"the CPUs of {request.decider.text}")
 
 
 def _stated_machine(every: list[Workload], request: ReplayRequest, kinds: list[Format]) -> tuple[Machine, str]:

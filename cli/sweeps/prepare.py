@@ -18,16 +18,19 @@ from ...formats.replays.machines import read_machine
 from ...formats.replays.side_files import files_of_machine, files_of_workload
 from ...formats.replays.sweep import read_sweep
 from ...formats.replays.workloads import Format, format_of
+from ...formats.site.site_policy_folder import site_digest
 from ...formats.user_policy import load_policy
 from ...simulate import sweep as grid
 from ...simulate.errors import ConfigError
 from ...simulate.model.machine import Machine, machine_of, speeds_of, storages_of
-from ...simulate.queue_policies.policy_specs import Own, text_of
+from ...simulate.queue_policies.policy_specs import SITE, Own, text_of
 from ...simulate.replay.engines import Feature, engine_for
 from ...simulate.replay.metrics import Summary
 from ...simulate.replay.replay import check_machine
 from ...simulate.replay.requirements import demands_on_jobs
+from ...simulate.slurm.site_policy import SlurmRules
 from ...simulate.sweep import ClusterMachine, Sweep, SweepRun, Trace, identity
+from ...simulate.world.known_run_times import PREDICTED
 from ..streams import warn
 from .tasks import Abilities, Failure, SweepTask, TraceFile, digest_of, features_of_task, hashes, in_a_sweep
 from .workers import WorkerPool
@@ -154,6 +157,7 @@ def prepare(path: Path, *, execute: bool = True) -> Prepared:
         OSError: a file cannot be read.
     """
     sweep = read_sweep(path)
+    _refuse_combinations(sweep)
     folder, runs = path.parent, tuple(grid.runs(sweep))
     places = machines_of(sweep, folder)
     forms = {trace.file: format_of(folder / trace.file) for trace in sweep.traces}
@@ -173,24 +177,36 @@ def prepare(path: Path, *, execute: bool = True) -> Prepared:
     contents |= {policy.where: digest_of(source) for policy, source in own_sources.items()}
     specs = {policy: text_of(policy) for policy in sweep.policies}
     identities = specs | {policy: text_of(replace(policy, where=contents[policy.where])) for policy in own_sources}
+    identities |= {one: SITE + site_digest(one.site) for one in sweep.policies if isinstance(one, SlurmRules)}
     held = {name: "+".join(hashes_of.values()) for name, hashes_of in sites.items()}
 
     def task(run: SweepRun) -> SweepTask:
         trace, place, depends = traces[run.trace], places[run.machine], forms[run.trace.file].depends
         machine = place.machine if depends else place.alike
-        if machine is not None and not (run.contention or run.policy.needs_nodes):
+        if machine is not None and not (run.contention or run.policy.needs_nodes or run.policy.machine):
             machine = replace(machine, cluster=None)
         content = held | {run.trace.file: "+".join(trace.hashes.values())}
         return SweepTask(
             identity(run, identities[run.policy], content, __version__, NUMBERS),
             trace, run.select, machine, specs[run.policy], run.seed, __version__,
             source=own_sources.get(run.policy),
+            rules=run.policy if isinstance(run.policy, SlurmRules) else None,
             abilities=place.abilities if depends else Abilities(),
             runtimes=run.runtimes, contention=run.contention, bare=not isinstance(run.machine, ClusterMachine),
         )  # fmt: skip
 
     reading = frozenset(kernel for form in forms.values() for kernel in form.kernels)
     return Prepared(sweep, contents, runs, tuple(map(task, runs)), reading)
+
+
+def _refuse_combinations(sweep: Sweep) -> None:
+    """Raise ConfigError if no engine replays a policy as the sweep's other keys say."""
+    for policy, runtimes, contention in product(sweep.policies, sweep.runtimes, sweep.contention):
+        features = {Feature.PREDICTED} if runtimes == PREDICTED else set[Feature]()
+        try:
+            engine_for(policy, features | ({Feature.SHARED} if contention else set()))
+        except ConfigError as error:
+            raise ConfigError(sweep.source, "policies", error.problem, error.allowed) from None
 
 
 def _trace(trace: Trace, folder: Path, form: Format) -> TraceFile:

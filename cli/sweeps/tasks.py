@@ -25,6 +25,7 @@ from ...simulate.errors import ConfigError, PilotfishError
 from ...simulate.model.machine import Machine
 from ...simulate.model.workload import Workload
 from ...simulate.queue_policies.interface import QueuePolicy
+from ...simulate.queue_policies.policy_facts import spec_of
 from ...simulate.queue_policies.policy_specs import PLANNING, Placing, Planned, Policy, parse, parse_python_policy
 from ...simulate.replay.engines import Feature, job_features
 from ...simulate.replay.metrics import summarise
@@ -32,6 +33,7 @@ from ...simulate.replay.replay import assumed_powers, replay
 from ...simulate.replay.replay_case import ReplayCase, ReplayOptions
 from ...simulate.replay.requirements import check_jobs
 from ...simulate.replay.select import Select
+from ...simulate.slurm.site_policy import SlurmRules
 from ...simulate.world.known_run_times import PREDICTED, WALLTIME
 
 _WORDS = {
@@ -161,6 +163,7 @@ class SweepTask:
         policy: the SPEC.
         version: of the pilotfish that asks.
         source: what is in the file of a policy of a user's own.
+        rules: the policy, if it is Slurm's own rules at a site.
         abilities: of the machine, where the trace's run times depend on them.
         runtimes: what the policy knows of run times.
         contention: jobs on one node slow each other down.
@@ -175,6 +178,7 @@ class SweepTask:
     seed: int
     version: str
     source: bytes | None = None
+    rules: SlurmRules | None = None
     abilities: Abilities = field(default_factory=Abilities)
     runtimes: str = WALLTIME
     contention: bool = False
@@ -265,11 +269,13 @@ def _options(task: SweepTask) -> ReplayOptions:
     return ReplayOptions(seed=task.seed, contention=task.contention, run_times=task.runtimes)
 
 
-def _built_in(task: SweepTask) -> Policy | Placing | Planned:
+def _built_in(task: SweepTask) -> Policy | Placing | Planned | SlurmRules:
+    if task.rules is not None:
+        return task.rules
     return Planned(task.policy) if task.policy in PLANNING else parse(task.policy)
 
 
-def _policy(task: SweepTask) -> Policy | Placing | Planned | QueuePolicy:
+def _policy(task: SweepTask) -> Policy | Placing | Planned | SlurmRules | QueuePolicy:
     if task.source is None:
         return _built_in(task)
     return cast("QueuePolicy", load_policy(parse_python_policy(task.policy), task.seed, task.source).policy)
@@ -278,6 +284,9 @@ def _policy(task: SweepTask) -> Policy | Placing | Planned | QueuePolicy:
 def _machine(task: SweepTask, jobs: Workload, policy: object) -> Machine:
     if task.machine is not None:
         return replace(task.machine, powers=assumed_powers(policy)) if task.bare else task.machine
+    site_machine = spec_of(policy).machine
+    if site_machine is not None:
+        return site_machine
     if jobs.machine is None:
         problem = "missing: the size of the machine"
         raise ConfigError(task.trace.path, task.trace.size, problem, "that, or `machines` in the sweep's file")

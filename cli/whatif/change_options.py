@@ -22,7 +22,9 @@ from ..usage_errors import bad, bad_value
 
 if TYPE_CHECKING:
     from ...formats.site.site_edits import Edit
+    from ...simulate.queue_policies.policy_facts import PolicySpec
     from ...simulate.slurm.site import Site
+    from ...simulate.slurm.twin import SiteReplay
 
 _MOST_NODES = 100_000
 _LEAST_LOAD, _MOST_LOAD = 0.01, 100.0
@@ -55,11 +57,16 @@ class ChangeOptions:
     scale_load: Annotated[
         float | None, option("X", "Submit the jobs X times as fast, such as 1.2.", "--scale-load")
     ] = None
+    policy: Annotated[
+        str | None,
+        option("POLICY", "Policy in the place of Slurm's rules, such as easy:order=sjf.", "--policy", "-p"),
+    ] = None
 
     def __post_init__(self) -> None:
         if self.scale_load is not None and not _LEAST_LOAD <= self.scale_load <= _MOST_LOAD:
             raise bad("--scale-load", f"{self.scale_load:g} (allowed: {_LEAST_LOAD:g} to {_MOST_LOAD:g})")
         self._edits()
+        _ = self._policy
 
     @classmethod
     def of(cls, texts: Mapping[str, Sequence[str]]) -> Self:
@@ -105,6 +112,7 @@ class ChangeOptions:
             typer.BadParameter: a change is not possible.
         """
         from ...formats.site.site_edits import edited_site
+        from ...simulate.replay.site_replay import seen_by_policy
         from ...simulate.slurm.site_changes import with_load, with_more_nodes
 
         settings, partitions, qos = self._edits()
@@ -117,7 +125,37 @@ class ChangeOptions:
             site = _of_option("--drain", partial(_drained, site, text, zone))
         if self.add_nodes:
             site = _of_option("--add-nodes", partial(with_more_nodes, site, *_added(self.add_nodes)))
-        return site if self.scale_load is None else with_load(site, self.scale_load)
+        if self.scale_load is not None:
+            site = with_load(site, self.scale_load)
+        return site if self.policy is None else seen_by_policy(site)
+
+    def replay(self, site: Site, seed: int) -> SiteReplay:
+        """Replay a changed site under Slurm's rules, or under the policy in their place.
+
+        Args:
+            site: of `changed`.
+            seed: of the phases of Slurm's clocks, or of the policy's random choices.
+        """
+        from ...simulate.replay.site_replay import replay_site_under
+        from ...simulate.slurm.twin import replay_site
+
+        policy = self._policy
+        return replay_site(site, seed) if policy is None else replay_site_under(site, policy, seed)
+
+    @property
+    def _policy(self) -> PolicySpec | None:
+        """Return the policy in the place of Slurm's rules, if there is one. Raises typer.BadParameter."""
+        from ...simulate.queue_policies.policy_specs import parse
+        from ...simulate.replay.site_replay import refuse_policy
+
+        if self.policy is None:
+            return None
+        try:
+            policy = parse(self.policy)
+            refuse_policy(policy)
+        except ConfigError as error:
+            raise bad_value("--policy", error) from None
+        return policy
 
     def _edits(self) -> tuple[list[Edit], list[Edit], list[Edit]]:
         from ...formats.site.site_edits import Edit

@@ -23,7 +23,6 @@ from ... import __version__
 from ...formats.site.site_folder import read_site, time_zone
 from ...simulate.errors import ConfigError
 from ...simulate.slurm.site_outcome import SiteOutcome, replayed_outcome
-from ...simulate.slurm.twin import replay_site
 from ..sweeps.tasks import Contents, TraceFile, copied, digest_of
 from .change_options import ChangeOptions
 
@@ -113,7 +112,7 @@ def replay_task(task: ReplayTask, contents: Contents | None = None) -> dict[str,
         raise ConfigError("worker", "", f"it has pilotfish {__version__}", f"{task.version}, as the command that asks")
     folder = Path(task.trace.path).parent if contents is None else Path(_unpacked(task.trace, contents).name)
     site = task.change.changed(_site(task.source, folder), folder, time_zone(task.source.zone))
-    return encoded(replayed_outcome(site, replay_site(site, task.seed)))
+    return encoded(replayed_outcome(site, task.change.replay(site, task.seed)))
 
 
 @lru_cache(maxsize=1)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from ...formats.site.site_folder import time_zone
 from ...simulate.slurm.site_outcome import SiteOutcome, replayed_outcome
-from ...simulate.slurm.twin import SiteReplay, replay_site
+from ...simulate.slurm.twin import SiteReplay
 from ..output.sweep import SweepProgress
 from ..sweeps.run_journal import JournalKind, Numbers, RunJournal
 from ..sweeps.tasks import Failure
@@ -61,7 +61,7 @@ class Replays:
         """Replay the first scenario, or the site without any, with the first seed, in this process."""
         scenario, seed = self.scenarios[:2][-1], self.seeds[0]
         site = self._changed(scenario)
-        replay = replay_site(site, seed)
+        replay = scenario.change.replay(site, seed)
         task = ReplayTask(self._source, scenario.change, seed)
         if task.identity not in self._ended:
             self._add({task.identity: encoded(replayed_outcome(site, replay))}, journal)

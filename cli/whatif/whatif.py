@@ -66,6 +66,7 @@ def whatif(
       pilotfish whatif site --set SchedulerParameters=bf_window=4320
       pilotfish whatif site --set-qos high.Priority=1000 --scale-load 1.2
       pilotfish whatif site --drain n[01-08]@2026-03-02T18:00..2026-03-03T06:00
+      pilotfish whatif site --policy easy:order=sjf
       pilotfish whatif site --scenarios ideas.yaml --resume ideas.jsonl
     """
     from .replays import Replays

@@ -17,6 +17,7 @@ from ...simulate.errors import ConfigError
 from ...simulate.model.network import SOLVERS
 from ...simulate.queue_policies.policy_specs import (
     PLANNING,
+    SITE,
     Planned,
     is_python_policy,
     parse,
@@ -30,6 +31,7 @@ from ..documents.files import check_schema, is_file, read_document
 from ..documents.quantities import Convert, whole
 from ..documents.schema import build, entries, flag, listed, mapping, one_of, require, text, word
 from ..entry_points import spelled_out
+from ..site.site_policy_folder import read_slurm_policy
 from ..text import count
 from .job_selection import LOAD, MOST_PROCESSORS, SELECTION, selection_of
 
@@ -174,6 +176,8 @@ def _policy(spec: str, folder: Path, more: Sequence[str] = ()) -> Chosen:
                 raise bad(found(spec), "./file.py:Class for a policy of your own (a sweep hashes its file)")
             _file(policy.where, folder)
             return parse_python_policy(spec + ("," if policy.options else ":") + ",".join(more)) if more else policy
+        if spec.startswith(SITE) and not more:
+            return read_slurm_policy(spec, folder)
         if spec in PLANNING and not more:
             return Planned(spec)
         last = spec.rpartition("+")[2]

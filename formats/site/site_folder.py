@@ -48,8 +48,9 @@ HELD_S = 1e8
 
 
 def read_site(
-    source: SiteSource, sacct: Path | None = None, zone: tzinfo = UTC, paths: list[Path] | None = None
-) -> Site:
+    source: SiteSource, sacct: Path | None = None, zone: tzinfo = UTC, paths: list[Path] | None = None, *,
+    jobs: bool = True,
+) -> Site:  # fmt: skip
     """Return the site whose files lie in a folder, or whose texts a running Slurm printed. O(bytes of its files).
 
     Args:
@@ -57,6 +58,7 @@ def read_site(
         sacct: the dump of sacct; None: `sacct.psv` of the source, and jobs that only `scontrol_job.txt` has.
         zone: the zone of the times in the dumps.
         paths: the files that are read are appended, if given.
+        jobs: read them; False: `jobs` is empty.
 
     Raises:
         ConfigError: there are no nodes or no jobs to read, or a file that is needed cannot be read.
@@ -89,7 +91,7 @@ def read_site(
         events=node_events(events, nodes, zone)
         if events
         else present_node_events("" if isinstance(source, Path) else files.text("scontrol_node.txt"), nodes),
-        jobs=_jobs(files, sacct, machine),
+        jobs=_jobs(files, sacct, machine) if jobs else (),
         usage=_usage(files, associations),
     )
     if paths is not None:

@@ -10,6 +10,8 @@ from ..errors import ConfigError, did_you_mean
 KINDS = ("makespan", "energy", "edp", "mix", "turnaround", "slowdown")
 #: The kinds that judge each submission by itself; for a single workflow both are its makespan.
 QUEUE_KINDS = ("turnaround", "slowdown")
+#: Bound of the bounded slowdown, seconds (Feitelson and Rudolph 1998).
+TAU_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)

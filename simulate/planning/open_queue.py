@@ -17,14 +17,13 @@ import numpy as np
 
 from ..arrays import Array
 from ..kernels.mapping import layout
-from ..model.objective import Objective, Submitted
+from ..model.objective import TAU_S, Objective, Submitted
 from .bounds import bottom_levels
 from .simulation import Simulation
 
 #: The policy whose run stands for the resource manager's own order.
 PLAIN = "slf"
 LONGER, SPARE_S = 1.5, 60.0
-TAU_S = 10.0
 #: How much a second beyond the bound weighs, in seconds of turnaround.
 EXCESS = 1000.0
 

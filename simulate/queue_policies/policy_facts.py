@@ -6,10 +6,13 @@ other file.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from .energy.power_policies import Inertial, Opportunistic, Proportional
 from .policy_options import Sharing
+
+if TYPE_CHECKING:
+    from ..model.machine import Machine
 
 
 class PolicySpec:
@@ -82,6 +85,11 @@ class PolicySpec:
     def needs_power(self) -> bool:
         """Return whether it compares nodes by their power, without a limit."""
         return False
+
+    @property
+    def machine(self) -> Machine | None:
+        """Return the machine that it brings, if it does: the nodes of the site whose rules it is."""
+        return None
 
     @property
     def local(self) -> bool:

@@ -30,6 +30,8 @@ from .policy_options import Sharing, choice, format_options, parse_options, shar
 PLANNED = "easy, strict, conservative, pairs, nodes, easy+powercap:cap=..., ./mine.py:Class, package.module:Class"
 #: What the name of a decision component of Batsim 4, and of Batsim 5, begins with; its endpoint follows.
 COMPONENT = "batsim:", "batsim5:"
+#: What the SPEC of Slurm's own rules begins with; the folder of a site follows.
+SITE = "slurm:"
 FORMS = "./file.py:Class or package.module:Class, then :option=value,..."
 #: Between two parts; not before the zone of a date.
 _PLUS = re.compile(r"\+(?=\D|$)")
@@ -56,7 +58,8 @@ class Own(PolicySpec):
 
 def is_python_policy(text: str) -> bool:
     """Return whether a SPEC names a Python policy."""
-    return bool(re.search(r"[./\\]", text.partition(":")[0]) or re.match(r"\w+:[A-Z]\w*(:|$)", text))
+    is_form = re.search(r"[./\\]", text.partition(":")[0]) or re.match(r"\w+:[A-Z]\w*(:|$)", text)
+    return bool(is_form) and not text.startswith(SITE)
 
 
 def parse_python_policy(text: str) -> Own:
@@ -376,6 +379,9 @@ def _part(text: str, kinds: Mapping[str, type[Any]]) -> Any:
     if text.startswith(COMPONENT):
         allowed = "batsim --endpoint ENDPOINT; or policy: in the configuration of the daemon"
         raise ConfigError("policy", "", f"{text!r} is a decision component of Batsim", allowed)
+    if text.startswith(SITE):
+        problem = f"{text!r} is the rules of a whole site, and decides for replays of traces alone"
+        raise ConfigError("policy", "", problem, "it alone, for simulate or sweep; in Python, api.read_slurm_policy")
     if name not in kinds:
         names = [*kinds] if kinds is PARTS or name in PLANNING else [*kinds, *PLANNING]
         raise ConfigError("policy", "", f"{name!r} is unknown{did_you_mean(name, names, str)}", ", ".join(names))
@@ -386,7 +392,7 @@ def is_queue_policy(text: str) -> bool:
     """Return whether a text is meant as the SPEC of a queue policy, or of a mapping policy with parts."""
     name, plus, _ = text.partition("+")
     names = {*POLICIES, *PARTS, *((*ON_NODES, *PLANNING) if plus else ())}
-    return text.startswith(COMPONENT) or is_python_policy(text) or name.partition(":")[0] in names
+    return text.startswith((*COMPONENT, SITE)) or is_python_policy(text) or name.partition(":")[0] in names
 
 
 def parse_planned(text: str, *, service: bool = False) -> PolicySpec:

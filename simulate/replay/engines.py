@@ -15,6 +15,7 @@ from ..errors import ConfigError
 from ..model.workload import Workload
 from ..queue_policies.order_ranks import dynamic_order
 from ..queue_policies.policy_facts import spec_of
+from ..queue_policies.policy_specs import text_of
 from ..world.known_run_times import PREDICTED
 from .replay_case import ReplayCase
 
@@ -98,6 +99,7 @@ ENGINES = (
     _fast("mapping, networked", _MAPPING, "mapping.networked", "mapping", ALL - {Feature.PARTS}, {SHARED, NETWORKED}),
     _fast("easy on shared nodes", _MAPPING, "mapping.entry", "easy", (), {SHARED}),
     _fast("easy on shared nodes, networked", _MAPPING, "mapping.networked", "easy", (), {SHARED, NETWORKED}),
+    _fast("slurm", "worlds.slurm_site", "slurm.site_requests", "slurm", {DEPENDS}),
     Engine("stepwise", "worlds.stepwise_jobs", ("queue.stepwise",), frozenset({"python", "easy", "conservative"}),
            frozenset({CHANGING, DEPENDS, TAKES_TIME, SAVES, ENDLESS}), compiled=False),
     _general("parts on shared nodes, networked", "worlds.python_policies", ("mapping.networked",), {SHARED, NETWORKED}),
@@ -118,8 +120,11 @@ def engine_for(policy: object, features: Iterable[Feature]) -> Engine:
     for engine in ENGINES:
         if engine.replays(family, features):
             return engine
-    problem = f"{family} policies decide only in compiled code, and {Feature.PARTS.value}"
-    raise ConfigError("parts", "", problem, "a queue policy")
+    rows = [engine for engine in ENGINES if family in engine.families]
+    nearest = min(rows, key=lambda engine: len(features - engine.supports))
+    because = " and ".join(sorted(feature.value for feature in features - nearest.supports))
+    problem = f"no engine replays {text_of(spec_of(policy))} where {because}"
+    raise ConfigError("policy", "", problem, "a queue policy such as easy, or none of these")
 
 
 def policy_features(policy: object) -> frozenset[Feature]:

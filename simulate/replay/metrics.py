@@ -14,11 +14,9 @@ import numpy as np
 
 from ..arrays import Array
 from ..model.machine import MixedPowers, Powers
+from ..model.objective import TAU_S as TAU_S
 from ..world.replay_result import Replayed
 from .energy import consumed, switches
-
-#: Bound of the bounded slowdown, seconds.
-TAU_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from ..world.node_allocation import refuse_any_threads
 from ..world.replay_result import Replayed as Replayed
 from .engines import Engine, engine_for, features_of
 from .replay_case import ReplayCase, ReplayOptions, ReplaySettings
-from .requirements import check_times, require_powers
+from .requirements import check_times, refuse_machine, require_powers
 
 if TYPE_CHECKING:
     from ..queue_policies.interface import QueuePolicy
@@ -99,6 +99,7 @@ def check_machine(policy: object, machine: Machine, *, contention: bool = False)
         ConfigError: the policy cannot be replayed on this machine.
     """
     spec, cluster = spec_of(policy), machine.cluster
+    refuse_machine(spec, machine)
     if cluster is not None and (contention or spec.plain.family == "mapping"):
         refuse_any_threads(cluster)
     if spec.plain.family == "contending" and cluster is not None:

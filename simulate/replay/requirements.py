@@ -79,6 +79,15 @@ def require_powers(policy: PolicySpec, powers: Powers | MixedPowers | None, *, o
     return resource_powers
 
 
+def refuse_machine(policy: PolicySpec, machine: Machine) -> None:
+    """Raise ConfigError if a policy brings a machine of nodes, and the machine is another number of processors."""
+    site_machine = policy.machine
+    if site_machine is not None and machine.cluster is None and machine.processors != site_machine.processors:
+        problem = f"{policy} places jobs on nodes, and {count(machine.processors, 'processor')} have none"
+        allowed = f"--cluster, or without --procs the {count(site_machine.processors, 'CPU')} of the site"
+        raise ConfigError("policy", "", problem, allowed)
+
+
 def refuse_saving(
     policy: PolicySpec, workload: Workload, powers: Powers | MixedPowers | None, *, of_nodes: bool = False
 ) -> tuple[float, float] | None:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..arrays import Array
-from ..replay.metrics import TAU_S
+from ..model.objective import TAU_S
 from .recorded_run import RecordedRun
 from .timeseries import busy, joules_at
 

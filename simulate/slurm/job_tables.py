@@ -163,7 +163,7 @@ def _fill_request(row: Array, job: SiteJob, site: Site, partition: SitePartition
         "tasks_per_node": job.tasks_per_node or 0, "memory": memory, "memory_per_cpu": is_per_cpu,
         "gpus": job.gpus_per_node, "exclusive": job.is_exclusive or rules.selects == "nodes",
         "contiguous": job.is_contiguous, "nice": job.nice, "array_limit": job.array_limit or 0,
-        "requeued": job.is_requeued and rules.requeues, "resv_pass": -1, "refused": -1, "log": -1,
+        "requeued": job.is_requeued and rules.requeues, "resv_pass": -1, "refused": -1, "log": -1, "granted": -1,
     }  # fmt: skip
     for name, value in values.items():
         row[name] = value

@@ -15,7 +15,7 @@ from math import ceil
 import numpy as np
 
 from ..arrays import Array
-from ..replay.metrics import TAU_S
+from ..model.objective import TAU_S
 from .site import Site, SiteJob
 from .twin import SiteReplay
 

@@ -33,8 +33,8 @@ def _scheduler_rules(site: Site) -> Iterator[str]:
         yield "bf_max_job_user_part: more jobs of a user are tried in a pass than Slurm tries"
     if rules.bf_running_job_reserve:
         yield "bf_running_job_reserve: running jobs have no reservation in the plan of a pass"
-    if rules.time_min_as_soft_limit:
-        yield "time_min_as_soft_limit: jobs with TimeMin are planned with their whole time limit, and start later"
+    if rules.time_min_as_soft_limit and site.rules.version >= (25, 11):
+        yield "time_min_as_soft_limit: running jobs are expected to end at their time limits, and others start later"
     if rules.pack_serial_at_end:
         yield "pack_serial_at_end: jobs of one CPU run on other nodes than in Slurm"
 

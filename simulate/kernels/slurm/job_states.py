@@ -212,6 +212,8 @@ def _real_end(world: Block, job: int) -> float:
 def start(world: Block, job: int, part: int, now: int, by: int) -> None:
     """Start a job on the nodes that were chosen for it."""
     row, count = world.jobs[job], world.count
+    if row.granted >= 0:
+        row.limit = row.granted
     row.state, row.start, row.part, row.started_by = RUNNING, now, part, by
     row.until = now + row.limit * 60
     row.piece0, row.pieces = count.pieces, count.chosen
@@ -375,5 +377,8 @@ def _free_dependents(world: Block, job: int, now: int, successful: bool) -> None
         kind = world.after[i].kind
         met = kind == AFTER_ANY or (kind == AFTER_OK and successful) or (kind == AFTER_NOT_OK and not successful)
         if met or (kind == AFTER_START and row.start == 0):
-            world.jobs[world.after[i].job].unmet -= 1
+            dependent, delay = world.jobs[world.after[i].job], world.after[i].delay
+            dependent.unmet -= 1
+            if kind != AFTER_START and delay > 0:
+                dependent.begin_at = max(dependent.begin_at, now + delay)
             is_eligible(world, world.after[i].job, now)

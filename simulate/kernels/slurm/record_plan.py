@@ -9,7 +9,7 @@ from __future__ import annotations
 from ...arrays import Array
 from ..block import Block, int64
 from ..jit import inner
-from .bits import add, copy, empty, number_of
+from .bits import add, contains, copy, empty, number_of
 from .job_limits import is_blocked_with_nodes, minutes_of
 from .node_ends import blocks_until, leave_free, note_ends
 from .plan import are_free_until, is_clear, leave_out_reserved, next_freed, reserve
@@ -28,7 +28,39 @@ _NOT_NOW, _NEVER = int64(-1), int64(-2)
 
 @inner
 def plan_record(world: Block, job: int, slot: int, part: int, now: int) -> int:
-    """Start a job, or reserve nodes for it; return what became of it."""
+    """Start a job, or reserve nodes for it; return what became of it.
+
+    A job with TimeMin is planned with that time, and starts with the longest limit that delays no reservation; with
+    its own limit where TimeMin is a soft one.
+    """
+    row, limit, most = world.jobs[job], world.jobs[job].limit, world.partitions[part].max_time
+    if not 0 < row.time_min < limit:
+        return _plan(world, job, slot, part, now)
+    if 0 <= most < limit:
+        row.granted = most
+    else:
+        row.granted = limit
+    row.limit = row.time_min
+    outcome = _plan(world, job, slot, part, now)
+    if outcome != HAS_STARTED:
+        row.limit = limit
+    row.granted = -1
+    return outcome
+
+
+@inner
+def _shorten(world: Block, job: int, now: int) -> None:
+    """Let a job start with the most minutes in which no reservation has one of its chosen nodes, TimeMin at least."""
+    row, words = world.jobs[job], world.scratch[CHOSEN]
+    for i in range(world.count.slices):
+        slice_ = world.slices[i]
+        if slice_.end > now and not contains(world.slice_nodes[slice_.nodes], words):
+            row.granted = max(row.time_min, min(row.granted, (slice_.begin - now) // 60))
+            return
+
+
+@inner
+def _plan(world: Block, job: int, slot: int, part: int, now: int) -> int:
     rules, row, count = world.rules, world.jobs[job], world.count
     is_now_only = _is_now_only(world, job, slot, now)
     limit = planned_minutes(world, job, part)
@@ -47,6 +79,8 @@ def plan_record(world: Block, job: int, slot: int, part: int, now: int) -> int:
         cpus, nodes, memory = count.chosen_cpus, count.chosen, chosen_memory(world, job)
         row.counted_cpus = cpus
         if begin <= now:
+            if row.granted >= 0 and rules.soft_time_min == 0:
+                _shorten(world, job, now)
             copy(world.scratch[WHOLE], world.scratch[CANDIDATES])
             answer = try_start(world, job, slot, world.scratch[WHOLE], now, int64(BY_BACKFILL))
             if answer == STARTED:

@@ -68,7 +68,7 @@ RULES = row_dtype(
     "multifactor priority_flags period enforces_limits enforces_qos safe complete_wait kill_wait over_time_limit "
     "resv_over_run counts_memory least_loaded cpus_total nodes_total version pack_serial weighs_tres "
     "restarts preempts preempt_pause preempt_exempt preempt_youngest_first preempt_strict_order "
-    "preempt_reorder_count",
+    "preempt_reorder_count soft_time_min",
 )
 #: A node: its size and state; `jobs`: jobs on it; `completing`: jobs that have ended on it and are not cleaned up;
 #: `touched`: the question for which its later view was made.
@@ -87,7 +87,8 @@ PARTITION = row_dtype(
 #: partition that it runs in; `counted_cpus`: CPUs of its last test, 0 before; `refused`, `refused_part`: of the first
 #: task of an array, the pass and partition in which a task was refused; `running_tasks`: of the first task of an array;
 #: `successful`: whether afterok counts it as met; `fate`: what becomes of it at its end, STAYS if it is not killed;
-#: `yields`: 1 once it was preempted; `preempted_at`, `preempted_pass`: when it last preempted jobs, 0 if never.
+#: `yields`: 1 once it was preempted; `preempted_at`, `preempted_pass`: when it last preempted jobs, 0 if never;
+#: `granted`: the limit with which it starts, -1: `limit`.
 JOB = row_dtype(
     "run finish billing",
     "submit begin accrue limit time_min min_nodes max_nodes want_nodes min_cpus tasks cpus_per_task tasks_per_node "
@@ -95,7 +96,7 @@ JOB = row_dtype(
     "array task array_limit after0 afters unmet begin_at deadline requeued successful allowed required "
     "state start until part piece0 pieces counted_cpus expected cpus started_by refused refused_part running_tasks "
     "restarts log fate yields preempted_at preempted_pass resv_count resv_pass licence0 licences magnet0 magnets "
-    "submitted listed",
+    "submitted listed granted",
 )
 #: What a job has, or had, on a node.
 PIECE = np.dtype([("node", np.int32), ("cores", np.int32), ("cpus", np.int32), ("memory", np.int32)])
@@ -106,7 +107,7 @@ RECORD = row_dtype("", "job slot")
 SLICE = row_dtype("", "begin end nodes frees")
 #: A run of consecutive nodes that a job could use; `used`: it was tried.
 RUN = row_dtype("", "first last cpus nodes weight used")
-#: A dependent: a job, how it depends, and seconds after the start for AFTER_START.
+#: A dependent: a job, how it depends, and seconds after the start, or the end, until it is eligible.
 AFTER = row_dtype("", "job kind delay")
 #: An association. `usage`: billing seconds; `share`: of its siblings' shares, `norm_share`: of the cluster's; `level`:
 #: its level fair share; `effective`: its effective usage; `factor`: of fair share; `priority`: by the largest one.

@@ -54,7 +54,7 @@ def test_a_scenario_is_the_same_from_the_command_line_and_from_a_file(file: Path
 
 
 def test_each_option_of_a_change_can_stand_in_a_scenario() -> None:
-    values = {"--scale-load": "2", "--add-nodes": "3:n1"}
+    values = {"--scale-load": "2", "--add-nodes": "3:n1", "--policy": "easy"}
     for option in CHANGES:
         value = values.get(option, "a.b=c")
         (one,) = scenarios_of(ChangeOptions(), [f"x: {option} '{value}'"], None)

@@ -46,6 +46,24 @@ def test_the_starts_have_a_row_a_job(site: Path, tmp_path: Path, capsys: pytest.
         assert row["nodes"].startswith(("c", "m"))
 
 
+def test_a_policy_is_compared_with_the_rules_of_the_site(
+    site: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    argv = ("whatif", site, "--policy", "easy:order=sjf", "--repeat", 2, "--starts", tmp_path / "starts.csv")
+    text = out(capsys, *argv)
+    assert "--policy easy:order=sjf" in text and "the policy sees neither partitions" in " ".join(text.split())
+    with (tmp_path / "starts.csv").open(newline="") as file:
+        rows = {row["job"]: row for row in csv.DictReader(file)}
+    assert rows.keys() == {job.name for job in read_site(site).jobs}
+    assert all(float(row["submit"]) <= float(row["start"]) and row["nodes"] for row in rows.values())
+    document = json.loads(out(capsys, *argv, "--json"))
+    (scenario,) = document["scenarios"]
+    assert scenario["changes"] == ["--policy easy:order=sjf"] and scenario["backfilled"][1] is None
+    for wrong in ("mom", "easy+powercap", f"slurm:{site}", "sjf"):
+        assert main(["whatif", str(site), "--policy", wrong]) == USAGE
+        assert "--policy" in capsys.readouterr().err
+
+
 def test_a_seed_gives_the_same_starts_again(site: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name, seed in (("a", 4), ("b", 4)):
         out(capsys, "whatif", site, "--seed", seed, "--starts", tmp_path / name)

@@ -86,12 +86,12 @@ def test_the_table_chooses_for_a_policy_in_python(facts: Any, features: tuple[Fe
 
 def test_each_kernel_of_the_table_exists_and_each_row_can_be_chosen() -> None:
     assert {kernel for engine in ENGINES for kernel in engine.kernels} <= set(KERNELS)
-    reached = {name for *_, name in CASES} | {"contention", "stepwise"}
+    reached = {name for *_, name in CASES} | {"contention", "stepwise", "slurm"}
     assert reached == {engine.name for engine in ENGINES}
 
 
 def test_a_mapping_policy_has_no_form_for_further_parts() -> None:
-    with pytest.raises(ConfigError, match="only in compiled code"):
+    with pytest.raises(ConfigError, match="no engine replays mom where the world has further parts"):
         engine_for(parse("mom"), {F.PARTS})
 
 

@@ -1,0 +1,40 @@
+"""The folder of a site as the policy `slurm:SITE`."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, replace
+from pathlib import Path
+
+from ...simulate.errors import ConfigError
+from ...simulate.queue_policies.policy_specs import SITE
+from ...simulate.slurm.site import Site
+from ...simulate.slurm.site_policy import SlurmRules, without_period
+from .site_folder import read_site
+
+#: Begins of sentences about files that only a site's own period needs.
+_OF_THE_PERIOD = ("no events.psv", "no sshare.psv", "no reservations.psv")
+
+
+def read_slurm_policy(text: str, folder: Path = Path()) -> SlurmRules:
+    """Return Slurm's own rules at a site as a policy of replays.
+
+    Args:
+        text: `slurm:SITE`; SITE is a folder as `read_site` reads it; its jobs are not read.
+        folder: where a relative SITE begins.
+
+    Raises:
+        ConfigError: there is no such site, or a file of it is wrong.
+    """
+    name = text.removeprefix(SITE)
+    if not name or not (folder / name).is_dir():
+        raise ConfigError("policy", "", f"{text!r}: no such folder", f"{SITE}SITE, the folder of a site of Slurm")
+    site = without_period(read_site(folder / name, jobs=False))
+    unknown = tuple(sentence for sentence in site.unknown if not sentence.startswith(_OF_THE_PERIOD))
+    return SlurmRules(text, replace(site, unknown=unknown))
+
+
+def site_digest(site: Site) -> str:
+    """Return a hash of all that a site is."""
+    return hashlib.sha256(json.dumps(asdict(site), sort_keys=True, default=sorted).encode()).hexdigest()
