@@ -9,10 +9,11 @@ is left alone and not waited for. A read, by a command or by a library, is given
 from __future__ import annotations
 
 import os
+import select
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import Future, wait
 from contextlib import suppress
 from dataclasses import dataclass
@@ -24,6 +25,8 @@ from .base import AdapterError
 T = TypeVar("T")
 #: Seconds between two looks whether this process is to stop.
 LOOK_S = 0.2
+#: Most bytes of a piece of a command's output.
+PIECE_BYTES = 2**20
 
 
 class StopFlag:
@@ -103,6 +106,49 @@ def run_command(
         raise
     stdout, stderr = answer
     return EndedCommand(process.returncode, stdout, stderr.decode(errors="replace"))
+
+
+def stream_command(
+    argv: Sequence[str], timeout_s: float, environment: Mapping[str, str], needs: str
+) -> Generator[bytes, None, EndedCommand]:
+    """Run a command that changes nothing, yield what it prints, and return how it ended, with no standard output.
+
+    Args:
+        argv: The command.
+        timeout_s: Most seconds in which it prints nothing; those in which the caller works do not count.
+        environment: All of its environment.
+        needs: What a person is told to install where there is no such command.
+
+    Raises:
+        AdapterError: As `run_command`.
+    """
+    with os.fdopen(os.memfd_create("stderr", os.MFD_CLOEXEC), "w+b") as errors:
+        process = _start(argv, environment, needs, None, subprocess.PIPE, errors)
+        assert process.stdout is not None
+        output, poll = process.stdout.fileno(), select.poll()
+        poll.register(output, select.POLLIN)
+        try:
+            deadline = time.monotonic() + timeout_s
+            while True:
+                if STOP.wanted:
+                    raise AdapterError(f"{argv[0]} was given up", transient=True, kind="stopped", argv=argv)
+                if not poll.poll(LOOK_S * 1000):
+                    if time.monotonic() >= deadline:
+                        why = f"{argv[0]} printed nothing for {timeout_s:g} s"
+                        raise AdapterError(why, transient=True, kind="timeout", argv=argv)
+                    continue
+                piece = os.read(output, PIECE_BYTES)
+                if not piece:
+                    break
+                yield piece
+                deadline = time.monotonic() + timeout_s
+            process.stdout.close()
+            process.wait()
+        except BaseException:
+            _abandon(process)
+            raise
+        errors.seek(0)
+        return EndedCommand(process.returncode, b"", errors.read().decode(errors="replace"))
 
 
 def _answer(process: subprocess.Popen[bytes], left_s: float, *, reads: bool) -> tuple[bytes, bytes] | None:

@@ -74,6 +74,7 @@ class Pilotfish(LazyGroup):
         "Site": {
             "doctor": Lazy(".site", "doctor", "Examine a site or this machine, and say what to change."),
             "cluster": Lazy(".site", "cluster", "Print a cluster file of the nodes of a resource manager."),
+            "site": Lazy(".whatif.site_group", "app", "Record a Slurm site for `whatif`."),
             "warm": Lazy(".warm", "warm", "Compile all kernels for this machine, so that no command does."),
             "reap": Lazy(".site", "reap", "Clear pins whose jobs have not started (for a timer)."),
         },

@@ -6,13 +6,20 @@ configuration nothing else is asked. The texts are as the commands print them, w
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from ...formats.site.site_file_list import PRESENT, SITE_FILES
 from ..base import AdapterError
 from .transport.runner import Runner
+
+Stream = Callable[[Sequence[str]], Iterator[bytes]]
+DAY_S = 86_400.0
+#: Columns of SACCT_COLUMNS that tell a record from all others: ids, index in the database, user, account.
+KEY_COLUMNS = 5
+_BEGIN = re.compile(rb"\d+[\d_+\[\],:%.-]*\|\d+\|\d+\|")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +59,58 @@ def site_texts(run: Runner, names: Sequence[str] = PRESENT, since: float = 0.0, 
             continue
         site.texts[name] = text
     return site
+
+
+def accounting_records(stream: Stream, since: float, until: float) -> Iterator[bytes]:
+    """Yield the header and then the records of sacct, each once and as printed, one request for each day.
+
+    Only the keys of two days are kept in memory.
+
+    Args:
+        stream: runs a command and yields what it prints.
+        since: begin of the period, epoch seconds.
+        until: its end.
+
+    Raises:
+        AdapterError: accounting cannot be read.
+    """
+    last_day, begin = set[bytes](), since
+    while begin < until:
+        end, today = min(begin + DAY_S, until), set[bytes]()
+        argv = SITE_FILES["sacct.psv"].argv(slurm_time(begin), slurm_time(end))
+        for number, record in enumerate(_records(stream(argv))):
+            if number == 0:
+                if begin == since:
+                    yield record
+                continue
+            key = b"|".join(record.split(b"|", KEY_COLUMNS)[:KEY_COLUMNS])
+            today.add(key)
+            if key not in last_day:
+                yield record
+        last_day, begin = today, end
+
+
+def _records(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield the header, and each record with the line ends in it."""
+    record = list[bytes]()
+    for line in _lines(pieces):
+        if record and _BEGIN.match(line):
+            yield b"".join(record)
+            record.clear()
+        record.append(line)
+    if record:
+        yield b"".join(record)
+
+
+def _lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield lines with their ends."""
+    rest = b""
+    for piece in pieces:
+        *lines, rest = (rest + piece).split(b"\n")
+        for line in lines:
+            yield line + b"\n"
+    if rest:
+        yield rest
 
 
 def slurm_time(seconds: float) -> str:

@@ -21,13 +21,13 @@ class AnonymousNames:
     """Other names by kind: user, account, group, job, reservation, cluster, node.
 
     Args:
-        nodes: the nodes in the order of the site, if they get other names, too; `n01`, `n02` and so on.
+        nodes: the nodes in the order of the site, if they get other names, too; `node01`, `node02` and so on.
     """
 
     def __init__(self, nodes: Iterable[str] = ()) -> None:
         names = list(dict.fromkeys(nodes))
         width = len(str(len(names)))
-        self._nodes = {name: f"n{number:0{width}}" for number, name in enumerate(names, start=1)}
+        self._nodes = {name: f"node{number:0{width}}" for number, name in enumerate(names, start=1)}
         self._names: dict[str, dict[str, str]] = {}
 
     def one(self, kind: str, name: str) -> str:

@@ -53,8 +53,8 @@ SITE_FILES = {
             "settings as they are in force, and the version of Slurm",
             "no file says which version Slurm has: the rules of 22.05 hold",
         ),
-        SiteFile("scontrol_node.txt", "scontrol -ao show node", "nodes"),
-        SiteFile("scontrol_part.txt", "scontrol -ao show partition", "partitions"),
+        SiteFile("scontrol_node.txt", "scontrol -ao show node", "nodes", "slurm.conf must describe them"),
+        SiteFile("scontrol_part.txt", "scontrol -ao show partition", "partitions", "slurm.conf must describe them"),
         SiteFile("scontrol_res.txt", "scontrol -ao show reservation", "reservations that the database does not have"),
         SiteFile("scontrol_job.txt", "scontrol -ao show job", "jobs that run and wait now"),
         SiteFile(
@@ -75,6 +75,7 @@ SITE_FILES = {
             "usage when the period begins",
             "usage is 0 when the period begins; fair share is wrong at first",
         ),
+        SiteFile("sshare_end.psv", "sshare -a -l -P", "usage when the period ends"),
         SiteFile(
             "events.psv",
             "sacctmgr -P show event start=T0 end=T1",
@@ -103,6 +104,20 @@ SITE_FILES = {
         ),
     )
 }
+#: What a recording of a period has, in the order in which it is written; jobs of accounting come last.
+PERIOD = (
+    "scontrol_config.txt",
+    "scontrol_node.txt",
+    "scontrol_part.txt",
+    "scontrol_res.txt",
+    "assoc.psv",
+    "qos.psv",
+    "sshare_end.psv",
+    "events.psv",
+    "reservations.psv",
+    "sprio.txt",
+    "sdiag.txt",
+)
 #: What a look at a running site needs: eight requests.
 PRESENT = (
     "scontrol_config.txt",

@@ -35,6 +35,7 @@ from .job_request import SiteMachine
 from .job_scripts import job_scripts
 from .machine_tables import site_nodes, site_partitions
 from .present_jobs import present_jobs, present_node_events
+from .recording import missing_files
 from .sacctmgr_tables import node_events, site_qos, site_reservations
 from .site_file_list import SITE_FILES
 from .site_jobs import JobReader
@@ -65,6 +66,9 @@ def read_site(
     """
     files = SiteFiles(source)
     folder = files.folder
+    if isinstance(source, Path):
+        files.reasons = missing_files(source)
+        files.unknown += [f"{name}: {why}" for name, why in files.reasons.items() if name not in SITE_FILES]
     conf, version = read_configuration(files)
     rules = site_rules(conf, version)
     files.unknown += unfollowed_settings(conf)
@@ -119,6 +123,7 @@ class SiteFiles:
     tables: dict[str, BarTable] = field(default_factory=dict)
     counts: list[tuple[str, Counter[str]]] = field(default_factory=list)
     left_out: Counter[str] = field(default_factory=Counter)
+    reasons: dict[str, str] = field(default_factory=dict)  # name -> why it was not recorded
 
     @property
     def folder(self) -> Path:
@@ -171,7 +176,8 @@ class SiteFiles:
 
     def lack(self, name: str) -> None:
         """Note that a file is not there, and what that costs."""
-        self.unknown.append(f"no {name}: {SITE_FILES[name].cost}")
+        reason = f" ({self.reasons[name]})" if name in self.reasons else ""
+        self.unknown.append(f"no {name}{reason}: {SITE_FILES[name].cost}")
 
     def sentences(self) -> tuple[str, ...]:
         """Return what is not known, with what was left out of each table."""

@@ -52,7 +52,7 @@ RULES = (
     Rule(r"^(PYTHONPATH=\S+ )?python ", skip="tests/docs follows the recipes word by word"),
     Rule(r"^PYTHONPATH=", skip="tests/docs follows the recipes word by word"),
     Rule(
-        r"^(sacct|sacctmgr|sshare|sbatch|squeue|scontrol|sudo|systemctl|journalctl|man) |^cp /etc/slurm/|^mkdir site ",
+        r"^(sacct|sacctmgr|sshare|sprio|sdiag|sbatch|squeue|scontrol|sudo|systemctl|journalctl|man) |^cp /etc/slurm/|^mkdir site ",
         skip="tests/real/slurm types it on a real site",
     ),
     Rule(r"^sh measure\.sh", once=True),
@@ -82,6 +82,7 @@ RULES = (
     Rule(r"^pilotfish (plot|sweep)\b"),
     Rule(r"^pilotfish batsim .* pybatsim:", skip="it needs pybatsim, as in tests/real/test_batsim_components.py"),
     Rule(r"^pilotfish edc\b", skip="it waits for a Batsim, as in tests/adapters/batsim"),
+    Rule(r"^pilotfish site record\b", skip="it needs a running Slurm, as in tests/real/slurm/test_slurm_record.py"),
     Rule(r"^pilotfish whatif site\b", skip="it needs the record of a real site, as in tests/simulate/slurm"),
     Rule(r"^pilotfish whatif \w+ --(set|scenario)\b", shorten=("$", " --repeat 1")),
     Rule(r"^pilotfish generate thesis\b", shorten=(r"--jobs \d+", "--jobs 200")),

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from ....formats.text import count
 from ...base import inherited
-from ...run_command import run_command
+from ...run_command import EndedCommand, run_command, stream_command
 
 Runner = Callable[[Sequence[str]], str]
 
@@ -48,6 +48,7 @@ ENVIRONMENT = {
     "SLURM_TIME_FORMAT": "standard",
     "SLURM_BITSTR_LEN": str(LONGEST_TASK_LIST),
 }
+_NEEDS = "the Slurm adapter needs Slurm's commands"
 #: Commands that change nothing, besides `scontrol show`.
 _READS = frozenset(("squeue", "sinfo", "sacct", "sdiag", "sacctmgr", "sprio", "sshare"))
 _MEANT_FOR_USERS = ("SQUEUE_", "SINFO_", "SACCT_", "SBATCH_", "SLURM_CLUSTERS")
@@ -72,11 +73,20 @@ class CommandRunner:
 
     def __call__(self, argv: Sequence[str]) -> str:
         """Return what the command printed. Raises AdapterError."""
-        needs, reads = "the Slurm adapter needs Slurm's commands", argv[0] in _READS or "show" in argv[1:3]
-        result = run_command(argv, self.timeout_s, self._environment, needs, reads=reads)
-        away = any(words in result.stderr for words in _AWAY)
-        if result.exit_code == 0 and not away:
-            return result.text
+        reads = argv[0] in _READS or "show" in argv[1:3]
+        result = run_command(argv, self.timeout_s, self._environment, _NEEDS, reads=reads)
+        _check(argv, result)
+        return result.text
+
+    def stream(self, argv: Sequence[str]) -> Iterator[bytes]:
+        """Yield what a command prints; it must change nothing. Raises AdapterError, also after it has printed."""
+        _check(argv, (yield from stream_command(argv, self.timeout_s, self._environment, _NEEDS)))
+
+
+def _check(argv: Sequence[str], result: EndedCommand) -> None:
+    """Raise the error of a command that failed."""
+    away = any(words in result.stderr for words in _AWAY)
+    if result.exit_code or away:
         why = readable(argv[0], result.stderr, last=away) or f"exit code {result.exit_code}"
         raise result.failure(argv, f"{argv[0]}: {why}", result.stderr, away=away)
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import pytest
 
 from pilotfish.adapters.base import AdapterError
-from pilotfish.adapters.slurm.site_commands import site_texts
+from pilotfish.adapters.slurm.site_commands import accounting_records, site_texts
 from pilotfish.formats.site.site_file_list import PRESENT, SITE_FILES
 
 
@@ -58,3 +58,45 @@ def test_every_command_changes_nothing_and_has_no_shell_words() -> None:
         assert argv[0] in ("sacct", "sshare", "sprio", "sdiag") or "show" in argv
         assert not set("|&;<>()$`\"'") & set("".join(argv)), file.name
         assert "T0" not in file.command or "A" in "".join(argv)
+
+
+DAY = 86_400.0
+
+
+class Accounting:
+    """Prints records in small pieces, for each day those of the jobs that were there then."""
+
+    def __init__(self, jobs: dict[bytes, range]) -> None:
+        self.jobs, self.requests = jobs, list[tuple[str, str]]()
+
+    def __call__(self, argv: Sequence[str]) -> Iterator[bytes]:
+        day = len(self.requests)
+        self.requests.append((argv[argv.index("-S") + 1], argv[argv.index("-E") + 1]))
+        text = b"JobID|JobIDRaw|DBIndex|User|Account|State|JobName\n"
+        text += b"".join(record for record, days in self.jobs.items() if day in days)
+        yield from (text[i : i + 5] for i in range(0, len(text), 5))
+
+
+def test_accounting_is_asked_day_by_day_and_each_record_comes_once() -> None:
+    jobs = {
+        b"7|7|1|ann|lab|COMPLETED|a\n": range(3),
+        b"7|7|2|ann|lab|COMPLETED|a\n": range(1, 2),  # the same job, requeued
+        b"8_[1-3%2]|8|3|ann|lab|PENDING|two\nlines|of\n\ntext\n": range(2, 3),
+        b"9+1|10|4|bob|lab|RUNNING|1|2\n3|4\n": range(2),
+    }
+    slurm = Accounting(jobs)
+    lines = [*accounting_records(slurm, 0.0, 2.5 * DAY)]
+    assert lines[0].startswith(b"JobID|") and sorted(lines[1:]) == sorted(jobs)
+    assert slurm.requests == [
+        ("1970-01-01T00:00:00", "1970-01-02T00:00:00"),
+        ("1970-01-02T00:00:00", "1970-01-03T00:00:00"),
+        ("1970-01-03T00:00:00", "1970-01-03T12:00:00"),
+    ]
+
+
+def test_a_name_cannot_hide_the_record_of_another_job() -> None:
+    forged = b"5|5|1|eve|lab|COMPLETED|x\n9|9|9|eve|lab|\n"
+    jobs = {forged: range(1), b"9|9|9|ann|lab|COMPLETED|mine\n": range(1, 2)}
+    lines = [*accounting_records(Accounting(jobs), 0.0, 2 * DAY)]
+    assert b"9|9|9|ann|lab|COMPLETED|mine\n" in lines
+    assert b"".join(lines[1:]) == b"".join(jobs)

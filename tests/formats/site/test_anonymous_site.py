@@ -90,7 +90,7 @@ def test_a_reader_of_the_command_sees_the_same_requests(line: str, component: in
     after = submit_options(command, "job1", component)
     assert after.is_whole == options.is_whole and not after.unknown
     dropped = {"wrap", "output", "mail-user", "chdir", "label"}
-    named = {"account", "job-name", "reservation"}
+    named = {"account", "job-name", "reservation", "nodelist", "exclude"}
     assert after.values.keys() - dropped == options.values.keys() - dropped
     assert {name: after.values[name] for name in after.values if name not in dropped | named} == {
         name: options.values[name] for name in after.values if name not in dropped | named
@@ -123,5 +123,5 @@ def test_scripts_and_words_that_are_no_names() -> None:
     assert [names.one("user", word) for word in ("root", "ann", "(null)", "ALL", "ann")] == [
         "root", "user1", "(null)", "ALL", "user1",
     ]  # fmt: skip
-    assert names.nodes("n7,gpu1") == "n[1-2]" and names.nodes("None assigned") == "None assigned"
+    assert names.nodes("n7,gpu1") == "node[1-2]" and names.nodes("None assigned") == "None assigned"
     assert site.text("whatever.txt", "secret") is None
