@@ -28,6 +28,7 @@ DIFFERENT = {
     "--user",
     "--set",
     "--repeat",
+    "--until",
     "--export",
     "--force",
 }
