@@ -52,7 +52,19 @@ _FORMS = {
     for form, names in (
         (r"\d+(?:_(?:\d+|\[[\d,:%.-]*\]?))?(?:\+\d+)?", ("jobid", "jobidraw")),
         (_TIME, ("submit", "eligible", "start", "end")),
-        (_COUNT, ("dbindex", "elapsedraw", "reqnodes", "allocnodes", "reqcpus", "alloccpus", "priority")),
+        (
+            _COUNT,
+            (
+                "dbindex",
+                "elapsedraw",
+                "reqnodes",
+                "allocnodes",
+                "reqcpus",
+                "alloccpus",
+                "priority",
+                "consumedenergyraw",
+            ),
+        ),
         (r"[\w.+-]*(?: by \w+)?", ("state", "qos")),
         (r"\d+:\d+|", ("exitcode",)),
         (r"\d*|UNLIMITED|Partition_Limit", ("timelimitraw",)),
