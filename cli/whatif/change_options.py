@@ -10,9 +10,8 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from datetime import tzinfo
+from datetime import datetime, timedelta, tzinfo
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, get_args, get_type_hints
 
 from ...formats.documents.document_errors import from_source
@@ -22,12 +21,14 @@ from ..usage_errors import bad, bad_value
 
 if TYPE_CHECKING:
     from ...formats.site.site_edits import Edit
+    from ...formats.site.site_folder import SiteSource
     from ...simulate.queue_policies.policy_facts import PolicySpec
     from ...simulate.slurm.site import Site
     from ...simulate.slurm.twin import SiteReplay
 
 _MOST_NODES = 100_000
 _LEAST_LOAD, _MOST_LOAD = 0.01, 100.0
+_TIME_OF_DAY = re.compile(r"(?:[01]?\d|2[0-3]):[0-5]\d", re.ASCII)
 _NAMED = re.compile(r"([^.=]+)\.([^=]+)=(.*)", re.DOTALL)
 
 
@@ -48,7 +49,7 @@ class ChangeOptions:
     ] = None
     drain: Annotated[
         list[str] | None,
-        option("NODES@FROM..TO", "Nodes take no new jobs; times as 2026-03-02T18:00, or seconds.", "--drain"),
+        option("NODES@FROM..TO", "Nodes take no new jobs; times as 2026-03-02T18:00, 18:00, or seconds.", "--drain"),
     ] = None
     add_nodes: Annotated[
         str | None,
@@ -100,29 +101,31 @@ class ChangeOptions:
             lines += [f"{name} {part:g}" if isinstance(part, float) else f"{name} {part}" for part in parts]
         return lines
 
-    def changed(self, site: Site, folder: Path, zone: tzinfo) -> Site:
+    def changed(self, site: Site, source: SiteSource, zone: tzinfo, begin: float | None = None) -> Site:
         """Return the changed site.
 
         Args:
             site: as it was read.
-            folder: its files.
+            source: its files.
             zone: of the times of --drain.
+            begin: from when seconds of --drain count, epoch seconds; None: the first submission.
 
         Raises:
             typer.BadParameter: a change is not possible.
         """
         from ...formats.site.site_edits import edited_site
         from ...simulate.replay.site_replay import seen_by_policy
-        from ...simulate.slurm.site_changes import with_load, with_more_nodes
+        from ...simulate.slurm.site_changes import first_submission, with_load, with_more_nodes
 
         settings, partitions, qos = self._edits()
         if settings or partitions or qos:
             try:
-                site = edited_site(site, folder, settings, partitions, qos)
+                site = edited_site(site, source, settings, partitions, qos)
             except ConfigError as error:
                 raise bad_value(error.source, error) if error.source.startswith("--") else error from None
+        first = first_submission(site) if begin is None else begin
         for text in self.drain or ():
-            site = _of_option("--drain", partial(_drained, site, text, zone))
+            site = _of_option("--drain", partial(_drained, site, text, zone, first))
         if self.add_nodes:
             site = _of_option("--add-nodes", partial(with_more_nodes, site, *_added(self.add_nodes)))
         if self.scale_load is not None:
@@ -201,16 +204,15 @@ def _of_option(name: str, change: partial[Site]) -> Site:
         raise bad_value(name, error) from None
 
 
-def _drained(site: Site, text: str, zone: tzinfo) -> Site:
+def _drained(site: Site, text: str, zone: tzinfo, first: float) -> Site:
     """Return the site with drained nodes, `n[1-4]@2026-03-02T18:00..2026-03-03T06:00`."""
     from ...formats.hostlist import expand
-    from ...simulate.slurm.site_changes import first_submission, with_drained_nodes
+    from ...simulate.slurm.site_changes import with_drained_nodes
 
     nodes, at, times = text.rpartition("@")
     begin, dots, end = times.partition("..")
     if not at or not dots:
         raise ConfigError("", "", f"{text!r}", "NODES@FROM..TO, such as n[1-4]@2026-03-02T18:00..2026-03-03T06:00")
-    first = first_submission(site)
     start = _time(begin, first, zone) if begin else first
     until = _time(end, first, zone) if end else None
     if until is not None and until <= start:
@@ -219,9 +221,13 @@ def _drained(site: Site, text: str, zone: tzinfo) -> Site:
 
 
 def _time(text: str, first: float, zone: tzinfo) -> float:
-    """Return the time of a date, or of so many seconds after the first submission, as seconds since the epoch."""
+    """Return the time of a date, the first such time of day, or so many seconds after `first`, as epoch seconds."""
     from ...formats.slurm_values import moment
 
+    if _TIME_OF_DAY.fullmatch(text):
+        day = datetime.fromtimestamp(first, zone).date()
+        times = (moment(f"{day + timedelta(days)}T{text.zfill(5)}:00", zone) or 0.0 for days in range(3))
+        return next(time for time in times if time >= first)
     try:
         number = float(text)
     except ValueError:
@@ -232,7 +238,7 @@ def _time(text: str, first: float, zone: tzinfo) -> float:
     else:
         time = first + number if math.isfinite(number) else None
     if time is None:
-        raise ConfigError("", "", f"{text!r} is not a time", "2026-03-02T18:00, or seconds of the period")
+        raise ConfigError("", "", f"{text!r} is not a time", "2026-03-02T18:00, 18:00, or seconds of the period")
     return time
 
 

@@ -14,6 +14,7 @@ from ..option_groups import grouped
 from ..options import argument, option
 from ..output.documents import print_json
 from ..streams import note, warn
+from ..usage_errors import bad
 from ..worker_options import worker_pool
 from .change_options import ChangeOptions
 
@@ -26,8 +27,12 @@ REPEATS_OF_CHANGES = 5
 
 @grouped
 def whatif(
-    site: Annotated[Path, argument("SITE", "Folder with the site's slurm.conf, sacct.psv and other files.")],
     change: ChangeOptions,
+    site: Annotated[
+        Path | None, argument("SITE", "Folder with the site's slurm.conf, sacct.psv and other files.")
+    ] = None,
+    adapter: Annotated[str | None, options.ThisSite] = None,
+    config: options.ConfigFile = None,
     scenario: Annotated[
         list[str] | None,
         option("'NAME: CHANGES'", "A named group of changes, such as 'wide: --set PriorityWeightAge=2000'."),
@@ -39,7 +44,7 @@ def whatif(
         Path | None, option("FILE", "Write the starts of the first replay, changed where it is changed (CSV).")
     ] = None,
     repeat: Annotated[
-        int | None, option("N", "Number of replays.", min=1, max=1000, default="1, with changes 5 of each side")
+        int | None, option("N", "Number of replays.", min=1, max=1000, default="1, with changes or --adapter 5")
     ] = None,
     seed: options.Seed = 0,
     resume: Annotated[
@@ -55,7 +60,8 @@ def whatif(
 ) -> int:
     """Replay a Slurm site under Slurm's own rules, and compare the starts with the recorded ones.
 
-    With changes, compare the site before and after them. Two runs of a real Slurm differ, because the phases of its
+    With --adapter, ask the running Slurm, and show when the jobs that wait now start, up to 24 h ahead. With changes,
+    compare the site before and after them. Two runs of a real Slurm differ, because the phases of its
     clocks differ. --seed draws them; --repeat makes several replays, with the seeds N, N + 1 and so on. Ctrl-C prints
     what is known by then.
 
@@ -68,6 +74,7 @@ def whatif(
       pilotfish whatif site --drain n[01-08]@2026-03-02T18:00..2026-03-03T06:00
       pilotfish whatif site --policy easy:order=sjf
       pilotfish whatif site --scenarios ideas.yaml --resume ideas.jsonl
+      pilotfish whatif --adapter slurm --drain n[01-08]@18:00..
     """
     from .replays import Replays
     from .scenarios import UNCHANGED, Scenario, scenarios_of
@@ -75,6 +82,30 @@ def whatif(
     if starts is not None:
         check_file(starts)
     choices = scenarios_of(change, scenario or (), scenarios)
+    if adapter is not None or config is not None:
+        refused = {
+            "SITE": site, "--sacct": sacct, "--starts": starts, "--resume": resume, "--workers": workers,
+            "--dask": dask, "--scale-load": next(filter(None, (one.change.scale_load for one in choices)), None),
+            "--policy": next(filter(None, (one.change.policy for one in choices)), None),
+            "--idle-power": idle_power or None,
+        }  # fmt: skip
+        for name, value in refused.items():
+            if value is not None:
+                raise bad(name, "not with --adapter or --config, which name the queue of a running Slurm")
+        from ...formats.site.site_folder import time_zone
+        from ..output.present_waits import present_document, show_present
+        from ..output.text import Screen
+        from .present_queue import present_queue, present_texts
+
+        seeds = range(seed, seed + (repeat or REPEATS_OF_CHANGES))
+        queue = present_queue(present_texts(adapter, config), choices, zone, seeds)
+        if as_json:
+            print_json("whatif", present_document(queue))
+        else:
+            show_present(Screen(), queue, time_zone(zone), show_all=show_all)
+        return 0
+    if site is None:
+        raise bad("SITE", "a folder, or --adapter slurm for the queue of a running Slurm")
     from ...formats.site.starts_file import dump_starts
     from .replay_tasks import source_of
 
