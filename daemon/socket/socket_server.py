@@ -28,7 +28,7 @@ from .ipc import LARGEST_BODY, LARGEST_HEAD, SUBMIT, VERSION, peer_of, refusal, 
 from .places import check_place
 
 log = logging.getLogger("pilotfish.requests")
-#: Most requests answered, and connections accepted, in a row, and for how long, seconds.
+#: Most connections accepted in a row, and for how long requests are answered in a row, seconds.
 MOST_AT_ONCE, LONGEST_S = 64, 0.1
 #: Seconds for a request to arrive, and for its reply to be read.
 DEADLINE_S = 20.0
@@ -41,8 +41,8 @@ _MOST_BODIES = 2
 _EXPIRE_EVERY_S = 1.0
 #: Parts of a request that are received in a row, of 64 KiB at most.
 _PARTS = 16
-#: Seconds for which the steps of one request are taken in a row, and by which a user who had paused is ahead.
-TURN_S = 0.1
+#: Seconds of CPU time for which the steps of one request are taken in a row, and by which a user who paused is ahead.
+TURN_S = 0.05
 _REASONS = {200: "OK", 400: "Bad Request", 403: "Forbidden", 404: "Not Found", 405: "Method Not Allowed",
             408: "Request Timeout", 411: "Length Required", 413: "Content Too Large", 429: "Too Many Requests",
             500: "Internal Server Error", 503: "Service Unavailable"}  # fmt: skip
@@ -188,7 +188,7 @@ class Server:
         self._connections: set[_Connection] = set()
         self._count: Counter[int] = Counter()
         self._complete: list[_Connection] = []
-        self._spent: dict[int, float] = {}  # seconds, by user; those of a user who pauses go on with `_level`
+        self._spent: dict[int, float] = {}  # seconds of CPU time, by user; with a pause they go on from `_level`
         self._level = 0.0  # of the user who was answered last
         self._turn: tuple[_Connection | None, float] = None, 0.0  # a request in steps, and until which spent time
         self._warned: dict[str, float] = {}
@@ -238,14 +238,14 @@ class Server:
     def answer(self, *, later: Container[str] = ()) -> int:
         """Answer requests that have arrived; return how many.
 
-        At most MOST_AT_ONCE are answered, and none after LONGEST_S, so that a flood of requests does not stop cycles.
-        A request that arrives meanwhile passes those of users who have needed more time.
+        No answer begins after LONGEST_S, so that a flood of requests does not stop cycles. A request that arrives
+        meanwhile passes those of users who have needed more time.
 
         Args:
             later: the requests that wait.
         """
         end, answered = time.monotonic() + LONGEST_S, 0
-        while answered < MOST_AT_ONCE and time.monotonic() < end:
+        while time.monotonic() < end:
             waiting = [
                 client for client in self._complete if client.request is None or client.request["do"] not in later
             ]
@@ -340,12 +340,12 @@ class Server:
 
     def _answer(self, connection: _Connection) -> None:
         """Answer a request, or go on with the next step of it."""
-        began = time.monotonic()
+        began = time.thread_time()
         try:
             reply = self._step(connection)
         except BadRequestError as error:
             reply = refusal(*error.args)
-        self._spent[connection.peer.uid] += time.monotonic() - began
+        self._spent[connection.peer.uid] += time.thread_time() - began
         if reply is None:
             self._complete.insert(0, connection)  # before the user's others, which would take memory meanwhile
         else:

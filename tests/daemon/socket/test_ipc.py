@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 from pilotfish.daemon.socket import ipc, socket_server
 from pilotfish.daemon.socket.ipc import DaemonError, NoDaemonError, ask, socket_path
-from pilotfish.daemon.socket.socket_server import MOST_AT_ONCE, TURN_S, Server
+from pilotfish.daemon.socket.socket_server import TURN_S, Server
 from pilotfish.daemon.state.users import Peer
 from pilotfish.simulate.errors import ConfigError
 
@@ -362,17 +362,6 @@ def test_slow_answers_to_a_flood_leave_time_for_other_work(tmp_path):
 
 
 @pytest.mark.real
-def test_a_flood_is_answered_in_portions(tmp_path):
-    server = Server(f"{tmp_path}/s", lambda *_: {"ok": True}, connections=128)
-    with ExitStack() as clients:
-        for _ in range(MOST_AT_ONCE + 20):
-            clients.enter_context(connected(tmp_path / "s")).sendall(STATUS)
-        answered = [server.serve() for _ in range(6)]
-        assert max(answered) <= MOST_AT_ONCE and sum(answered) == MOST_AT_ONCE + 20
-    server.close()
-
-
-@pytest.mark.real
 def test_a_request_that_arrives_passes_those_of_a_user_who_has_needed_more_time(tmp_path, monkeypatch):
     uids, order = iter([1] * 10 + [2]), []
     monkeypatch.setattr(socket_server, "peer_of", lambda channel: Peer(next(uids), 1, 1))
@@ -402,10 +391,13 @@ class Played:
         self.now, self.order, self.path, self.step_s, self.steps = 0.0, [], tmp_path / "s", step_s, steps
         self.uids = []
         monkeypatch.setattr(socket_server, "peer_of", lambda channel: Peer(self.uids.pop(0), 1, 1))
-        monkeypatch.setattr(socket_server, "time", SimpleNamespace(monotonic=lambda: self.now))
+        monkeypatch.setattr(socket_server, "time", SimpleNamespace(monotonic=self.clock, thread_time=self.clock))
         self.clients = ExitStack()
         self.server = Server(f"{tmp_path}/s", self.answer, connections=100)
         self.clients.callback(self.server.close)
+
+    def clock(self):
+        return self.now
 
     def send(self, uid):
         self.uids.append(uid)
@@ -426,16 +418,16 @@ class Played:
 
 @pytest.mark.real
 def test_a_user_who_comes_later_is_ahead_by_one_turn_at_most(tmp_path, monkeypatch):
-    played = Played(tmp_path, monkeypatch, step_s={1: 0.05, 2: 0.05}, steps={1: 1, 2: 1})
+    played = Played(tmp_path, monkeypatch, step_s={1: 0.02, 2: 0.02}, steps={1: 1, 2: 1})
     with played.clients:
-        for _ in range(40):  # one user alone, who has then needed two seconds
+        for _ in range(40):  # one user alone, who has then needed most of a second
             played.send(1)
             played.serve(1)
         for uid in (*[2] * 30, 1):
             played.send(uid)
         played.serve(100)
     assert played.order[:40] == [1] * 40 and len(played.order) == 71
-    assert played.order[40:].index(1) * 0.05 <= 2 * TURN_S
+    assert played.order[40:].index(1) * 0.02 <= 2 * TURN_S
 
 
 @pytest.mark.real
@@ -452,6 +444,19 @@ def test_an_answer_in_steps_goes_on_until_its_turn_ends(tmp_path, monkeypatch):
             played.send(uid)
         played.serve(50)
     assert 3 in played.order[: played.order.index(2)] and played.order[-10:] == [3] * 10  # its turn ended before
+
+
+@pytest.mark.real
+def test_many_cheap_requests_of_another_put_off_no_answer_until_the_next_cycle(tmp_path, monkeypatch):
+    played = Played(tmp_path, monkeypatch, step_s={1: 0.02, 2: 1e-4}, steps={1: 1, 2: 1})
+    with played.clients:
+        for _ in range(10):
+            played.send(1)
+            played.serve(1)
+        for uid in (*[2] * 90, 1):
+            played.send(uid)
+        played.serve(1)
+    assert played.order == [1] * 10 + [2] * 90 + [1]
 
 
 @pytest.mark.real
