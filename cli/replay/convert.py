@@ -32,6 +32,7 @@ TO = {
     "Batsim": (".swf",),
     "platform": (".yaml", ".yml"),
     "cluster": (".xml",),
+    "site": (".json", ".swf"),
 }
 #: Kinds of files that are not workloads.
 WORKFLOWS, MACHINES = ("WfFormat", "DAX", "workflow"), ("platform", "cluster")
@@ -39,7 +40,12 @@ WORKFLOWS, MACHINES = ("WfFormat", "DAX", "workflow"), ("platform", "cluster")
 
 def convert(
     source: Annotated[
-        Path, argument("IN", "SWF or Batsim trace; WfFormat, DAX or pilotfish workflow; cluster file or platform.")
+        Path,
+        argument(
+            "IN",
+            "SWF or Batsim trace; WfFormat, DAX or pilotfish workflow; cluster file or platform; folder of a Slurm"
+            " site, or its sacct.psv.",
+        ),
     ],
     target: Annotated[Path, argument("OUT", "Its ending is the format: .json, .swf, .dax, .yaml, .xml (.gz).")],
     procs: options.Procs = None,
@@ -60,10 +66,11 @@ def convert(
       pilotfish convert workload.json trace.swf --cluster platform.xml
       pilotfish convert workflow.json workflow.dax
       pilotfish convert platform.xml lab.yaml
+      pilotfish convert site trace.swf.gz
     """
     if procs is not None and procs < 1:
         raise bad("--procs", f"{procs} (allowed: 1 or more)")
-    check_files(source, cluster)
+    check_files(None if source.is_dir() else source, cluster)
     kind, end = _kind(source), Path(target.name.removesuffix(".gz")).suffix
     if end not in TO.get(kind, ()):
         ends = ", ".join(TO.get(kind, ()))
@@ -86,6 +93,8 @@ def _kind(source: Path) -> str:
     from ...formats.documents.unpack import unpacked
     from ...formats.replays.workloads import format_of, json_kind
 
+    if source.is_dir() or source.name.removesuffix(".gz").endswith(".psv"):
+        return "site"
     name, source_name = format_of(source).name, str(source)
     if name == "SWF":
         return "SWF"
@@ -118,8 +127,15 @@ def _converted(
         jobs = workload_of(batsim, source, speeds=speeds, skip_invalid=skip_invalid)
         return formats.batsim_to_swf(batsim, replace(jobs, machine=procs or jobs.machine), origin)
     if cluster is not None:
-        subject = "SWF has" if kind == "SWF" else "tasks have"
+        subject = {"SWF": "SWF has", "site": "jobs of a site have"}.get(kind, "tasks have")
         raise bad("--cluster", f"{subject} run times, no operations (allowed: with a Batsim trace)")
+    if kind == "site":
+        from ...formats.site_conversion import trace_of
+
+        trace = trace_of(source, procs)
+        if end == ".json" and trace.workload.machine is None:
+            raise ConfigError(str(source), "", "it does not say how large the machine is", "a folder, or --procs")
+        return trace.swf(origin) if end == ".swf" else trace.batsim(origin)
     if kind == "SWF":
         from ...formats.replays.swf import read_swf
 

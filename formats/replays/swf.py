@@ -201,12 +201,13 @@ def _numbers(words: Iterable[bytes]) -> list[float] | None:
     return numbers if np.isfinite(numbers).all() else None
 
 
-def dump_swf(workload: Workload, notes: Iterable[str] = ()) -> str:
+def dump_swf(workload: Workload, notes: Iterable[str] = (), more_header: Iterable[str] = ()) -> str:
     """Return the text of an SWF file. O(jobs); a second for a million.
 
     Args:
         workload: the jobs to write.
         notes: header lines, each written as `; Note: ...`.
+        more_header: further header lines, such as `UnixStartTime: 1772431200`.
 
     Raises:
         ConfigError: a job that SWF cannot express.
@@ -216,6 +217,7 @@ def dump_swf(workload: Workload, notes: Iterable[str] = ()) -> str:
     header = ["Version: 2.2", f"MaxJobs: {len(workload)}", f"MaxRecords: {len(workload)}"]
     if workload.machine is not None:
         header.append(f"MaxProcs: {workload.machine}")
+    header += more_header
     header += [f"Note: {' '.join(note.split())}" for note in notes]
     return "".join(f"; {line}\n" for line in header) + (_rows(columns) if len(workload) else "")
 

@@ -103,6 +103,23 @@ def read_site(
     return replace(site, unknown=(*files.sentences(), *unfollowed_rules(site)))
 
 
+def read_accounting(path: Path, zone: tzinfo = UTC) -> tuple[SiteJobs, dict[str, int]]:
+    """Return the jobs in a dump of sacct alone, and why records are left out -> how many. Raises ConfigError.
+
+    What depends on nodes and partitions is not known: default limits, whole nodes that no option requests.
+
+    Args:
+        path: the dump.
+        zone: the zone of its times.
+    """
+    files = SiteFiles({})
+    jobs = _jobs(files, path, SiteMachine(SiteRules(), {}, (), zone))
+    left_out = Counter[str]()
+    for _, counts in files.counts:
+        left_out.update(counts)
+    return jobs, dict(left_out)
+
+
 def time_zone(name: str) -> tzinfo:
     """Return the zone with a name such as Europe/Berlin. Raises ConfigError."""
     from zoneinfo import ZoneInfo
