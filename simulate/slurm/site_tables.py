@@ -138,7 +138,7 @@ def _shapes(site: Site, jobs: Array, parts: Array, *, repeats: bool) -> dict[str
         "pieces": (pieces + 1,), "starts": (runs + 1,), "running": queue, "waiting": queue, "staying": queue,
         "victims": queue, "victim_keys": queue, "records": records, "merged": records,
         "ends_at": queue, "ends_job": queue, "ends_place": queue, "epilogs_at": queue,
-        "epilogs_job": queue, "block_nodes": blocks, "ended_nodes": blocks,
+        "epilogs_job": queue, "latest_ends": queue, "block_nodes": blocks, "ended_nodes": blocks,
         "slices": (slices,), "slice_nodes": (slices, words), "free_rows": (slices,), "node_sets": (NODE_SETS, words),
         "scratch": (SCRATCH_ROWS, words), "usable_cpus": (nodes,), "taken_cpus": (nodes,), "chosen": (nodes,),
         "runs": (nodes,), "user_counts": (int(jobs["user"].max(initial=0)) + 1,),

@@ -11,7 +11,7 @@ from __future__ import annotations
 from ...arrays import Array
 from ..block import Block, int64
 from ..jit import inner
-from .bits import copy, intersect, next_node, number_of
+from .bits import copy, has, intersect, next_node, number_of
 from .node_use import free_on
 from .tables import FREE, FREE_LATER, IDLE, IDLE_LATER, LATER, NOW, OWN
 
@@ -20,29 +20,31 @@ from .tables import FREE, FREE_LATER, IDLE, IDLE_LATER, LATER, NOW, OWN
 def usable_cpus(world: Block, job: int, part: int, node: int, view: int) -> int:
     """Return how many CPUs a job could have on a node, 0 if it cannot use the node.
 
-    They are whole tasks only where memory per CPU or tasks per node bound them; else CPUs that no task could use count.
+    A job that wants whole nodes asks of idle ones only. The CPUs are whole tasks only where memory per CPU or tasks per
+    node bound them; else CPUs that no task could use count.
     """
     row, place, limits = world.jobs[job], world.nodes[node], world.partitions[part]
-    free = free_on(world, node, view)
-    cpus = free.cores * place.threads
     is_whole = row.exclusive == 1 or limits.exclusive == 1
-    if is_whole and (free.jobs > 0 or free.cores < place.cores):
-        return int64(0)
+    cores, memory, gpus = place.cores, place.memory, place.gpus
+    if not is_whole:
+        free = free_on(world, node, view)
+        cores, memory, gpus = free.cores, free.memory, free.gpus
+    cpus = cores * place.threads
     if limits.max_cpus_per_node >= 0:
         cpus = min(cpus, limits.max_cpus_per_node)
-    if row.gpus > free.gpus:
+    if row.gpus > gpus:
         return int64(0)
     if world.rules.counts_memory == 1:
         if row.memory == 0:
-            if free.memory < place.memory:
+            if memory < place.memory:
                 return int64(0)
         elif row.memory_per_cpu == 1:
-            if is_whole and row.memory * cpus > free.memory:
+            if is_whole and row.memory * cpus > memory:
                 return int64(0)
-            while cpus > 0 and row.memory * cpus > free.memory:
+            while cpus > 0 and row.memory * cpus > memory:
                 cpus -= place.threads
             cpus -= cpus % max(row.cpus_per_task, int64(1))
-        elif row.memory > free.memory:
+        elif row.memory > memory:
             return int64(0)
     if row.tasks_per_node > 0:
         most = row.tasks_per_node * row.cpus_per_task
@@ -244,6 +246,8 @@ def _take_ranked(world: Block, job: int, words: Array, nodes: int, cpus: int, mo
 @inner
 def _rank(world: Block, job: int, node: int, view: int) -> float:
     """Return the share of free cores of a node (CR_LLN), else 1 for a busy node and 0 for an idle one."""
+    if has(world.node_sets[IDLE if view == NOW else IDLE_LATER], node):
+        return 1.0 if _is_least_loaded(world, job) else 0.0
     free = free_on(world, node, view)
     if _is_least_loaded(world, job):
         return free.cores / world.nodes[node].cores

@@ -12,84 +12,88 @@ from ..block import Block, int64
 from ..jit import inner
 from ..queue.resources import popcount
 from .bits import add, are_shared, copy, empty, has, unite
-from .tables import FREE, IDLE, MOST_BLOCKS, NOT_AT_ALL
+from .job_states import expected_end
+from .tables import FREE, FREE_LATER, IDLE, IDLE_LATER, MOST_BLOCKS
 
 #: Running jobs of a block, at least.
 _LEAST_JOBS = int64(8)
 
 
 @inner
-def note_ends(world: Block) -> None:
-    """Note the nodes of each block of running jobs, unless no job has started since."""
-    count = world.count
-    if count.ends_noted == count.starts:
-        return
-    count.ends_noted = count.starts  # no job ends during a pass
-    jobs = max(_LEAST_JOBS, (count.running + MOST_BLOCKS - 1) // MOST_BLOCKS)
-    count.block_jobs, count.blocks = jobs, (count.running + jobs - 1) // jobs
-    for block in range(count.blocks):
+def note_ends(world: Block, now: int) -> None:
+    """Note the ends of all running jobs, unless no job has started since: none ends during a pass."""
+    if world.count.ends_noted != world.count.starts:
+        note_ends_of(world, world.running, world.count.running, now)
+        world.count.ends_noted = world.count.starts
+
+
+@inner
+def note_ends_of(world: Block, running: Array, number: int, now: int) -> None:
+    """Note the ends of running jobs, and the nodes of each block of them.
+
+    Args:
+        world: the state.
+        running: the jobs by their latest ends.
+        number: how many.
+        now: the time.
+    """
+    jobs = max(_LEAST_JOBS, (number + MOST_BLOCKS - 1) // MOST_BLOCKS)
+    world.count.noted, world.count.block_jobs, world.count.ends_noted = number, jobs, -1
+    for k in range(number):
+        row, noted = world.jobs[running[k]], world.latest_ends[k]
+        noted.time, noted.until, noted.piece0, noted.pieces = (
+            expected_end(world, running[k], now), row.until, row.piece0, row.pieces,
+        )  # fmt: skip
+    for block in range((number + jobs - 1) // jobs):
         words, ended = world.block_nodes[block], world.ended_nodes[block]
         empty(words)
-        for k in range(block * jobs, min((block + 1) * jobs, count.running)):
-            row = world.jobs[world.running[k]]
-            for place in range(row.piece0, row.piece0 + row.pieces):
-                add(words, world.pieces[place].node)
+        for k in range(block * jobs, min((block + 1) * jobs, number)):
+            _add_nodes(world, words, k)
         copy(ended, words)
         if block > 0:
             unite(ended, world.ended_nodes[block - 1])
 
 
 @inner
-def blocks_until(world: Block, time: int) -> int:
-    """Return the number of blocks in which a job may end until a time: none ends before its `until`."""
-    low, high = int64(0), int64(world.count.blocks)
-    while low < high:
-        middle = (low + high) // 2
-        if world.jobs[world.running[middle * world.count.block_jobs]].until > time:
-            high = middle
-        else:
-            low = middle + 1
-    return low
+def _add_nodes(world: Block, words: Array, place: int) -> None:
+    noted = world.latest_ends[place]
+    for k in range(noted.piece0, noted.piece0 + noted.pieces):
+        add(words, world.pieces[k].node)
 
 
 @inner
-def leave_free(world: Block, words: Array, is_whole: bool, blocks: int) -> None:
-    """Remove from a set the nodes on which nothing is free even if all jobs of the first blocks have ended.
+def leave_free(world: Block, words: Array, is_whole: bool, time: int) -> None:
+    """Remove from a set the nodes on which nothing can be free at a time.
 
     Args:
         world: the state.
         words: the set.
         is_whole: whether only nodes without jobs are free.
-        blocks: their number.
+        time: seconds; no running job ends before its `until`.
     """
+    jobs, low = world.count.block_jobs, int64(0)
+    high = (world.count.noted + jobs - 1) // jobs
+    while low < high:
+        middle = (low + high) // 2
+        if world.latest_ends[middle * jobs].until > time:
+            high = middle
+        else:
+            low = middle + 1
     free = world.node_sets[IDLE if is_whole else FREE]
-    if blocks == 0:
-        for word in range(len(words)):
-            words[word] &= free[word]
-        return
-    ended = world.ended_nodes[blocks - 1]
     for word in range(len(words)):
-        words[word] &= free[word] | ended[word]
+        words[word] &= free[word] | world.ended_nodes[low - 1, word] if low > 0 else free[word]
 
 
 @inner
-def next_on(world: Block, running: Array, number: int, place: int, words: Array) -> int:
-    """Return the first running job from a place on that has a node of a set, `number` if none has.
-
-    Args:
-        world: the state.
-        running: running jobs: all of them, or those that stay.
-        number: how many.
-        place: where to begin.
-        words: the set.
-    """
-    jobs = world.count.block_jobs if world.rules.preempts == NOT_AT_ALL else number + 1
+def next_on(world: Block, place: int, words: Array) -> int:
+    """Return the first noted end from a place on of a job with a node of a set, or the number of ends."""
+    jobs, number = world.count.block_jobs, world.count.noted
     while place < number:
-        if place % jobs == 0 and jobs <= number and not are_shared(world.block_nodes[place // jobs], words):
+        if place % jobs == 0 and not are_shared(world.block_nodes[place // jobs], words):
             place += jobs
             continue
-        row = world.jobs[running[place]]
-        for k in range(row.piece0, row.piece0 + row.pieces):
+        noted = world.latest_ends[place]
+        for k in range(noted.piece0, noted.piece0 + noted.pieces):
             if has(words, world.pieces[k].node):
                 return place
         place += 1
@@ -98,10 +102,20 @@ def next_on(world: Block, running: Array, number: int, place: int, words: Array)
 
 @inner
 def may_suffice(world: Block, words: Array, is_whole: bool, jobs: int, least: int) -> bool:
-    """Return False if even without the first running jobs too few nodes of a set are free."""
-    free = world.node_sets[IDLE if is_whole else FREE]
+    """Return False if even without the first noted jobs too few nodes of a set are free."""
+    free = world.node_sets[IDLE_LATER if is_whole else FREE_LATER]
     ended = world.ended_nodes[(jobs - 1) // world.count.block_jobs]
     number = int64(0)
     for word in range(len(words)):
         number += popcount(words[word] & (free[word] | ended[word]))
     return bool(number >= least)
+
+
+@inner
+def let_nodes_be_idle(world: Block, jobs: int) -> None:
+    """Let the nodes of the first noted jobs be idle later: enough for a job of whole nodes, if no node has two jobs."""
+    words, blocks = world.node_sets[IDLE_LATER], jobs // world.count.block_jobs
+    if blocks > 0:
+        unite(words, world.ended_nodes[blocks - 1])
+    for place in range(blocks * world.count.block_jobs, jobs):
+        _add_nodes(world, words, place)

@@ -21,6 +21,8 @@ def take_on_node(world: Block, node: int, cores: int, memory: int, gpus: int) ->
     free.memory -= memory
     free.gpus -= gpus
     free.jobs += 1
+    if free.jobs == 2:
+        world.count.shared_nodes += 1
     drop(world.node_sets[IDLE], node)
     if free.cores <= 0:
         drop(world.node_sets[FREE], node)
@@ -34,6 +36,8 @@ def give_on_node(world: Block, node: int, cores: int, memory: int, gpus: int) ->
     free.memory += memory
     free.gpus += gpus
     free.jobs -= 1
+    if free.jobs == 1:
+        world.count.shared_nodes -= 1
     if free.cores > 0:
         add(world.node_sets[FREE], node)
     if free.jobs == 0:

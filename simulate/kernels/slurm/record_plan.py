@@ -11,7 +11,7 @@ from ..block import Block, int64
 from ..jit import inner
 from .bits import add, contains, copy, empty, number_of
 from .job_limits import is_blocked_with_nodes, minutes_of
-from .node_ends import blocks_until, leave_free, note_ends
+from .node_ends import leave_free, note_ends
 from .plan import are_free_until, is_clear, leave_out_reserved, next_freed, reserve
 from .reserved_nodes import nodes_outside_reservations
 from .start_test import chosen_memory, find_candidates, has_required, try_start
@@ -156,12 +156,12 @@ def _look_from(world: Block, job: int, slot: int, at: int, limit: int, now: int,
         return _NEVER
     least, end = max(world.jobs[job].min_nodes, int64(1)), max(start, now) + 60 * limit
     count.try_later = next_freed(world, words, start, end)
-    if count.try_later > 0 and not is_now_only and not _may_start_until(world, job, part, words, start, end, least):
-        return _NOT_NOW
-    leave_out_reserved(world, words, start, end)
     freed = count.reservation_end
     if freed > 0 and (count.try_later == 0 or freed + 1 < count.try_later):
         count.try_later = freed + 1
+    if count.try_later > 0 and not is_now_only and not _may_start_until(world, job, part, words, start, end, now):
+        return _NOT_NOW
+    leave_out_reserved(world, words, start, end)
     if number_of(words) < least or not has_required(world, job, words):
         return _NOT_NOW
     begin = earliest_start(world, job, slot, CANDIDATES, now, int64(0) if is_now_only else count.try_later)
@@ -182,16 +182,16 @@ def _look_from(world: Block, job: int, slot: int, at: int, limit: int, now: int,
 
 
 @inner
-def _may_start_until(world: Block, job: int, part: int, words: Array, start: int, end: int, least: int) -> bool:
+def _may_start_until(world: Block, job: int, part: int, words: Array, start: int, end: int, now: int) -> bool:
     """Return False if, until something else becomes free, too few nodes of a set are free and not reserved.
 
     Then what else becomes free decides anyway when the job starts.
     """
     if world.rules.preempts != NOT_AT_ALL:
         return True
-    note_ends(world)
+    note_ends(world, now)
     free = world.scratch[WHOLE]
     copy(free, words)
     is_whole = world.jobs[job].exclusive == 1 or world.partitions[part].exclusive == 1
-    leave_free(world, free, is_whole, blocks_until(world, world.count.try_later))
-    return are_free_until(world, free, start, end, least)
+    leave_free(world, free, is_whole, world.count.try_later)
+    return are_free_until(world, free, start, end, max(world.jobs[job].min_nodes, int64(1)))

@@ -105,6 +105,8 @@ RECORD = row_dtype("", "job slot")
 #: A slice of the plan of a backfill pass; its nodes are row `nodes` of `slice_nodes`; `frees`: 1 if the next slice may
 #: have a node that this one lacks.
 SLICE = row_dtype("", "begin end nodes frees")
+#: The latest end of a running job, its `until`, and its pieces.
+END = row_dtype("", "time until piece0 pieces")
 #: A run of consecutive nodes that a job could use; `used`: it was tried.
 RUN = row_dtype("", "first last cpus nodes weight used")
 #: A dependent: a job, how it depends, and seconds after the start, or the end, until it is eligible.
@@ -148,7 +150,7 @@ COUNT = row_dtype(
     "jobs next_event running pieces starts waiting records slices free_rows wanted last_full last_sched changed armed "
     "backfill_started last_period ends epilogs chosen chosen_cpus test_start passes random history limit_phase "
     "tests reservation_end stale in_pass basic next_reset listed usage_aged plans question "
-    "ends_noted blocks block_jobs try_later uniform delayed full ended_reservations",
+    "ends_noted noted block_jobs shared_nodes try_later uniform delayed full ended_reservations",
 )
 CLOCK = row_dtype("now tick_phase next_backfill next_period", "")
 
@@ -175,7 +177,8 @@ class Slurm(Block):
         "pieces": (PIECE, 1),
         "starts": (START, 1),
         "running": (INT, 1),  # running jobs by `until`
-        "block_nodes": (WORD, 2),  # nodes of each block of running jobs, see `node_ends`
+        "latest_ends": (END, 1),  # of running jobs, see `node_ends`
+        "block_nodes": (WORD, 2),  # nodes of each block of them
         "ended_nodes": (WORD, 2),  # nodes of all blocks up to each
         "waiting": (INT, 1),  # jobs in the queue, in no order
         "records": (RECORD, 1),  # the queue, in order unless `count.stale`

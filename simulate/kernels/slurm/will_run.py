@@ -9,11 +9,11 @@ Complexity: O(running + rounds x candidates); copies of the views of nodes whose
 
 from __future__ import annotations
 
+from ...arrays import Array
 from ..block import Block, int64
 from ..jit import inner
-from .job_states import expected_end
 from .node_choice import choose_nodes
-from .node_ends import may_suffice, next_on, note_ends
+from .node_ends import let_nodes_be_idle, may_suffice, next_on, note_ends, note_ends_of
 from .node_use import begin_later, give_up
 from .tables import LATER, NOT_AT_ALL, NOW
 from .victims import give_up_victims
@@ -40,48 +40,54 @@ def earliest_start(world: Block, job: int, slot: int, candidates: int, now: int,
     world.count.tests += 1
     if choose_nodes(world, job, slot, candidates, NOW):
         return now
-    number, running = world.count.running, world.running
-    words = world.scratch[candidates]
+    running, words = world.running, world.scratch[candidates]
     begin_later(world)
-    can_preempt, part = world.rules.preempts != NOT_AT_ALL, world.job_parts[slot]
-    if can_preempt:
-        number, running = give_up_victims(world, job, slot, candidates, now), world.staying
+    if world.rules.preempts == NOT_AT_ALL:
+        note_ends(world, now)
+    else:
+        running, number = world.staying, give_up_victims(world, job, slot, candidates, now)
+        note_ends_of(world, running, number, now)
         if number < world.count.running and choose_nodes(world, job, slot, candidates, LATER):
             return now
-    else:
-        note_ends(world)
+    number, ends = world.count.noted, world.latest_ends
     least = max(world.part_least_nodes[slot], world.jobs[job].min_nodes, int64(1))
-    is_whole = world.jobs[job].exclusive == 1 or world.partitions[part].exclusive == 1
+    is_whole = world.jobs[job].exclusive == 1 or world.partitions[world.job_parts[slot]].exclusive == 1
     window, base, i, ended = _WINDOW, int64(0), int64(0), int64(0)
     while i < number:
         last, together = int64(0), int64(0)
         while i < number:
-            i = next_on(world, running, number, i, words)
+            i = next_on(world, i, words)
             if i >= number:
                 break
-            last = expected_end(world, running[i], now)
+            last = ends[i].time
             i += 1
             if base == 0:
                 base = (last // _ROUND + 1) * _ROUND
             together += 1
-            if together > _MOST_TOGETHER or i >= number:
-                break
-            if expected_end(world, running[i], now) > base + window:
+            if together > _MOST_TOGETHER or i >= number or ends[i].time > base + window:
                 break
         if together == 0:
             return NO_START
         if 0 < bound < last:
             return last
         if i < number:
-            window = _next_window(world, window, expected_end(world, running[i], now) - base)
-        if not can_preempt and not may_suffice(world, words, is_whole, i, least):
-            continue
-        while ended < i:
-            give_up(world, running[ended], words)
-            ended += 1
-        if choose_nodes(world, job, slot, candidates, LATER):
-            return max(last, now + 1)
+            window = _next_window(world, window, ends[i].time - base)
+        if may_suffice(world, words, is_whole, i, least):
+            ended = _let_end(world, running, ended, i, words, is_whole)
+            if choose_nodes(world, job, slot, candidates, LATER):
+                return max(last, now + 1)
     return NO_START
+
+
+@inner
+def _let_end(world: Block, running: Array, first: int, jobs: int, words: Array, is_whole: bool) -> int:
+    """Free what the first jobs have in the later view; those before `first` have gone before. Return their number."""
+    if is_whole and world.count.shared_nodes == 0:
+        let_nodes_be_idle(world, jobs)
+    else:
+        for place in range(first, jobs):
+            give_up(world, running[place], words)
+    return jobs
 
 
 @inner
