@@ -33,6 +33,11 @@ def digits(value: float) -> str:
     return f"{value:,.{2 if value < 9.995 else 1 if value < 99.95 else 0}f}"
 
 
+def waiting_marks(longest: float) -> list[tuple[float, str]]:
+    """Return the marks of a logarithmic axis of waiting times up to `longest` seconds."""
+    return [mark for mark in _MARKS if mark[0] <= longest]
+
+
 #: Title, value, and how such values are written.
 _METRICS: tuple[tuple[str, Callable[[RunMetrics], float | None], Words], ...] = (
     ("mean waiting time", lambda found: found.mean_waiting, spelled),
@@ -84,8 +89,8 @@ def _distribution(shown: Sequence[Shown], window: tuple[float, float] | None) ->
         at_once = np.count_nonzero(values <= 1.0) / len(values)
         y = np.concatenate([[at_once], y, [1.0]]) * 100.0
         series.append(Line(item.label, item.colour, np.concatenate([[1.0], x, [right]]), y, item.dash, stairs=True))
-    marks = [mark for mark in _MARKS if mark[0] <= right]
+    x_axis = Axis("waiting time, at most", 1.0, right, log=True, marks=waiting_marks(right))
     return Panel(
-        Axis("waiting time, at most", 1.0, right, log=True, marks=marks), Axis("jobs (%)", 0.0, 102.0), series,
+        x_axis, Axis("jobs (%)", 0.0, 102.0), series,
         height=1.9, empty="" if any(map(len, waits)) else "no job ran",
     )  # fmt: skip

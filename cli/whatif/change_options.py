@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from datetime import datetime, timedelta, tzinfo
+from datetime import datetime, time, timedelta, tzinfo
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, get_args, get_type_hints
 
@@ -54,6 +54,14 @@ class ChangeOptions:
     add_nodes: Annotated[
         str | None,
         option("N[:NODE]", "N more nodes like NODE, or the last, in its partitions.", "--add-nodes"),
+    ] = None
+    move_jobs: Annotated[
+        list[str] | None,
+        option("QOS:OTHER:SHARE", "Submit a share of the jobs of a QOS to another, such as a:b:0.05.", "--move-jobs"),
+    ] = None
+    hold_jobs: Annotated[
+        list[str] | None,
+        option("QOS@HH:MM", "Hold the jobs of a QOS until the next such time of the day.", "--hold-jobs"),
     ] = None
     scale_load: Annotated[
         float | None, option("X", "Submit the jobs X times as fast, such as 1.2.", "--scale-load")
@@ -128,6 +136,10 @@ class ChangeOptions:
             site = _of_option("--drain", partial(_drained, site, text, zone, first))
         if self.add_nodes:
             site = _of_option("--add-nodes", partial(with_more_nodes, site, *_added(self.add_nodes)))
+        for text in self.move_jobs or ():
+            site = _of_option("--move-jobs", partial(_with_moved, site, text))
+        for text in self.hold_jobs or ():
+            site = _of_option("--hold-jobs", partial(_with_held, site, text, zone))
         if self.scale_load is not None:
             site = with_load(site, self.scale_load)
         return site if self.policy is None else seen_by_policy(site)
@@ -220,26 +232,52 @@ def _drained(site: Site, text: str, zone: tzinfo, first: float) -> Site:
     return with_drained_nodes(site, from_source("--drain", expand, nodes), start, until)
 
 
+def _with_moved(site: Site, text: str) -> Site:
+    """Return the site with jobs in another QOS, `standard:high:0.05`."""
+    from ...simulate.slurm.site_changes import with_moved_jobs
+
+    qos, _, rest = text.partition(":")
+    other, _, number = rest.partition(":")
+    try:
+        share = float(number)
+    except ValueError:
+        share = 0.0
+    if not 0.0 < share <= 1.0:
+        raise ConfigError("", "", f"{text!r}", "QOS:OTHER:SHARE, the share above 0 and up to 1")
+    return with_moved_jobs(site, qos, other, share)
+
+
+def _with_held(site: Site, text: str, zone: tzinfo) -> Site:
+    """Return the site with jobs that are held until a time of the day, `large@08:00`."""
+    from ...simulate.slurm.site_changes import with_held_jobs
+
+    qos, _, hour = text.rpartition("@")
+    try:
+        return with_held_jobs(site, qos, time.fromisoformat(hour), zone)
+    except ValueError:
+        raise ConfigError("", "", f"{text!r}", "QOS@HH:MM, such as large@08:00") from None
+
+
 def _time(text: str, first: float, zone: tzinfo) -> float:
     """Return the time of a date, the first such time of day, or so many seconds after `first`, as epoch seconds."""
     from ...formats.slurm_values import moment
 
     if _TIME_OF_DAY.fullmatch(text):
         day = datetime.fromtimestamp(first, zone).date()
-        times = (moment(f"{day + timedelta(days)}T{text.zfill(5)}:00", zone) or 0.0 for days in range(3))
-        return next(time for time in times if time >= first)
+        moments = (moment(f"{day + timedelta(days)}T{text.zfill(5)}:00", zone) or 0.0 for days in range(3))
+        return next(seconds for seconds in moments if seconds >= first)
     try:
         number = float(text)
     except ValueError:
         try:
-            time = moment(text if text.count(":") != 1 else f"{text}:00", zone)
+            seconds = moment(text if text.count(":") != 1 else f"{text}:00", zone)
         except ValueError:
-            time = None
+            seconds = None
     else:
-        time = first + number if math.isfinite(number) else None
-    if time is None:
+        seconds = first + number if math.isfinite(number) else None
+    if seconds is None:
         raise ConfigError("", "", f"{text!r} is not a time", "2026-03-02T18:00, 18:00, or seconds of the period")
-    return time
+    return seconds
 
 
 def _added(text: str) -> tuple[int, str]:

@@ -47,7 +47,8 @@ class RecordedSite:
     @property
     def identity(self) -> str:
         """Return what is equal only if the site, and the version of pilotfish, are equal."""
-        parts = [__version__, sorted(self.trace.hashes.items()), self.sacct, self.zone]
+        columns = [part.name for part in fields(SiteOutcome)]
+        parts = [__version__, columns, sorted(self.trace.hashes.items()), self.sacct, self.zone]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
 
     def read(self, folder: Path, paths: list[Path] | None = None) -> Site:

@@ -40,11 +40,12 @@ class Replays:
 
     def __init__(self, source: RecordedSite, site: Site, scenarios: Sequence[Scenario], seeds: Sequence[int]) -> None:
         self.site, self.scenarios, self.seeds, self._source = site, scenarios, seeds, source
-        self.unknown = [self._changed(one).unknown for one in scenarios]
+        self.unknown = [self.changed(one).unknown for one in scenarios]
         self.failures = dict[str, str]()  # identity of a replay -> why it failed
         self._ended = dict[str, Numbers]()
 
-    def _changed(self, scenario: Scenario) -> Site:
+    def changed(self, scenario: Scenario) -> Site:
+        """Return the site with the changes of a scenario."""
         with scenario.errors():
             folder, zone = Path(self._source.trace.path).parent, time_zone(self._source.zone)
             return scenario.change.changed(self.site, folder, zone)
@@ -60,7 +61,7 @@ class Replays:
     def first(self, journal: RunJournal | None) -> tuple[Site, SiteReplay]:
         """Replay the first scenario, or the site without any, with the first seed, in this process."""
         scenario, seed = self.scenarios[:2][-1], self.seeds[0]
-        site = self._changed(scenario)
+        site = self.changed(scenario)
         replay = scenario.change.replay(site, seed)
         task = ReplayTask(self._source, scenario.change, seed)
         if task.identity not in self._ended:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 from ...formats.documents.atomic_write import check_file, write_whole
 from ...formats.text import count
 from .. import options
+from ..charts import picture_files
+from ..charts.picture_files import PlotFile
 from ..kernel_loading import load_kernels
 from ..option_groups import grouped
 from ..options import argument, option
@@ -19,6 +21,9 @@ from ..worker_options import worker_pool
 from .change_options import ChangeOptions
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..output.effects import ScenarioEffect
     from .replays import Replays
 
 #: Replays of each side of a change: their spread is what the phases of the clocks do.
@@ -55,6 +60,7 @@ def whatif(
     idle_power: Annotated[
         float, option("WATTS", "Power of a node without a job, where energy is recorded.", min=0.0, max=1e6)
     ] = 0.0,
+    plot: PlotFile = None,
     show_all: options.All = False,
     as_json: options.Json = False,
 ) -> int:
@@ -87,7 +93,7 @@ def whatif(
             "SITE": site, "--sacct": sacct, "--starts": starts, "--resume": resume, "--workers": workers,
             "--dask": dask, "--scale-load": next(filter(None, (one.change.scale_load for one in choices)), None),
             "--policy": next(filter(None, (one.change.policy for one in choices)), None),
-            "--idle-power": idle_power or None,
+            "--idle-power": idle_power or None, "--plot": plot,
         }  # fmt: skip
         for name, value in refused.items():
             if value is not None:
@@ -106,6 +112,9 @@ def whatif(
         return 0
     if site is None:
         raise bad("SITE", "a folder, or --adapter slurm for the queue of a running Slurm")
+    if plot is not None and not choices:
+        raise bad("--plot", "draws the effect of changes, and there is no change")
+    picture_files.check(plot)
     from ...formats.site.starts_file import dump_starts
     from .replay_tasks import source_of
 
@@ -128,14 +137,16 @@ def whatif(
         warn(reason)
     if is_interrupted and resume is not None:
         note(f"the same command continues with {resume}")
-    _report(site, replays, idle_power, show_all, as_json)
+    effects = _report(site, replays, idle_power, show_all, as_json)
+    if plot is not None and effects:
+        _draw(site, replays, effects, idle_power, plot)
     if is_interrupted:
         raise KeyboardInterrupt
     return int(bool(replays.failures))
 
 
-def _report(folder: Path, replays: Replays, idle_w: float, show_all: bool, as_json: bool) -> None:
-    """Print the comparison of the replays that ended."""
+def _report(folder: Path, replays: Replays, idle_w: float, show_all: bool, as_json: bool) -> list[ScenarioEffect]:
+    """Print the comparison of the replays that ended; return the scenarios that have some."""
     from ...simulate.slurm.site_comparison import agreement
     from ...simulate.slurm.site_effect import effect
     from ...simulate.slurm.site_outcome import recorded_outcome
@@ -148,22 +159,42 @@ def _report(folder: Path, replays: Replays, idle_w: float, show_all: bool, as_js
     if not changed:
         (outcomes,) = replays.outcomes(unchanged)
         if not outcomes:
-            return
+            return []
         agreed = agreement(site, recorded_outcome(site), outcomes)
         if as_json:
             document = {**about, "replays": len(outcomes), **asdict(agreed), "unknown": site.unknown}
             print_json("whatif", document)
         else:
             show_agreement(Screen(), name, site, agreed, len(outcomes))
-        return
+        return []
     effects = []
     for one, unknown in zip(changed, replays.unknown[1:], strict=True):
         before, after = replays.outcomes(unchanged, one)
         if before:
-            result = effect(site, before, after, replays.seeds[0], idle_w)
+            result = effect(site, before, after, replays.seeds[0], idle_w, replays.changed(one))
             effects.append(ScenarioEffect(one.name, one.change.described(), unknown, result, len(before)))
     if as_json:
         documents = [asdict(one) for one in effects]
         print_json("whatif", {**about, "scenarios": [document.pop("effect") | document for document in documents]})
     elif effects:
         show_effects(Screen(), name, site, effects, everything=show_all)
+    return effects
+
+
+def _draw(
+    folder: Path, replays: Replays, effects: Sequence[ScenarioEffect], idle_w: float, target: Path
+) -> None:  # fmt: skip
+    """Draw the scenarios into a file."""
+    from ...simulate.slurm.site_changes import first_submission
+    from ..charts.effect_figure import ShownEffect, effect_figure
+
+    unchanged, *changed = replays.scenarios
+    parts = {one.name: one.effect for one in effects}
+    shown = [
+        ShownEffect(one.name, parts[one.name], *replays.outcomes(unchanged, one))
+        for one in changed
+        if one.name in parts
+    ]
+    begin = first_submission(replays.site)
+    figure = effect_figure(folder.resolve().name, begin, shown, idle_w, unchanged.name)
+    picture_files.save(figure, target)

@@ -1,4 +1,4 @@
-"""Changes of a site for what-if questions: drained nodes, more nodes, another load.
+"""Changes of a site for what-if questions: drained nodes, more nodes, another load, jobs in another QOS or later.
 
 Rule: a change returns another site and leaves everything else as it is. Changes of slurm.conf and of QOS are made in
 their text before it is read (`formats.site.site_edits`).
@@ -8,8 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import datetime, time, timedelta, tzinfo
 
-from ..errors import ConfigError
+import numpy as np
+
+from ..errors import ConfigError, did_you_mean
 from .site import NodeEvent, Site, SiteJob
 
 
@@ -67,6 +70,58 @@ def with_load(site: Site, factor: float) -> Site:
     """
     first = first_submission(site)
     return replace(site, jobs=tuple(_moved(job, (job.submit - first) * (1.0 / factor - 1.0)) for job in site.jobs))
+
+
+def with_moved_jobs(site: Site, qos: str, other: str, share: float, seed: int = 0) -> Site:
+    """Return the site where a share of the jobs of a QOS was submitted to another QOS.
+
+    Args:
+        site: the site.
+        qos: name of the QOS that the jobs have.
+        other: name of the one that they get.
+        share: of the jobs, drawn one by one, in (0, 1].
+        seed: of the draw.
+
+    Raises:
+        ConfigError: the site has no such QOS.
+    """
+    for name in (qos, other):
+        _check_qos(site, name)
+    drawn = np.random.default_rng(seed).random(len(site.jobs)) < share
+    jobs = zip(site.jobs, drawn.tolist(), strict=True)
+    return replace(
+        site, jobs=tuple(replace(job, qos=other) if is_in and job.qos == qos else job for job, is_in in jobs)
+    )
+
+
+def with_held_jobs(site: Site, qos: str, hour: time, zone: tzinfo) -> Site:
+    """Return the site where the jobs of a QOS may start only after a time of the day, the next after submission.
+
+    Args:
+        site: the site.
+        qos: name of the QOS.
+        hour: the time of the day.
+        zone: of this time.
+
+    Raises:
+        ConfigError: the site has no such QOS.
+    """
+    _check_qos(site, qos)
+
+    def held(job: SiteJob) -> SiteJob:
+        submitted = datetime.fromtimestamp(job.submit, zone)
+        release = datetime.combine(submitted.date(), hour, zone)
+        if release < submitted:
+            release = datetime.combine(submitted.date() + timedelta(days=1), hour, zone)
+        return replace(job, begin=max(job.begin or 0.0, release.timestamp()))
+
+    return replace(site, jobs=tuple(held(job) if job.qos == qos else job for job in site.jobs))
+
+
+def _check_qos(site: Site, name: str) -> None:
+    names = sorted({one.name for one in site.qos} | {job.qos for job in site.jobs})
+    if name not in names:
+        raise ConfigError("", "", f"{name!r} is not a QOS{did_you_mean(name, names)}", ", ".join(names))
 
 
 def _moved(job: SiteJob, seconds: float) -> SiteJob:

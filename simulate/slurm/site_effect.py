@@ -90,7 +90,9 @@ class Effect:
 Side = Sequence[SiteOutcome]
 
 
-def effect(site: Site, before: Side, after: Side, seed: int = 0, idle_w: float = 0.0) -> Effect:
+def effect(
+    site: Site, before: Side, after: Side, seed: int = 0, idle_w: float = 0.0, changed: Site | None = None
+) -> Effect:
     """Compare replays of a site with replays of the changed site, over the jobs that start in all of them.
 
     Args:
@@ -99,6 +101,7 @@ def effect(site: Site, before: Side, after: Side, seed: int = 0, idle_w: float =
         after: those of the changed site, with the same seeds.
         seed: of the draws.
         idle_w: power of a node without a job.
+        changed: the changed site; see `groupings`.
     """
     sides = (before, after)
     waits, slowdowns, passes = (
@@ -110,7 +113,8 @@ def effect(site: Site, before: Side, after: Side, seed: int = 0, idle_w: float =
     ended = both & ~np.isnan(np.concatenate(slowdowns)).any(axis=0)
     draws = Draws(site, len(before), seed)
     everything = Grouping("", ("all",), np.zeros(len(both), np.int64))
-    users, *_ = (one for one in groupings(site) if one.title == "user")
+    groups = groupings(site, changed)
+    users, *_ = (one for one in groups if one.title == "user")
     powers = [[one.power_w(idle_w) for one in side] for side in sides]
     metered = [[part for part in side if part is not None] for side in powers]
     has_power = all(len(part) == len(before) for part in metered)
@@ -131,7 +135,7 @@ def effect(site: Site, before: Side, after: Side, seed: int = 0, idle_w: float =
         highest_power_w=draws.of_replays(metered, np.max) if has_power else None,
         lowest_power_w=draws.of_replays(metered, np.min) if has_power else None,
         metered=before[0].metered,
-        groups=tuple((one.title, draws.classes(waits, slowdowns, both, ended, one)) for one in groupings(site)),
+        groups=tuple((one.title, draws.classes(waits, slowdowns, both, ended, one)) for one in groups),
     )
 
 

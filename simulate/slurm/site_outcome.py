@@ -203,8 +203,14 @@ class Grouping:
             yield self.names[code], self.codes == code
 
 
-def groupings(site: Site) -> tuple[Grouping, ...]:
-    """Return the classes of the jobs by partition, QOS, account, user, size and requested length. O(jobs)."""
+def groupings(site: Site, changed: Site | None = None) -> tuple[Grouping, ...]:
+    """Return the classes of the jobs by partition, QOS, account, user, size and requested length. O(jobs).
+
+    Args:
+        site: the site.
+        changed: the same jobs after a change: those in another QOS are classes of their own, `a to b`.
+    """
+    moved = zip(site.jobs, (changed or site).jobs, strict=True)
     defaults = [one.name for one in site.partitions if one.is_default] or [""]
     counts_nodes = any(job.min_nodes > 1 for job in site.jobs)
     sizes = [job.min_nodes if counts_nodes else requested_cpus(job) for job in site.jobs]
@@ -213,7 +219,7 @@ def groupings(site: Site) -> tuple[Grouping, ...]:
     lengths = [job.limit_min or limits.get(partitions[0]) for job, partitions in zip(site.jobs, names, strict=True)]
     return (
         _grouping("partition", [",".join(partitions) for partitions in names]),
-        _grouping("QOS", [job.qos for job in site.jobs]),
+        _grouping("QOS", [one.qos if one.qos == new.qos else f"{one.qos} to {new.qos}" for one, new in moved]),
         _grouping("account", [job.account for job in site.jobs]),
         _grouping("user", [job.user for job in site.jobs]),
         _grouping("nodes" if counts_nodes else "CPUs", [_class(size, _SIZES) for size in sizes]),

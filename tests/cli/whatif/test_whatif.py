@@ -58,7 +58,7 @@ def test_a_policy_is_compared_with_the_rules_of_the_site(
     assert all(float(row["submit"]) <= float(row["start"]) and row["nodes"] for row in rows.values())
     document = json.loads(out(capsys, *argv, "--json"))
     (scenario,) = document["scenarios"]
-    assert scenario["changes"] == ["--policy easy:order=sjf"] and scenario["backfilled"][1] is None
+    assert scenario["changes"] == ["--policy easy:order=sjf"] and scenario["backfilled"] is None
     for wrong in ("mom", "easy+powercap", f"slurm:{site}", "sjf"):
         assert main(["whatif", str(site), "--policy", wrong]) == USAGE
         assert "--policy" in capsys.readouterr().err
@@ -112,6 +112,13 @@ def test_a_change_that_changes_nothing_gives_the_same_starts(site: Path, capsys:
     assert document["wait"]["mean"]["low"] == document["wait"]["mean"]["high"] == 0.0
 
 
+def test_moved_jobs_are_a_class_of_their_own(site: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    argv = ("whatif", site, "--move-jobs", "normal:teaching:0.5", "--repeat", 1, "--json")
+    (document,) = json.loads(out(capsys, *argv))["scenarios"]
+    jobs = {one["name"]: one["jobs"] for one in dict(document["groups"])["QOS"]}
+    assert jobs["normal to teaching"] > 0 < jobs["normal"] and sum(jobs.values()) == document["jobs"]
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -126,6 +133,14 @@ def test_a_change_that_changes_nothing_gives_the_same_starts(site: Path, capsys:
         (("--add-nodes", "0"), "1 to 100,000"),
         (("--add-nodes", "2:z"), "'z' is not a node"),
         (("--scale-load", "0"), "0.01 to 100"),
+        (("--move-jobs", "normal:teaching"), "QOS:OTHER:SHARE"),
+        (("--move-jobs", "normal:teaching:1.5"), "above 0 and up to 1"),
+        (("--move-jobs", "normal:teachin:1"), "did you mean 'teaching'"),
+        (("--hold-jobs", "normal@25:00"), "QOS@HH:MM"),
+        (("--hold-jobs", "8:00"), "QOS@HH:MM"),
+        (("--hold-jobs", "norma@08:00"), "did you mean 'normal'"),
+        (("--scale-load", "1", "--plot", "x.gif"), ".png, .pdf"),
+        (("--plot", "x.png"), "changes"),
     ],
 )
 def test_a_wrong_option_is_refused(

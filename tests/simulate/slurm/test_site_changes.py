@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import datetime, time
+from zoneinfo import ZoneInfo
 
 import pytest
 
 from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.slurm.site import JobRecord, NodeEvent, Site, SiteJob, SiteNode, SitePartition, SiteRules
-from pilotfish.simulate.slurm.site_changes import with_drained_nodes, with_load, with_more_nodes
+from pilotfish.simulate.slurm.site_changes import (
+    with_drained_nodes,
+    with_held_jobs,
+    with_load,
+    with_more_nodes,
+    with_moved_jobs,
+)
 
 NODES = tuple(SiteNode(f"n{number}", cpus=4 * number, cores=4) for number in (1, 2))
 PARTITIONS = (SitePartition("all", ("n1", "n2")), SitePartition("small", ("n1",)))
@@ -52,3 +60,35 @@ def test_load_moves_submissions_and_all_times_of_a_job_with_them() -> None:
         assert new == replace(job(int(old.id), old.submit + shift))
     assert with_load(SITE, 1.0) == SITE
     assert replace(site, jobs=SITE.jobs) == SITE
+
+
+def test_a_share_of_the_jobs_of_a_qos_gets_another_and_nothing_else_changes() -> None:
+    jobs = tuple(replace(job(number, 1000.0 + number), qos=("low", "high")[number % 4 == 0]) for number in range(4000))
+    site = replace(SITE, jobs=jobs)
+    changed = with_moved_jobs(site, "low", "high", 0.25)
+    moved = [new for old, new in zip(jobs, changed.jobs, strict=True) if old != new]
+    assert 650 < len(moved) < 850 and {one.qos for one in moved} == {"high"}
+    assert tuple(replace(new, qos=old.qos) for old, new in zip(jobs, changed.jobs, strict=True)) == jobs
+    assert changed == with_moved_jobs(site, "low", "high", 0.25) != with_moved_jobs(site, "low", "high", 0.25, seed=1)
+    more = {one.id for one in with_moved_jobs(site, "low", "high", 0.5).jobs if one.qos == "high"}
+    assert more > {one.id for one in moved}  # a larger share moves the same jobs and more
+    with pytest.raises(ConfigError, match="'loww' is not a QOS; did you mean 'low'"):
+        with_moved_jobs(site, "loww", "high", 0.5)
+
+
+@pytest.mark.parametrize(
+    ("submitted", "released"),
+    [
+        ("2026-03-02T07:59:59", "2026-03-02T08:00:00"),
+        ("2026-03-02T08:00:00", "2026-03-02T08:00:00"),
+        ("2026-03-02T08:00:01", "2026-03-03T08:00:00"),
+        ("2026-03-28T12:00:00", "2026-03-29T08:00:00"),  # the clock goes forward in this night
+    ],
+)
+def test_jobs_are_held_until_the_next_time_of_the_day(submitted: str, released: str) -> None:
+    zone = ZoneInfo("Europe/Berlin")
+    submit, release = (datetime.fromisoformat(text).replace(tzinfo=zone).timestamp() for text in (submitted, released))
+    held, other = replace(job(1, submit), qos="large", begin=None), replace(job(2, submit), qos="small")
+    late = replace(held, begin=release + 7.0)
+    changed = with_held_jobs(replace(SITE, jobs=(held, other, late)), "large", time(8), zone)
+    assert tuple(changed.jobs) == (replace(held, begin=release), other, late)
