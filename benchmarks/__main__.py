@@ -15,14 +15,15 @@ from pathlib import Path
 
 BENCHMARKS = (
     "whole_plan", "one_decision", "search_gain", "large_workflow", "commands", "daemon_load", "slurm_snapshot",
-    "oar_snapshot", "slurm_overhead", "slurm_load", "slurm_gain", "slurm_truth", "trace_replay", "python_policy",
+    "oar_snapshot", "slurm_overhead", "slurm_load", "slurm_gain", "slurm_truth", "time_min",
+    "trace_replay", "python_policy",
     "edc_messages", "energy_policies", "machines_off", "shared_nodes", "node_speed", "sweep_runs", "irmasim",
     "communication", "prediction", "everyday_jobs", "command_growth", "profiling", "daemon_trace",
 )  # fmt: skip
 #: Benchmarks that also measure given traces.
 TRACED = (
     "search_gain", "trace_replay", "shared_nodes", "node_speed", "python_policy", "energy_policies", "communication",
-    "prediction",
+    "prediction", "time_min",
 )  # fmt: skip
 
 

@@ -315,7 +315,11 @@ class JobTracker:
                 if entry.plain_end is None and planned.id in plan.plain_finish_times:
                     entry.plain_end = snapshot.time + plan.plain_finish_times[planned.id]
                     self.queue.dirty[entry.key] = entry
-        actions: list[Action] = [Release(key, why) for key, why in released.items() if problem.startable[key].held]
+        run_times = {one.id: one.finish_time - one.start_time for one in plan.jobs}
+        actions: list[Action] = [
+            Release(key, why, run_times.get(key) if self._trusts_run_time(problem.startable[key]) else None)
+            for key, why in released.items() if problem.startable[key].held
+        ]  # fmt: skip
         for start, planned in starts(plan, problem):
             entry = problem.startable[start.key]
             if start.key in released or not entry.waiting:  # its user has cancelled it during the plan
@@ -329,6 +333,17 @@ class JobTracker:
             self.log.add_choice(entry, forecast, planned, plan, snapshot, user)
             actions.append(start)
         return actions
+
+    def _trusts_run_time(self, entry: Entry) -> bool:
+        """Return whether something is known of what a job needs, and forecasts do not miss."""
+        return entry.job.profile.provenance.source != "default" and not self._forecasts.guard.tripped
+
+    def _expected_s(self, key: str) -> float | None:
+        """Return the run time of a waiting job in the last plan that has it, seconds; None if it is not trusted."""
+        entry = self.queue.find(key)
+        if entry is None or entry.outlook is None or not self._trusts_run_time(entry):
+            return None
+        return entry.outlook.planned.finish_time - entry.outlook.planned.start_time
 
     def _note_label(self, entry: Entry, planned: PlannedJob, snapshot: Snapshot) -> None:
         """Note the profile with which a waiting job was forecast; made again only for another profile or start."""
@@ -365,7 +380,11 @@ class JobTracker:
         starting = {action.key for action in starts}
         ahead = [] if starts else due_ahead(self.queue, self.now, can.ahead_s)  # a start waits for nothing
         releases = overdue(snapshot, max(PIN_S, can.begins_within_s))
-        return [*cancels, *releases, *lapsed(snapshot, starting=starting), *starts, *ahead]
+        held = [
+            dataclasses.replace(one, expected_s=self._expected_s(one.key))
+            for one in lapsed(snapshot, starting=starting)
+        ]
+        return [*cancels, *releases, *held, *starts, *ahead]
 
     def without_rejected(self, actions: Sequence[Action], rejected: Sequence[Rejection]) -> list[Action]:
         """Return the actions that the check accepted; a rejection makes the plan void."""

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 #: Assumed memory bandwidth, bytes/s per core: two channels of DDR4 for sixteen cores.
 BANDWIDTH_PER_CORE = 2.5e9
 
+#: Where TimeMin is a soft limit.
+TIME_MIN_NEEDS = "false; or Slurm 23.11 or newer with SchedulerParameters=time_min_as_soft_limit"
+
 
 def create(
     cluster: Cluster,
@@ -47,6 +50,7 @@ def create(
     wide_nodes: int | None = None,
     unheld_prefix: str = "",
     asked_file: str = "",
+    time_min: bool = False,
     rest_url: str = "",
     rest_user: str = "",
     rest_token_file: str = "",
@@ -72,6 +76,8 @@ def create(
         unheld_prefix: How the names of files begin that show job_submit.lua the kinds of jobs that it need not hold;
             "": none.
         asked_file: File that job_submit.lua opens for each job that is offered; "": none.
+        time_min: A job that is given to Slurm gets a TimeMin from its predicted run time, for Slurm's backfill; only
+            where TimeMin is a soft limit: Slurm 23.11 or newer with SchedulerParameters=time_min_as_soft_limit.
         rest_url: slurmrestd, preferred to commands: `http://HOST:PORT`, `https://HOST:PORT` or `unix:/PATH`; "": none.
         rest_user: User of the token; "": the user that runs pilotfish.
         rest_token_file: File with the token, renewed by the site.
@@ -102,6 +108,8 @@ def create(
 
         token = (rest_token_file, rest_token_command, rest_token_lifespan_s)
         transport = FailoverTransport(rest_transport(rest_url, rest_user, *token, timeout_s, unreadable), commands)
+    if time_min:
+        _refuse_hard_time_min(commands)
     guarded = GuardedTransport(transport, requests_per_minute)
     return SlurmAdapter(
         cluster,
@@ -113,7 +121,20 @@ def create(
         load=lambda: replace(guarded.load(), unreadable=unreadable.now.copy()),
         unheld_prefix=Path(unheld_prefix).absolute() if unheld_prefix else None,
         asked_file=Path(asked_file).absolute() if asked_file else None,
+        time_min=time_min,
     )
+
+
+def _refuse_hard_time_min(commands: Transport) -> None:
+    """Raise ConfigError if Slurm says that TimeMin would cut time limits; without an answer none is written."""
+    from ..base import AdapterError
+
+    try:
+        why = commands.settings().hard_time_min
+    except AdapterError:
+        return
+    if why:
+        raise ConfigError("adapter slurm", "time_min", why, TIME_MIN_NEEDS)
 
 
 def examine(
@@ -124,7 +145,7 @@ def examine(
     `submit_options` are added to the `sbatch` of the job of `trial`.
     """
     from ...trust import as_account, owner_of
-    from .doctor import check_reaper, check_rest, findings_of
+    from .doctor import check_queue, check_reaper, check_rest, findings_of
     from .doctor import trial as rights_trial
     from .doctor.questions import ask
     from .handed_over.job_update import with_our_pins
@@ -140,6 +161,7 @@ def examine(
         jobs = with_our_pins(answers.jobs, service.state_dir, answers.now)
     answers.jobs, answers.pins_unread = jobs
     findings = [*findings_of(answers, selection, cluster, service), *check_reaper.findings(run, service)]
+    findings += check_queue.time_min_findings(answers, is_wanted=bool(options.get("time_min")))
     findings += check_rest.findings(options, service.account or user, run, time.time())
     return [*findings, *rights_trial.findings(run, options.get("submit_options", ()))] if trial else findings
 
@@ -253,6 +275,7 @@ _KINDS = {
     ),
     "rest_token_lifespan_s": seconds(least=1.0),
     "comment": SWITCH,
+    "time_min": SWITCH,
     "requests_per_minute": REQUESTS,
     "wide_nodes": or_none(number_from(1)),
     "output_dir": PATH._replace(allowed="a folder"),

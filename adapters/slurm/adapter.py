@@ -28,7 +28,7 @@ from . import accounting_lookup, job_views, submission
 from .controller_clock import ControllerClock
 from .evaluated_queue import EvaluatedQueue
 from .handed_over.first_begins import FirstBegins
-from .handed_over.job_update import LET_GO, OurChanges
+from .handed_over.job_update import OurChanges, let_go_fields
 from .handed_over.job_writer import JobWriter
 from .handed_over.ownership import Ownership, SlurmSelection, is_held, may_begin
 from .handed_over.pin_record import PinRecord
@@ -69,6 +69,7 @@ class SlurmAdapter(ManagedAdapter[SlurmJob, QueueReads]):
         load: Callable[[], Load | None] = lambda: None,
         unheld_prefix: Path | None = None,
         asked_file: Path | None = None,
+        time_min: bool = False,
     ) -> None:
         keys_and_files = job_views.id_in, submission.files_of
         super().__init__(cluster, QueueReads(clock), submit_options, output_dir, clock, *keys_and_files)
@@ -83,7 +84,7 @@ class SlurmAdapter(ManagedAdapter[SlurmJob, QueueReads]):
         self._watch = FileWatch([asked_file], clock) if asked_file else None
         self._site_reader = SiteReader(clock)
         self._evaluated = EvaluatedQueue(cluster, selection, deferral, self._uid, clock)
-        self._load = load
+        self._load, self._time_min = load, time_min
 
     @property
     def capabilities(self) -> Capabilities:
@@ -291,7 +292,8 @@ class SlurmAdapter(ManagedAdapter[SlurmJob, QueueReads]):
         elif may_begin(job, now) or not is_held(job, now):
             return
         elif self._evaluated.cache.standings.of(job, now)[0] is not Ownership.NEIGHBOUR:
-            self._writer.change(job, LET_GO)
+            is_soft = self._time_min and not self._site_reader.site.settings.hard_time_min
+            self._writer.change(job, let_go_fields(job, action.expected_s if is_soft else None))
             if self._writer.recorder is None:
                 self.changes.note_let_go(job)
 

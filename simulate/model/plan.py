@@ -58,6 +58,7 @@ class Release:
 
     key: str
     why: str = ""  # why the job is no longer held
+    expected_s: float | None = None  # its predicted run time, seconds; None: nothing is known of it
 
 
 @dataclass(frozen=True, slots=True)

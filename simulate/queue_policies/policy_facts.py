@@ -92,6 +92,11 @@ class PolicySpec:
         return None
 
     @property
+    def has_soft_limits(self) -> bool:
+        """Return whether it is Slurm's rules at a site that takes predicted run times for soft limits."""
+        return False
+
+    @property
     def local(self) -> bool:
         """Return whether its allocations depend on the clusters of the machine."""
         return False

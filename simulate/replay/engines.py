@@ -34,6 +34,7 @@ class Feature(Enum):
     STATES = "the policy sees the states of machines"
     OPEN_ENDED = "the policy may submit jobs"
     PARTS = "the world has further parts"
+    SOFT = "Slurm takes TimeMin for a soft limit"
 
 
 SHARED, NETWORKED, DEPENDS, PREDICTED_TIMES = Feature.SHARED, Feature.NETWORKED, Feature.DEPENDS, Feature.PREDICTED
@@ -99,7 +100,9 @@ ENGINES = (
     _fast("mapping, networked", _MAPPING, "mapping.networked", "mapping", ALL - {Feature.PARTS}, {SHARED, NETWORKED}),
     _fast("easy on shared nodes", _MAPPING, "mapping.entry", "easy", (), {SHARED}),
     _fast("easy on shared nodes, networked", _MAPPING, "mapping.networked", "easy", (), {SHARED, NETWORKED}),
-    _fast("slurm", "worlds.slurm_site", "slurm.site_requests", "slurm", {DEPENDS}),
+    _fast("slurm", "worlds.slurm_site", "slurm.site_requests", "slurm", {DEPENDS, Feature.SOFT}),
+    _fast("slurm, predictions", "worlds.slurm_site", "slurm.site_requests", "slurm", {DEPENDS},
+          {PREDICTED_TIMES, Feature.SOFT}),
     Engine("stepwise", "worlds.stepwise_jobs", ("queue.stepwise",), frozenset({"python", "easy", "conservative"}),
            frozenset({CHANGING, DEPENDS, TAKES_TIME, SAVES, ENDLESS}), compiled=False),
     _general("parts on shared nodes, networked", "worlds.python_policies", ("mapping.networked",), {SHARED, NETWORKED}),
@@ -120,7 +123,7 @@ def engine_for(policy: object, features: Iterable[Feature]) -> Engine:
     for engine in ENGINES:
         if engine.replays(family, features):
             return engine
-    rows = [engine for engine in ENGINES if family in engine.families]
+    rows = [engine for engine in ENGINES if family in engine.families and engine.requires <= features]
     nearest = min(rows, key=lambda engine: len(features - engine.supports))
     because = " and ".join(sorted(feature.value for feature in features - nearest.supports))
     problem = f"no engine replays {text_of(spec_of(policy))} where {because}"
@@ -134,6 +137,7 @@ def policy_features(policy: object) -> frozenset[Feature]:
         SHARED: spec.needs_nodes,
         SAVES: spec.saves,
         Feature.STATES: (spec.plain.family == "easy" and spec.sees_states) or bool(getattr(policy, "powered", False)),
+        Feature.SOFT: spec.has_soft_limits,
         Feature.OPEN_ENDED: bool(getattr(policy, "open_ended", False)),
     }
     return frozenset(feature for feature, holds in facts.items() if holds)

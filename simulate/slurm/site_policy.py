@@ -12,6 +12,7 @@ from typing import ClassVar
 from ..model.machine import Machine
 from ..queue_policies.policy_facts import PolicySpec
 from .site import Site
+from .time_min import keeps_limits
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,6 +35,11 @@ class SlurmRules(PolicySpec):
     def parts(self) -> tuple[()]:
         """Return no parts: the SPEC is the name."""
         return ()
+
+    @property
+    def has_soft_limits(self) -> bool:
+        """Return whether predicted run times cut no time limits."""
+        return keeps_limits(self.site.rules)
 
     @property
     def machine(self) -> Machine:

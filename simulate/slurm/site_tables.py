@@ -18,7 +18,8 @@ from .limit_tables import limit_tables
 from .preemption_tables import preemption_tables, set_preemption
 from .reservation_tables import instances, reservation_tables
 from .share_tables import set_shares, share_tables
-from .site import SOFT_TIME_MIN, Site, SiteAssociation, SiteQos
+from .site import Site, SiteAssociation, SiteQos
+from .time_min import keeps_limits
 
 #: Tables that no kernel writes; copies of a state share them.
 _FIXED = ("partition_nodes", "allowed_nodes", "job_parts", "after", "agenda", "history", "preemptible")
@@ -236,7 +237,7 @@ def _fill_rules(block: Any, site: Site) -> None:
         "cpus_total": sum(node.cpus for node in site.nodes), "nodes_total": len(site.nodes),
         "version": 100 * rules.version[0] + rules.version[1], "pack_serial": scheduler.pack_serial_at_end,
         "bf_node_space_size": scheduler.bf_node_space_size,
-        "soft_time_min": scheduler.time_min_as_soft_limit and rules.version >= SOFT_TIME_MIN,
+        "soft_time_min": keeps_limits(rules),
     }  # fmt: skip
     for name in block.rules.dtype.names:
         if name in values:

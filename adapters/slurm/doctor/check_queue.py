@@ -15,6 +15,7 @@ from ....formats.text import count
 from ....simulate.model.snapshot import JobState
 from ...findings import NOTE, OK, PROBLEM, WARNING, Finding, ServiceState
 from ..handed_over.ownership import SlurmSelection, is_held
+from ..transport.scontrol import hard_time_min
 from ..transport.squeue import SPECIAL
 from .questions import Answers
 
@@ -111,6 +112,16 @@ def _left(answers: Answers, selection: SlurmSelection) -> Iterator[Finding]:
         message = f"{count(cut, 'job')} with {MIN_TIME} (--time-min): backfill may cut their time limits to it for good"
         mend = ("SchedulerParameters=time_min_as_soft_limit   # in slurm.conf, from Slurm 23.11",)
         yield Finding(NOTE, "queue", message, mend)
+
+
+def time_min_findings(answers: Answers, *, is_wanted: bool) -> list[Finding]:
+    """Return whether TimeMin may be written, if the option `time_min` wants it."""
+    if not is_wanted or "config" in answers.errors:
+        return []
+    if why := hard_time_min(answers.config):
+        mend = ("time_min: false   # in adapter.options", "SchedulerParameters=time_min_as_soft_limit   # from 23.11")
+        return [Finding(PROBLEM, "time_min", f"no TimeMin is written: {why}", mend)]
+    return [Finding(OK, "time_min", "TimeMin is a soft limit: jobs given to Slurm get one from their predictions")]
 
 
 def _submit_plugin(answers: Answers, service: ServiceState) -> Iterator[Finding]:

@@ -25,7 +25,6 @@ from ..transport.parsing import span
 from ..transport.runner import Runner
 from .check_clocks import login_nodes
 
-_VERSION = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?")
 _SOCKET = re.compile(r"^\s*AuthInfo\s*=\s*(?:\S*,)?socket=([^,\s]+)", re.MULTILINE | re.IGNORECASE)
 _LOOKS = re.compile(r'^local SOCKET = "([^"]+)"', re.MULTILINE)
 #: Files next to slurm.conf with settings that Slurm does not show.
@@ -81,7 +80,7 @@ class Answers:
     @property
     def controller(self) -> tuple[int, int]:
         """Version of the controller, (0, 0) if unknown."""
-        return version(self.config["SLURM_VERSION"])
+        return scontrol.version(self.config["SLURM_VERSION"])
 
     @property
     def slurm_user(self) -> str:
@@ -97,12 +96,6 @@ class Answers:
     def rules_all(self) -> bool:
         """True if the account is root or Slurm's own, which may do everything."""
         return self.user in ("root", self.slurm_user)
-
-
-def version(text: str) -> tuple[int, int]:
-    """Return the release in `slurm-wlm 22.05.8` or `23.11.4`, as two numbers."""
-    match = _VERSION.search(text)
-    return (int(match[1]), int(match[2])) if match else (0, 0)
 
 
 def rights(text: str, user: str) -> tuple[str, tuple[str, ...]]:
@@ -155,7 +148,7 @@ def ask(run: Runner, user: str, clock: Callable[[], float] = time.time) -> Answe
             answers.errors[name] = error
             return otherwise
 
-    answers.client = version(attempt("version", lambda: _version(run), ""))
+    answers.client = scontrol.version(attempt("version", lambda: _version(run), ""))
     if "version" in answers.errors:
         answers.slurm_confs = tuple(path for path in SLURM_CONFS if Path(path).exists())
         return answers

@@ -21,13 +21,14 @@ from pathlib import Path
 from ....formats.hostlist import fold
 from ....simulate.errors import InvariantError
 from ....simulate.model.snapshot import JobState
+from ....simulate.slurm.time_min import minutes_of_prediction
 from ...base import AdapterError
 from ..records import SlurmJob
 from .first_begins import FirstBegins
 from .ownership import HOLD_BACK_S, is_held
 from .pin_record import Pin, PinRecord
 
-ALLOWED = frozenset(("ReqNodeList", "StartTime"))
+ALLOWED = frozenset(("ReqNodeList", "StartTime", "TimeMin"))
 #: The fields that give a held job to Slurm for good.
 LET_GO = {"StartTime": "now"}
 #: Before a time in epoch seconds, in a text (Slurm's parse_time).
@@ -139,6 +140,18 @@ def pin_for(job: SlurmJob, nodes: Sequence[str], now: float) -> Pin:
 def pin_fields(pin: Pin) -> dict[str, str]:
     """Return the fields that pin a job, which cannot begin, and let it start now."""
     return {**({} if pin.own else {"ReqNodeList": fold(pin.nodes)}), **LET_GO}
+
+
+def let_go_fields(job: SlurmJob, expected_s: float | None) -> dict[str, str]:
+    """Return the fields that give a held job to Slurm, with its predicted run time for Slurm's backfill.
+
+    Args:
+        job: The job; a TimeMin that its user set stays.
+        expected_s: Its predicted run time, seconds; None: it gets no TimeMin.
+    """
+    limit = None if job.time_limit is None else job.time_limit / 60.0
+    minutes = None if job.special else minutes_of_prediction(expected_s, limit)
+    return {**LET_GO, **({} if minutes is None else {"TimeMin": str(minutes)})}
 
 
 def came_too_late(error: AdapterError, fields: Mapping[str, str]) -> bool:

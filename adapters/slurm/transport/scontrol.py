@@ -16,6 +16,7 @@ from ....formats.hostlist import expand, parse_cpus
 from ....formats.slurm_values import names as names
 from ....formats.slurm_values import words_of
 from ....simulate.errors import ConfigError
+from ....simulate.slurm.site import SOFT_TIME_MIN
 from ...base import ParseError
 from .parsing import clean
 
@@ -67,6 +68,7 @@ def lines(text: str, first: str) -> Iterator[dict[str, str]]:
         raise ParseError(f"scontrol: there is no {first}", argv=("scontrol",), stderr_tail=text[:200])
 
 
+_VERSION = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?")
 _LINE = re.compile(r"^[ \t]*(\w+(?:\[\d+\])?) *= ?(.*?)[ \t]*$", re.MULTILINE)
 _NOTHING = frozenset(("(null)", "n/a", "none", "(none)"))
 
@@ -97,6 +99,7 @@ class ControllerSettings:
     backfill_s: float = 30.0  #: seconds between two passes of the backfill scheduler
     limits: bool = False  #: whether limits of QOS and associations are enforced
     cluster: str = ""  #: name of the cluster
+    hard_time_min: str = "its settings are not known"  #: why TimeMin would cut time limits for good; "": it is soft
 
 
 def parse_settings(text: str) -> ControllerSettings:
@@ -107,4 +110,20 @@ def parse_settings(text: str) -> ControllerSettings:
         raise ParseError(why, argv=("scontrol",), stderr_tail=text[:200])
     enforced = config.words("AccountingStorageEnforce")
     limits = "limits" in enforced or "safe" in enforced
-    return ControllerSettings(float(config.number("bf_interval", 30)), limits, config["ClusterName"])
+    return ControllerSettings(
+        float(config.number("bf_interval", 30)), limits, config["ClusterName"], hard_time_min(config)
+    )
+
+
+def version(text: str) -> tuple[int, int]:
+    """Return the release in `slurm-wlm 22.05.8` or `23.11.4`, as two numbers."""
+    match = _VERSION.search(text)
+    return (int(match[1]), int(match[2])) if match else (0, 0)
+
+
+def hard_time_min(config: Configuration) -> str:
+    """Return why backfill would cut the time limit of a job to its TimeMin for good; "": TimeMin is a soft limit."""
+    if version(config["SLURM_VERSION"]) < SOFT_TIME_MIN:
+        return f"Slurm {config['SLURM_VERSION'] or 'of an unknown version'} cuts the time limits of such jobs for good"
+    is_soft = "time_min_as_soft_limit" in config.words("SchedulerParameters")
+    return "" if is_soft else "SchedulerParameters has no time_min_as_soft_limit: backfill cuts time limits for good"

@@ -110,8 +110,10 @@ def _plan(world: Block, job: int, slot: int, part: int, now: int) -> int:
 
 @inner
 def planned_minutes(world: Block, job: int, part: int) -> int:
-    """Return for how long a job would hold its nodes in the plan."""
-    limit, most = minutes_of(world, job, part), world.partitions[part].max_time
+    """Return for how long a job would hold its nodes in the plan: its TimeMin, else its limit."""
+    limit, most, least = minutes_of(world, job, part), world.partitions[part].max_time, world.jobs[job].time_min
+    if 0 < least < limit:
+        limit = least
     return min(limit, most) if most >= 0 else limit
 
 

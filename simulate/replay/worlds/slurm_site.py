@@ -8,7 +8,7 @@ Complexity: that of the passes; O(jobs log jobs + CPUs of all jobs) for the numb
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -18,8 +18,10 @@ from ...kernels.object_cache import load
 from ...model.workload import Workload
 from ...slurm.site import Site
 from ...slurm.site_tables import Phases, completed, site_block
+from ...slurm.time_min import minutes_of_prediction
 from ...slurm.trace_jobs import site_of_trace, trace_times
 from ...slurm.twin import ADVANCE
+from ...world.known_run_times import RunTimePredictor
 from ...world.replay_result import Replayed, merge_pieces, without_switches
 from ..engines import Engine
 from ..replay_case import ReplayCase
@@ -41,11 +43,47 @@ def run(case: ReplayCase, engine: Engine) -> Replayed:
     block = site_block(site, Phases.drawn(site, options.seed), seed=options.seed)
     call = load(engine.kernels[0])
     began = options.clock()
+    if not isinstance(options.run_times, str):
+        _submit_with_predictions(block, call, jobs, options.run_times, trace.epoch)
     for time in _times(block, _DECAY_DAYS if _counts_minutes(site) else _IDLE_DAYS):
         call(block.address, ADVANCE, time)
         options.progress(time - trace.epoch)
     spent = options.clock() - began
     return _replayed(jobs, block, trace.epoch, case.machine.processors, spent)
+
+
+def _submit_with_predictions(
+    block: Any, call: Callable[..., int], jobs: Workload, predictor: RunTimePredictor, epoch: int
+) -> None:
+    """Let time pass until all jobs are submitted, each with the TimeMin that is predicted then.
+
+    O(submissions x running jobs), and the passes.
+
+    Args:
+        block: the state before the first submission.
+        call: the kernel.
+        jobs: the trace.
+        predictor: of their run times.
+        epoch: the site's time at second 0 of the trace.
+    """
+    submit, run_time, _ = trace_times(jobs)
+    times, first_rows = np.unique(submit, return_index=True)
+    limits, seen_starts, running = block.jobs["limit"].tolist(), 0, np.empty(0, np.int64)
+    for time, row, following in zip(
+        times.tolist(), first_rows.tolist(), [*first_rows[1:].tolist(), len(jobs)], strict=True
+    ):
+        call(block.address, ADVANCE, math.nextafter(time + epoch, 0.0))
+        number = int(block.count["starts"])
+        running = np.append(running, np.arange(seen_starts, number))
+        seen_starts, ends = number, block.starts["end"][running]
+        for start in running[ends >= 0][np.argsort(ends[ends >= 0], kind="stable")].tolist():
+            entry = block.starts[start]
+            if entry["end"] - entry["start"] >= run_time[entry["job"]]:
+                predictor.ended(int(entry["job"]))
+        running = running[ends < 0]
+        for job in range(row, following):
+            minutes = minutes_of_prediction(predictor.expected(job), limits[job])
+            block.jobs["time_min"][job] = -1 if minutes is None else minutes
 
 
 def _counts_minutes(site: Site) -> bool:

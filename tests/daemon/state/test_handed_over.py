@@ -10,7 +10,8 @@ from pilotfish.adapters.base import AdapterError
 from pilotfish.daemon.apply import Recording
 from pilotfish.daemon.learning.job_profiles import GivenProfiles
 from pilotfish.daemon.state.applied import describe
-from pilotfish.simulate.model.job import DEFAULT_PROFILE
+from pilotfish.simulate.model.job import DEFAULT_PROFILE, Provenance
+from pilotfish.simulate.model.plan import Release
 from pilotfish.simulate.model.snapshot import JobState, JobView
 
 
@@ -68,6 +69,21 @@ def test_a_pin_without_a_start_is_released_and_tried_again(offering, kit) -> Non
     offering.manager.stuck = False
     offering.run(14)
     assert states(offering) == {} and offering.manager.runs["rjms/1"] == 2
+
+
+@pytest.mark.parametrize(("source", "expected_s"), [("given", 5.0), ("predicted", 5.0), ("default", None)])
+def test_a_release_says_how_long_the_job_is_expected_to_run(offering, kit, monkeypatch, source, expected_s) -> None:
+    releases, apply = [], offering.manager.apply
+    monkeypatch.setattr(offering.manager, "apply", lambda action: (releases.append(action), apply(action)))
+    for name in ("1", "2"):
+        offering.manager.offer(kit.job(name, seconds=500, threads=2))
+    job = kit.job("3", seconds=5, threads=2)
+    profile = dataclasses.replace(job.profile, provenance=Provenance(source))
+    offering.manager.offer(
+        dataclasses.replace(job, profile=profile), due=offering.manager.time + 3, due_why="it needs 9 nodes"
+    )
+    offering.run(6)
+    assert [one.expected_s for one in releases if isinstance(one, Release)] == [expected_s]
 
 
 def test_a_job_held_until_its_deadline_is_released_for_good(offering, kit) -> None:

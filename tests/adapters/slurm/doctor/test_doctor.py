@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 from pilotfish.adapters.base import AdapterError
 from pilotfish.adapters.findings import NOTE, OK, PROBLEM, WARNING, Finding, Level, ServiceState
 from pilotfish.adapters.slurm.doctor import findings_of, questions
-from pilotfish.adapters.slurm.doctor.questions import Answers, ask, munge_command, rights, version
+from pilotfish.adapters.slurm.doctor.questions import Answers, ask, munge_command, rights
 from pilotfish.adapters.slurm.doctor.setup import SETUP
 from pilotfish.adapters.slurm.doctor.setup import __file__ as SETUP_FILE
 from pilotfish.adapters.slurm.handed_over.ownership import SlurmSelection
+from pilotfish.adapters.slurm.transport.scontrol import version
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
 from tests.support.slurm_answers import (
     CONFIG,

@@ -156,7 +156,7 @@ def test_a_job_that_was_let_go_stays_so_for_the_next_daemon_too(tmp_path: Path) 
 def test_updates_are_one_command_with_allowed_fields() -> None:
     fields = pin_fields(pin_for(JOB, ("n1", "n2"), NOW))
     assert command(7, fields) == ["scontrol", "update", "JobId=7", "ReqNodeList=n[1-2]", "StartTime=now"]
-    assert {"ReqNodeList", "StartTime"} == ALLOWED
+    assert {"ReqNodeList", "StartTime", "TimeMin"} == ALLOWED
     assert command(7, {"ReqNodeList": ""})[3] == "ReqNodeList="  # an empty list clears it
     for foreign in ("Priority", "Comment"):
         with pytest.raises(InvariantError, match=foreign):
