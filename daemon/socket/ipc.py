@@ -24,6 +24,8 @@ from ..state.users import Peer, user_name
 VERSION = "v1"
 #: Bytes of the text before a body, and of the body of a submission.
 LARGEST_HEAD, LARGEST_BODY = 32 * 2**10, 8 * 2**20
+#: Seconds without an answer after which a client looks whether the daemon's process is stopped.
+STOPPED_S = 5.0
 #: The request whose body is a workflow; the arguments of all others are in the query.
 SUBMIT = "submit"
 
@@ -102,7 +104,7 @@ def ask(
         arguments: of the request; None = not given. The `workflow` of a submission is its body.
 
     Raises:
-        NoDaemonError: no daemon listens, it still starts, or no reply came in time.
+        NoDaemonError: no daemon listens, it still starts, no reply came in time, or its process is stopped.
         DaemonError: the daemon refused, the user may not connect, or the daemon is not trusted.
     """
     try:
@@ -131,11 +133,12 @@ def _ask(
     while True:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as channel:
             _connect(channel, path, until, silent)
-            if not trusted(uid := peer_of(channel).uid):
-                whose = f"{user_name(uid)} listens at {path}, and is not you, root, or the service's account"
+            peer = peer_of(channel)
+            if not trusted(peer.uid):
+                whose = f"{user_name(peer.uid)} listens at {path}, and is not you, root, or the service's account"
                 raise DaemonError(f"{whose}; nothing was sent (service_user in client.yaml names the account)")
             try:
-                answer = _exchange(channel, head.encode() + body, until)
+                answer = _exchange(channel, head.encode() + body, until, peer.pid)
             except TimeoutError:
                 raise silent from None
             except OSError as error:
@@ -164,8 +167,8 @@ def _connect(channel: socket.socket, path: Path, until: float, silent: NoDaemonE
         raise _AbsentError(f"no pilotfish daemon listens at {path} (`pilotfish daemon --config FILE` starts one)")
 
 
-def _exchange(channel: socket.socket, request: bytes, until: float) -> bytes:
-    """Return all that the daemon answers. Raises TimeoutError, OSError."""
+def _exchange(channel: socket.socket, request: bytes, until: float, pid: int) -> bytes:
+    """Return all that the daemon answers. Raises TimeoutError, OSError, SilentDaemonError."""
     sent, parts = memoryview(request), []
     try:
         while sent:
@@ -174,14 +177,27 @@ def _exchange(channel: socket.socket, request: bytes, until: float) -> bytes:
     except (BrokenPipeError, ConnectionResetError):
         pass  # refused before all of it was read; the answer says why
     while True:
-        channel.settimeout(_left(until))
+        channel.settimeout(min(_left(until), STOPPED_S))
         try:
             part = channel.recv(2**16)
         except ConnectionResetError:
             part = b""
+        except TimeoutError:
+            if is_stopped(pid):
+                raise SilentDaemonError(f"the daemon does not answer: its process {pid} is stopped") from None
+            continue
         parts.append(part)
         if not part:
             return b"".join(parts)
+
+
+def is_stopped(pid: int) -> bool:
+    """Return whether a process is stopped, by a signal or a debugger; False: it runs, waits, or cannot be seen."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0]
+    except (OSError, IndexError):
+        return False
+    return state in (b"T", b"t")
 
 
 def _left(until: float) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import resource
+import signal
 import socket
 import stat
 import subprocess
@@ -21,7 +22,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilotfish.daemon.socket import ipc, socket_server
-from pilotfish.daemon.socket.ipc import DaemonError, NoDaemonError, ask, socket_path
+from pilotfish.daemon.socket.ipc import DaemonError, NoDaemonError, SilentDaemonError, ask, socket_path
 from pilotfish.daemon.socket.socket_server import TURN_S, Server
 from pilotfish.daemon.state.users import Peer
 from pilotfish.simulate.errors import ConfigError
@@ -300,6 +301,28 @@ def test_a_daemon_that_does_not_answer_is_an_error_after_the_timeout(tmp_path):
     with pytest.raises(NoDaemonError, match=r"did not answer within 0\.1 s"):
         ask(f"{tmp_path}/s", "status", timeout_s=0.1)
     server.close()
+
+
+LISTENS = (
+    "import socket, sys, time; channel = socket.socket(socket.AF_UNIX); channel.bind(sys.argv[1]); channel.listen()\n"
+    "print('it listens', flush=True); time.sleep(600)\n"
+)
+
+
+@pytest.mark.real
+def test_of_a_daemon_that_does_not_answer_a_client_learns_early_that_it_is_stopped(tmp_path, monkeypatch):
+    monkeypatch.setattr(ipc, "STOPPED_S", 0.1)
+    argv = [sys.executable, "-I", "-c", LISTENS, f"{tmp_path}/s"]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE) as process:
+        try:
+            assert process.stdout.readline()
+            with pytest.raises(SilentDaemonError, match=r"did not answer within 0\.5 s"):
+                ask(f"{tmp_path}/s", "status", timeout_s=0.5)
+            process.send_signal(signal.SIGSTOP)
+            with pytest.raises(SilentDaemonError, match=f"its process {process.pid} is stopped"):
+                ask(f"{tmp_path}/s", "status", timeout_s=600.0)
+        finally:
+            process.kill()
 
 
 @pytest.mark.real
