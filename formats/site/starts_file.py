@@ -9,8 +9,13 @@ from __future__ import annotations
 import csv
 import io
 
+import numpy as np
+
+from ...simulate.slurm.job_columns import SiteJobs
 from ...simulate.slurm.job_labels import job_labels
 from ...simulate.slurm.site import Site
+from ...simulate.slurm.site_changes import first_submission
+from ...simulate.slurm.start_columns import SiteStarts
 from ...simulate.slurm.twin import SiteReplay
 from ..hostlist import fold
 
@@ -24,13 +29,13 @@ def dump_starts(site: Site, replay: SiteReplay) -> str:
         site: the site.
         replay: a replay of it.
     """
-    labels = job_labels(site.jobs)
-    first = min((job.submit for job in site.jobs), default=0.0)
+    jobs, starts = SiteJobs.of(site.jobs), SiteStarts.of(site, replay.starts)
+    labels, first = job_labels(jobs), first_submission(site)
     text = io.StringIO()
     table = csv.writer(text, lineterminator="\n")
     table.writerow(COLUMNS)
-    for one in sorted(replay.starts, key=lambda one: (one.start, one.job)):
-        times = (site.jobs[one.job].submit, one.start, one.end)
-        seconds = ("" if time is None else f"{time - first:.15g}" for time in times)
-        table.writerow((labels[one.job], *seconds, fold(one.nodes)))
+    times = np.stack([jobs.submit[starts.job], starts.start, starts.end], axis=1) - first
+    for row in np.lexsort((starts.job, starts.start)).tolist():
+        seconds = ("" if time != time else f"{time:.15g}" for time in times[row].tolist())
+        table.writerow((labels[starts.job[row]], *seconds, fold(starts.node_names_of(row))))
     return text.getvalue()

@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from .job_columns import SiteJobs
 from .site import SiteJob
 
 
 def job_labels(jobs: Sequence[SiteJob]) -> list[str]:
     """Return a unique label of each job: `name`, `name_5` for task 5 of an array, or the id. O(jobs)."""
-    names = [f"{job.name}_{job.task}" if job.task >= 0 else job.name for job in jobs]
-    uses = Counter(names)
-    ids = {job.id for job in jobs}
+    columns = SiteJobs.of(jobs)
+    names = [
+        f"{name}_{task}" if name and task >= 0 else name
+        for name, task in zip(columns.names, columns.task.tolist(), strict=True)
+    ]
+    uses, ids = Counter(names), set(columns.ids)
     return [
-        name if job.name and uses[name] == 1 and name not in ids - {job.id} else job.id
-        for name, job in zip(names, jobs, strict=True)
+        name if name and uses[name] == 1 and (name == job or name not in ids) else job
+        for name, job in zip(names, columns.ids, strict=True)
     ]

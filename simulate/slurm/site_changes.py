@@ -12,13 +12,16 @@ from datetime import datetime, time, timedelta, tzinfo
 
 import numpy as np
 
+from ..arrays import Array
 from ..errors import ConfigError, did_you_mean
-from .site import NodeEvent, Site, SiteJob
+from .job_columns import SiteJobs, distinct
+from .site import NodeEvent, Site
 
 
 def first_submission(site: Site) -> float:
     """Return when the period of a site begins, seconds since the epoch; 0 without jobs."""
-    return min((job.submit for job in site.jobs), default=0.0)
+    submit = SiteJobs.of(site.jobs).submit
+    return float(submit.min()) if len(submit) else 0.0
 
 
 def with_drained_nodes(site: Site, nodes: Sequence[str], start: float, end: float | None) -> Site:
@@ -69,7 +72,12 @@ def with_load(site: Site, factor: float) -> Site:
     All times of a job move with its submission. Node events and reservations stay where they are.
     """
     first = first_submission(site)
-    return replace(site, jobs=tuple(_moved(job, (job.submit - first) * (1.0 / factor - 1.0)) for job in site.jobs))
+    jobs, runs = SiteJobs.of(site.jobs), SiteJobs.of(site.jobs).runs
+    shift = np.rint((jobs.submit - first) * (1.0 / factor - 1.0))  # whole seconds
+    of_runs = np.repeat(shift, np.diff(jobs.first_run))
+    moved_runs = replace(runs, **{name: getattr(runs, name) + of_runs for name in ("eligible", "start", "end")})
+    times = {name: getattr(jobs, name) + shift for name in ("submit", "begin", "released", "deadline")}
+    return replace(site, jobs=replace(jobs, runs=moved_runs, **times))
 
 
 def with_moved_jobs(site: Site, qos: str, other: str, share: float, seed: int = 0) -> Site:
@@ -87,11 +95,10 @@ def with_moved_jobs(site: Site, qos: str, other: str, share: float, seed: int = 
     """
     for name in (qos, other):
         _check_qos(site, name)
-    drawn = np.random.default_rng(seed).random(len(site.jobs)) < share
-    jobs = zip(site.jobs, drawn.tolist(), strict=True)
-    return replace(
-        site, jobs=tuple(replace(job, qos=other) if is_in and job.qos == qos else job for job, is_in in jobs)
-    )
+    jobs = SiteJobs.of(site.jobs)
+    is_moved = (np.random.default_rng(seed).random(len(jobs)) < share) & _have_qos(jobs, qos)
+    patterns = [*jobs.patterns, *(replace(pattern, qos=other) for pattern in jobs.patterns)]
+    return replace(site, jobs=replace(jobs, patterns=patterns, pattern=jobs.pattern + is_moved * len(jobs.patterns)))
 
 
 def with_held_jobs(site: Site, qos: str, hour: time, zone: tzinfo) -> Site:
@@ -108,33 +115,27 @@ def with_held_jobs(site: Site, qos: str, hour: time, zone: tzinfo) -> Site:
     """
     _check_qos(site, qos)
 
-    def held(job: SiteJob) -> SiteJob:
-        submitted = datetime.fromtimestamp(job.submit, zone)
-        release = datetime.combine(submitted.date(), hour, zone)
-        if release < submitted:
-            release = datetime.combine(submitted.date() + timedelta(days=1), hour, zone)
-        return replace(job, begin=max(job.begin or 0.0, release.timestamp()))
+    def release(submit: float) -> float:
+        submitted = datetime.fromtimestamp(submit, zone)
+        begin = datetime.combine(submitted.date(), hour, zone)
+        if begin < submitted:
+            begin = datetime.combine(submitted.date() + timedelta(days=1), hour, zone)
+        return begin.timestamp()
 
-    return replace(site, jobs=tuple(held(job) if job.qos == qos else job for job in site.jobs))
+    jobs = SiteJobs.of(site.jobs)
+    begin, rows = jobs.begin.copy(), np.flatnonzero(_have_qos(jobs, qos))
+    begin[rows] = np.fmax(begin[rows], [release(submit) for submit in jobs.submit[rows].tolist()])
+    return replace(site, jobs=replace(jobs, begin=begin))
+
+
+def _have_qos(jobs: SiteJobs, name: str) -> Array:
+    """Return which jobs have a QOS."""
+    return np.array([pattern.qos == name for pattern in jobs.patterns], bool)[jobs.pattern]
 
 
 def _check_qos(site: Site, name: str) -> None:
-    names = sorted({one.name for one in site.qos} | {job.qos for job in site.jobs})
+    jobs = SiteJobs.of(site.jobs)
+    used, _ = distinct(jobs.pattern)
+    names = sorted({one.name for one in site.qos} | {jobs[row].qos for row in used.tolist()})
     if name not in names:
         raise ConfigError("", "", f"{name!r} is not a QOS{did_you_mean(name, names)}", ", ".join(names))
-
-
-def _moved(job: SiteJob, seconds: float) -> SiteJob:
-    """Return a job whose times are later by so many seconds, rounded to whole ones."""
-    shift = round(seconds)
-
-    def at(time: float | None) -> float | None:
-        return None if time is None else time + shift
-
-    runs = tuple(
-        replace(run, eligible=at(run.eligible), start=at(run.start), end=at(run.end)) for run in job.runs
-    )  # fmt: skip
-    return replace(
-        job, submit=job.submit + shift, runs=runs, begin=at(job.begin), released=at(job.released),
-        deadline=at(job.deadline),
-    )  # fmt: skip

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..arrays import Array
+from .job_columns import SiteJobs
 from .site import Site
 from .site_outcome import Grouping, SiteOutcome, groupings
 
@@ -148,7 +149,7 @@ class Draws:
     """Draws of the blocks of a period and of the replays, the same for all numbers of a comparison."""
 
     def __init__(self, site: Site, replays: int, seed: int) -> None:
-        submit = np.array([job.submit for job in site.jobs])
+        submit = SiteJobs.of(site.jobs).submit
         span = float(np.ptp(submit)) + 1.0 if len(submit) else 1.0
         self.blocks = max(LEAST_BLOCKS, int(span // _DAY_S))
         self.block = ((submit - submit.min(initial=np.inf)) / span * self.blocks).astype(np.int64)

@@ -8,7 +8,7 @@ record of energy is not known and not counted.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import ceil
 
@@ -16,22 +16,24 @@ import numpy as np
 
 from ..arrays import Array
 from ..model.objective import TAU_S
+from .job_columns import Coded, SiteJobs, distinct
 from .site import Site, SiteJob
+from .start_columns import SiteStarts
 from .twin import SiteReplay
 
 HOUR_S = 3600.0
 
 
-@dataclass(frozen=True, slots=True)
-class _Run:
-    """A run of a job, of either source; `power_w` is NaN where it is not known."""
+@dataclass(frozen=True, slots=True, eq=False)
+class _Runs:
+    """Runs of either source as columns; `power_w` is NaN where it is not known, `cpus` 0 where that is not known."""
 
-    job: int
-    start: float
-    end: float | None
-    cpus: int
-    by: str
-    power_w: float
+    job: Array
+    start: Array
+    end: Array  # NaN: it did not end
+    cpus: Array
+    by: Coded[str]
+    power_w: Array
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,64 +80,60 @@ class SiteOutcome:
 
 
 def recorded_outcome(site: Site) -> SiteOutcome:
-    """Return what sacct says happened. O(runs)."""
-    runs = (
-        _Run(row, run.start, run.end, run.cpus, run.started_by, _power(run.energy_j, run.start, run.end))
-        for row, job in enumerate(site.jobs)
-        for run in job.runs
-        if run.start is not None
-    )
-    return _outcome(site, runs)
-
-
-def _power(energy_j: float | None, start: float, end: float | None) -> float:
-    return np.nan if energy_j is None or end is None or end <= start else energy_j / (end - start)
+    """Return what sacct says happened. O(runs log runs)."""
+    jobs = SiteJobs.of(site.jobs)
+    runs, rows = jobs.runs, np.flatnonzero(~np.isnan(jobs.runs.start))
+    start, end = runs.start[rows], runs.end[rows]
+    owner = np.repeat(np.arange(len(jobs)), np.diff(jobs.first_run))[rows]
+    power = np.where(end > start, runs.energy_j[rows] / np.where(end > start, end - start, 1.0), np.nan)
+    by = Coded(runs.started_by.values, runs.started_by.codes[rows])
+    return _outcome(site, _Runs(owner, start, end, runs.cpus[rows], by, power))
 
 
 def replayed_outcome(site: Site, replay: SiteReplay) -> SiteOutcome:
-    """Return what happened in a replay of the site. O(starts)."""
-    node_cpus = {node.name: node.cpus for node in site.nodes}
+    """Return what happened in a replay of the site. O(starts log starts)."""
+    jobs, starts = SiteJobs.of(site.jobs), SiteStarts.of(site, replay.starts)
     exclusive = {one.name for one in site.partitions if one.is_exclusive or site.rules.selects == "nodes"}
-
-    def cpus(job: SiteJob, partition: str, nodes: Iterable[str]) -> int:
-        if job.is_exclusive or partition in exclusive:
-            return sum(node_cpus[node] for node in nodes)
-        return job.runs[0].cpus if job.runs and job.runs[0].cpus else requested_cpus(job)
-
-    def runs() -> Iterator[_Run]:
-        for one in replay.starts:
-            job = site.jobs[one.job]
-            yield _Run(one.job, one.start, one.end, cpus(job, one.partition, one.nodes), one.by, job_power_w(job))
-
-    return _outcome(site, runs())
+    is_exclusive = np.array([name in exclusive for name in starts.partition.values], bool)[starts.partition.codes]
+    is_exclusive |= np.array([job.is_exclusive for job in jobs.patterns], bool)[jobs.pattern[starts.job]]
+    has_runs = np.diff(jobs.first_run) > 0
+    recorded = np.zeros(len(jobs), np.int64)
+    recorded[has_runs] = jobs.runs.cpus[jobs.first_run[:-1][has_runs]]
+    of_nodes = starts.sums(np.array([node.cpus for node in site.nodes], np.int64))
+    cpus = np.where(is_exclusive, of_nodes, recorded[starts.job])
+    power = _job_powers(jobs)[starts.job]
+    return _outcome(site, _Runs(starts.job, starts.start, starts.end, cpus, starts.by, power))
 
 
-def job_power_w(job: SiteJob) -> float:
-    """Return the mean power of the recorded runs of a job; NaN if it is not known."""
-    energy = seconds = 0.0
-    for run in job.runs:
-        if run.energy_j is not None and run.start is not None and run.end is not None:
-            energy, seconds = energy + run.energy_j, seconds + run.end - run.start
-    return energy / seconds if seconds > 0 else np.nan
+def _job_powers(jobs: SiteJobs) -> Array:
+    """Return the mean power of the recorded runs of each job; NaN if it is not known."""
+    runs = jobs.runs
+    owner = np.repeat(np.arange(len(jobs)), np.diff(jobs.first_run))
+    rows = np.flatnonzero(~np.isnan(runs.energy_j + runs.start + runs.end))
+    energy, seconds = (
+        np.bincount(owner[rows], values[rows], minlength=len(jobs)) for values in (runs.energy_j, runs.end - runs.start)
+    )
+    return np.where(seconds > 0, energy / np.where(seconds > 0, seconds, 1.0), np.nan)
 
 
 _PASSES = {"main": 0.0, "backfill": 1.0}
 
 
-def _outcome(site: Site, runs: Iterable[_Run]) -> SiteOutcome:
-    submit = np.array([job.submit for job in site.jobs], dtype=np.float64)
-    first, last = np.full(len(submit), np.nan), np.full(len(submit), np.nan)
-    end, by_backfill = np.full(len(submit), np.nan), np.full(len(submit), np.nan)
-    rows = list[tuple[float, float, float, float]]()
-    for run in runs:
-        if not first[run.job] <= run.start:
-            first[run.job], by_backfill[run.job] = run.start, _PASSES.get(run.by, np.nan)
-        if not last[run.job] > run.start:
-            last[run.job], end[run.job] = run.start, np.nan if run.end is None else run.end
-        cpus = run.cpus or requested_cpus(site.jobs[run.job])
-        rows.append((run.start, np.inf if run.end is None else run.end, cpus, run.power_w))
+def _outcome(site: Site, runs: _Runs) -> SiteOutcome:
+    jobs = SiteJobs.of(site.jobs)
+    submit = jobs.submit
+    first, last, end, by_backfill = (np.full(len(submit), np.nan) for _ in range(4))
+    order = np.lexsort((runs.start, runs.job))
+    is_first = np.diff(runs.job[order], prepend=-1) != 0
+    first_rows, last_rows = order[is_first], order[np.append(is_first[1:], True)] if len(order) else order
+    passes = np.array([_PASSES.get(name, np.nan) for name in runs.by.values])
+    first[runs.job[first_rows]] = runs.start[first_rows]
+    by_backfill[runs.job[first_rows]] = passes[runs.by.codes[first_rows]]
+    last[runs.job[last_rows]], end[runs.job[last_rows]] = runs.start[last_rows], runs.end[last_rows]
+    requested = np.array([requested_cpus(job) for job in jobs.patterns], np.int64)
+    cpus_of = np.where(runs.cpus != 0, runs.cpus, requested[jobs.pattern[runs.job]]).astype(np.float64)
+    starts, stops, powers = runs.start, np.where(np.isnan(runs.end), np.inf, runs.end), runs.power_w
     begin, until = (float(submit.min()), float(submit.max())) if len(submit) else (0.0, 0.0)
-    starts, stops, cpus_of, powers = np.array(rows, dtype=np.float64).reshape(-1, 4).T
     spans = np.clip(starts, begin, until) - begin, np.clip(stops, begin, until) - begin
     used = _by_hour(*spans, cpus_of, until - begin)
     has_power = ~np.isnan(powers)
@@ -170,7 +168,7 @@ def _by_hour(starts: Array, stops: Array, rates: Array, span_s: float) -> Array:
     def until(times: Array) -> Array:
         """Return the integral up to each edge of rates that begin at some times and never end."""
         order = np.argsort(times, kind="stable")
-        sums = (np.cumsum([0.0, *column[order].tolist()]) for column in (rates, rates * times))
+        sums = (np.concatenate([np.zeros(1), np.cumsum(column[order])]) for column in (rates, rates * times))
         place = np.searchsorted(times[order], edges, "right")
         rate, offset = (column[place] for column in sums)
         integral: Array = rate * edges - offset
@@ -210,26 +208,38 @@ def groupings(site: Site, changed: Site | None = None) -> tuple[Grouping, ...]:
         site: the site.
         changed: the same jobs after a change: those in another QOS are classes of their own, `a to b`.
     """
-    moved = zip(site.jobs, (changed or site).jobs, strict=True)
-    defaults = [one.name for one in site.partitions if one.is_default] or [""]
-    counts_nodes = any(job.min_nodes > 1 for job in site.jobs)
-    sizes = [job.min_nodes if counts_nodes else requested_cpus(job) for job in site.jobs]
+    jobs = SiteJobs.of(site.jobs)
+    _, pattern = distinct(jobs.pattern)
+    patterns = [jobs.patterns[code] for code in Coded(range(len(jobs.patterns)), jobs.pattern).compact().values]
+    defaults = tuple(one.name for one in site.partitions if one.is_default) or ("",)
+    counts_nodes = any(job.min_nodes > 1 for job in patterns)
     limits = {one.name: one.default_time_min or one.max_time_min for one in site.partitions}
-    names = [job.partitions or tuple(defaults) for job in site.jobs]
-    lengths = [job.limit_min or limits.get(partitions[0]) for job, partitions in zip(site.jobs, names, strict=True)]
+    names = [job.partitions or defaults for job in patterns]
+    lengths = [job.limit_min or limits.get(partitions[0]) for job, partitions in zip(patterns, names, strict=True)]
+    sizes = [_class(job.min_nodes if counts_nodes else requested_cpus(job), _SIZES) for job in patterns]
+    length_names = ["none" if one is None else _class(one, _LENGTHS) for one in lengths]
     return (
-        _grouping("partition", [",".join(partitions) for partitions in names]),
-        _grouping("QOS", [one.qos if one.qos == new.qos else f"{one.qos} to {new.qos}" for one, new in moved]),
-        _grouping("account", [job.account for job in site.jobs]),
-        _grouping("user", [job.user for job in site.jobs]),
-        _grouping("nodes" if counts_nodes else "CPUs", [_class(size, _SIZES) for size in sizes]),
-        _grouping("limit, minutes", ["none" if one is None else _class(one, _LENGTHS) for one in lengths]),
+        _grouping("partition", Coded([",".join(partitions) for partitions in names], pattern)),
+        _grouping("QOS", _qos_names(jobs, SiteJobs.of((changed or site).jobs))),
+        _grouping("account", jobs.accounts.compact()),
+        _grouping("user", jobs.users.compact()),
+        _grouping("nodes" if counts_nodes else "CPUs", Coded(sizes, pattern)),
+        _grouping("limit, minutes", Coded(length_names, pattern)),
     )
 
 
-def _grouping(title: str, words: Sequence[str]) -> Grouping:
-    codes = {word: code for code, word in enumerate(sorted(set(words)))}
-    return Grouping(title, tuple(codes), np.array([codes[word] for word in words], dtype=np.int64))
+def _qos_names(jobs: SiteJobs, changed: SiteJobs) -> Coded[str]:
+    """Return the QOS of each job, or `a to b` where a change gives it another one."""
+    first, codes = distinct(jobs.pattern, changed.pattern)
+    names = [(jobs[row].qos, changed[row].qos) for row in first.tolist()]
+    return Coded([old if old == new else f"{old} to {new}" for old, new in names], codes)
+
+
+def _grouping(title: str, column: Coded[str]) -> Grouping:
+    """Return the classes of a column all of whose values are there."""
+    names = sorted(set(column.values))
+    codes = {word: code for code, word in enumerate(names)}
+    return Grouping(title, tuple(names), np.array([codes[word] for word in column.values], np.int64)[column.codes])
 
 
 def _class(value: int, bounds: Sequence[int]) -> str:

@@ -20,29 +20,18 @@ from ..kernels.object_cache import load
 from ..kernels.slurm.tables import BY_BACKFILL, BY_MAIN, Slurm
 from .site import Site
 from .site_tables import Phases, completed, grown, site_block
+from .start_columns import SiteStart as SiteStart
+from .start_columns import SiteStarts
 
 #: Requests of the kernel.
 ADVANCE, MAIN, FULL_MAIN, BACKFILL, REPEAT = range(5)
 
 
 @dataclass(frozen=True, slots=True)
-class SiteStart:
-    """A start of a job. `job`: its row in `Site.jobs`; `by`: main or backfill; `end` is None while it runs."""
-
-    job: int
-    partition: str
-    start: float
-    end: float | None
-    nodes: tuple[str, ...]
-    by: str
-    priority: int
-
-
-@dataclass(frozen=True, slots=True)
 class SiteReplay:
     """Result of a replay of a site: its starts in order."""
 
-    starts: tuple[SiteStart, ...]
+    starts: Sequence[SiteStart]
 
 
 def replay_site(site: Site, seed: int = 0, phases: Phases | None = None) -> SiteReplay:
@@ -55,8 +44,8 @@ def replay_site(site: Site, seed: int = 0, phases: Phases | None = None) -> Site
     """
     site = completed(site)
     block = site_block(site, phases or Phases.drawn(site, seed), seed=seed)
-    last = max((int(event["time"]) for event in block.agenda), default=0)
-    return SiteReplay(starts_of(site, advanced(block, last + 400.0 * 86400)))
+    last = int(block.agenda["time"].max(initial=0))
+    return SiteReplay(SiteStarts.of_state(site, advanced(block, last + 400.0 * 86400)))
 
 
 def advanced(block: Slurm, until: float) -> Slurm:
@@ -175,23 +164,6 @@ def _shown_starts(block: Any, trial: Any, time: float) -> dict[int, float]:
     return starts
 
 
-def starts_of(site: Site, block: Any, first: int = 0) -> tuple[SiteStart, ...]:
+def starts_of(site: Site, block: Slurm, first: int = 0) -> tuple[SiteStart, ...]:
     """Return the starts of a state, from row `first` of its table on."""
-    names = [node.name for node in site.nodes]
-    pieces = block.pieces["node"]
-    starts = []
-    for row in block.starts[first : int(block.count["starts"])].tolist():
-        entry = dict(zip(block.starts.dtype.names, row, strict=True))
-        nodes = sorted(pieces[entry["piece0"] : entry["piece0"] + entry["pieces"]].tolist())
-        starts.append(
-            SiteStart(
-                entry["job"],
-                site.partitions[entry["part"]].name,
-                float(entry["start"]),
-                None if entry["end"] < 0 else float(entry["end"]),
-                tuple(names[node] for node in nodes),
-                "main" if entry["by"] == BY_MAIN else "backfill",
-                int(entry["priority"]),
-            )  # fmt: skip
-        )
-    return tuple(starts)
+    return tuple(SiteStarts.of_state(site, block, first))
