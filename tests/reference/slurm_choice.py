@@ -21,9 +21,10 @@ def choose(
     cpus = {node: number for node, number in cpus.items() if number > 0}
     dropped = 0
     while len(cpus) >= least:
-        amounts = _taken(machine, job, part, cpus, (least, want, most))
-        if amounts is not None:
-            return {node: machine.share(job, part, node, count) for node, count in _spread(job, amounts).items()}
+        for number in dict.fromkeys((min(want, len(cpus)), least)):
+            amounts = _taken(machine, job, part, cpus, number, most)
+            if amounts is not None:
+                return {node: machine.share(job, part, node, count) for node, count in _spread(job, amounts).items()}
         dropped = min((number for number in cpus.values() if number > dropped), default=0)
         small = [node for node, number in cpus.items() if number <= dropped]
         small = small[: len(cpus) - least]
@@ -41,12 +42,10 @@ def wanted_nodes(job: Job, part: SitePartition) -> tuple[int, int, int]:
 
 
 def _taken(
-    machine: Machine, job: Job, part: SitePartition, cpus: dict[int, int], bounds: tuple[int, int, int]
+    machine: Machine, job: Job, part: SitePartition, cpus: dict[int, int], need_nodes: int, most: int
 ) -> dict[int, int] | None:
     """Return the CPUs taken on each node by using up one run of nodes after another, None if they do not suffice."""
-    least, want, most = bounds
-    need_nodes, need_cpus = want, job.cpus
-    runs, amounts = _runs(machine, cpus), dict[int, int]()
+    runs, amounts, need_cpus = _runs(machine, cpus), dict[int, int](), job.cpus
     while runs:
         run = _best(machine, runs, cpus, need_nodes, need_cpus)
         runs.remove(run)
@@ -66,7 +65,7 @@ def _taken(
             need_nodes, need_cpus = need_nodes - 1, need_cpus - number
             if need_nodes <= 0 and need_cpus <= 0:
                 return amounts
-    return amounts if need_cpus <= 0 and len(amounts) >= least else None
+    return None
 
 
 def _runs(machine: Machine, cpus: dict[int, int]) -> list[list[int]]:
@@ -103,15 +102,14 @@ def _best(machine: Machine, runs: list[list[int]], cpus: dict[int, int], need_no
 
 
 def _spread(job: Job, amounts: dict[int, int]) -> dict[int, int]:
-    """Return the CPUs of each node after its tasks were dealt out: one to each node, then in turn to those with room."""
-    tasks, step = dict.fromkeys(amounts, 0), job.asked.cpus_per_task
-    rest = job.asked.tasks
-    while rest > 0:
-        before = rest
+    """Return the CPUs of each node after its tasks were dealt out: one to each node, then in turn to those with room.
+
+    The last task of a node may have fewer CPUs than it asks for.
+    """
+    cpus, tasks = dict.fromkeys(amounts, 0), job.asked.tasks
+    while tasks > 0 and cpus != amounts:
         for node in sorted(amounts):
-            if rest > 0 and (tasks[node] + 1) * step <= amounts[node]:
-                tasks[node] += 1
-                rest -= 1
-        if rest == before:
-            break
-    return {node: max(number, 1) * step for node, number in tasks.items()}
+            if tasks > 0 and cpus[node] < amounts[node]:
+                cpus[node] = min(cpus[node] + job.asked.cpus_per_task, amounts[node])
+                tasks -= 1
+    return cpus

@@ -104,7 +104,10 @@ class Machine:
         return nodes - {self.rank[name] for name in job.asked.excluded_nodes}
 
     def usable_cpus(self, job: Job, part: SitePartition, node: int, present: Iterable[Job]) -> int:
-        """Return how many CPUs of a node a job could have while the jobs `present` run; 0 if it cannot use the node."""
+        """Return how many CPUs of a node a job could have while the jobs `present` run; 0 if it cannot use the node.
+
+        They are whole tasks only where memory is by CPU; the recordings say so.
+        """
         size, others = self.site.nodes[node], [other.shares[node] for other in present if node in other.shares]
         is_whole = self.is_whole(job, part)
         if (is_whole and others) or size.gpus - sum(share.gpus for share in others) < job.asked.gpus_per_node:
@@ -123,7 +126,9 @@ class Machine:
         least = job.least_cpus
         if job.asked.max_nodes == 1:
             least = max(least, job.asked.tasks * job.asked.cpus_per_task)
-        return cpus if cpus >= least else 0
+        if cpus < least:
+            return 0
+        return least if job.asked.tasks_per_node and not is_whole else cpus
 
     def share(self, job: Job, part: SitePartition, node: int, cpus: int) -> Share:
         """Return what a job gets on a node on which it is to have so many CPUs."""

@@ -119,11 +119,9 @@ def main_pass(machine: Machine, *, full: bool) -> list[Start]:
                 if isinstance(answer, dict):
                     starts.append(start(machine, job, part, answer, "main"))
                     continue
-                fails = answer == "busy"
-            if job.begin is not None and machine.now - job.begin < rules.bf_min_age_reserve:
-                fails = False
-            if job.priority[part.name] < rules.bf_min_prio_reserve:
-                fails = False
+                age = machine.now - (job.begin or 0)
+                is_high = job.priority[part.name] >= rules.bf_min_prio_reserve
+                fails = answer == "busy" and age >= rules.bf_min_age_reserve and is_high
             if fails:
                 closed.add(part.name)
                 available -= machine.part_nodes(part)
@@ -135,12 +133,21 @@ def select(machine: Machine, job: Job, part: SitePartition, nodes: set[int]) -> 
     """Return what a job gets now on some of these nodes, or why it gets nothing: busy, limited or unavailable."""
     nodes = nodes & machine.allowed_nodes(job)
     shares = choose(machine, job, part, nodes - machine.completing_nodes(), machine.running())
-    wish = shares if shares is not None else choose(machine, job, part, nodes, [])
+    if shares is not None:
+        return "limited" if blocks_after(machine, job, part, shares) else shares
+    wish = choose(machine, job, part, nodes, [])
+    if wish is None and any(is_in_use(machine, job, part, node) for node in nodes):
+        wish = choose(machine, job, part, machine.part_nodes(part) & machine.allowed_nodes(job), [])
     if wish is None:
         return "unavailable"
-    if blocks_after(machine, job, part, wish):
-        return "limited"
-    return "busy" if shares is None else shares
+    return "limited" if blocks_after(machine, job, part, wish) else "busy"
+
+
+def is_in_use(machine: Machine, job: Job, part: SitePartition, node: int) -> bool:
+    """Return whether a node is one that a job waits for: another has it whole, or has a part and this job wants all."""
+    others = [other for other in machine.running() if node in other.shares]
+    parts = {part.name: part for part in machine.site.partitions}
+    return any(machine.is_whole(job, part) or machine.is_whole(other, parts[other.part]) for other in others)
 
 
 def start(machine: Machine, job: Job, part: SitePartition, shares: dict[int, Share], by: str) -> Start:
@@ -182,7 +189,7 @@ class _Backfill:
         for job in tasks:
             if job.state != "pending":
                 continue
-            if self._is_over() or _at_array_limit(self.machine, job, reserved) or self._counts_too_many(job, part):
+            if self._is_over() or _at_array_limit(self.machine, job) or self._counts_too_many(job, part):
                 return
             if blocks_before(self.machine, job, part):
                 return
@@ -340,9 +347,9 @@ def _late_end(machine: Machine, job: Job) -> int:
     return max(machine.now + 1, job.until + int(rules.kill_wait_s) + 60 * rules.over_time_limit_min)
 
 
-def _at_array_limit(machine: Machine, job: Job, reserved: int = 0) -> bool:
+def _at_array_limit(machine: Machine, job: Job) -> bool:
     """Return whether as many tasks of its array run as may."""
     if not job.asked.array_limit:
         return False
     tasks = [other for other in machine.running() if other.asked.array == job.asked.array]
-    return len(tasks) + reserved >= job.asked.array_limit
+    return len(tasks) >= job.asked.array_limit

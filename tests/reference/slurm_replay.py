@@ -6,13 +6,13 @@ limit ends at the first look at the limits after it, every 30 seconds; its nodes
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from tests.reference.slurm_machine import Job, Machine
 from tests.reference.slurm_passes import Start, backfill_pass, main_pass
 
 #: Seconds between two looks at the time limits.
 LIMIT_CHECK_S = 30
+#: Passes that are asked for: when, and main, full (main) or backfill.
+Passes = list[tuple[int, str]]
 
 
 class PlainReplay:
@@ -21,15 +21,15 @@ class PlainReplay:
     def __init__(self, machine: Machine, *, epilog: int, limit_phase: int) -> None:
         self.machine, self.epilog, self.limit_phase = machine, epilog, limit_phase
 
-    def run(self, passes: Iterable[tuple[int, str]]) -> list[Start]:
-        """Carry out passes (time, kind: main, full or backfill), by time, and return all starts."""
-        starts = list[Start]()
+    def run(self, passes: Passes) -> tuple[list[Start], list[dict[int, int]]]:
+        """Carry out passes, by time; return all starts, and the planned starts of waiting jobs after each pass."""
+        starts, plans, machine = list[Start](), list[dict[int, int]](), self.machine
         for time, kind in passes:
             self.advance(time)
-            starts += (
-                backfill_pass(self.machine) if kind == "backfill" else main_pass(self.machine, full=kind == "full")
-            )
-        return starts
+            starts += backfill_pass(machine) if kind == "backfill" else main_pass(machine, full=kind == "full")
+            waiting = (job for job in machine.jobs if job.state == "pending" and job.expected)
+            plans.append({job.number: job.expected or 0 for job in waiting})
+        return starts, plans
 
     def advance(self, time: int) -> None:
         """Let jobs come and end until a time."""

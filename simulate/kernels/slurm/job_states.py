@@ -267,10 +267,13 @@ def _priority_in(world: Block, job: int, part: int) -> float:
 
 @inner
 def _add_running(world: Block, job: int) -> None:
-    """Add a job to the running ones, which are in the order of their latest ends. O(running)."""
+    """Add a job to the running ones, by their latest ends, then by submission. O(running)."""
     count, running = world.count, world.running
     place, until = count.running, world.jobs[job].until
-    while place > 0 and world.jobs[running[place - 1]].until > until:
+    while place > 0:
+        before = running[place - 1]
+        if world.jobs[before].until < until or (world.jobs[before].until == until and before < job):
+            break
         running[place] = running[place - 1]
         place -= 1
     running[place] = job

@@ -28,29 +28,27 @@ def main_pass(world: Block, now: int, is_full: bool) -> int:
     count, rules = world.count, world.rules
     begin_pass(world)
     copy(world.scratch[AVAILABLE], world.node_sets[TAKING])
-    started, depth, last_array = _start_in_magnets(world, now), int64(0), int64(-1)
+    started, depth = _start_in_magnets(world, now), int64(0)
     for k in range(count.records):
         job, slot = world.records[k].job, world.records[k].slot
-        part, array = world.job_parts[slot], world.jobs[job].array
+        part = world.job_parts[slot]
         if not is_eligible(world, job, now) or is_task_refused(world, job, part) or is_preempting(world, job):
             continue
         if rules.sched_max_job_start > 0 and started >= rules.sched_max_job_start:
             break
-        if array < 0 or array != last_array:
-            last_array = array
-            tested = count_test(world, part)
-            if rules.partition_job_depth > 0 and tested > rules.partition_job_depth:
-                continue
-            depth += 1
-            if not is_full and depth > rules.default_queue_depth + 1:
-                break
+        tested = count_test(world, part)
+        if rules.partition_job_depth > 0 and tested > rules.partition_job_depth:
+            continue
+        depth += 1
+        if not is_full and depth > rules.default_queue_depth + 1:
+            break
         if not is_allowed_in_partition(world, job, part) or _is_closed(world, job, part):
             continue
         answer = _test(world, job, slot, part, now)
         if answer == STARTED:
             started += 1
         elif answer == BUSY:
-            _close(world, job, slot, part, now)
+            _close(world, job, part)
     count.in_pass = 0
     return started
 
@@ -105,17 +103,26 @@ def _test(world: Block, job: int, slot: int, part: int, now: int) -> int:
     if answer == BUSY and row.required >= 0:
         subtract(available, world.allowed_nodes[row.required])
         return int64(RESERVED)
+    if answer == BUSY and row.reservation < 0 and not _may_close(world, job, slot, now):
+        return int64(LIMITED)
     return answer
 
 
 @inner
-def _close(world: Block, job: int, slot: int, part: int, now: int) -> None:
+def _may_close(world: Block, job: int, slot: int, now: int) -> bool:
+    """Return whether a job is old enough, and its priority high enough, to close its partition."""
+    rules = world.rules
+    if now - world.jobs[job].begin < rules.bf_min_age_reserve:
+        return False
+    return bool(rules.bf_min_prio_reserve == 0 or world.part_priority[slot] >= rules.bf_min_prio_reserve)
+
+
+@inner
+def _close(world: Block, job: int, part: int) -> None:
     """Close the partition of a job that is refused, and take its nodes from all behind it."""
-    row, rules, count = world.jobs[job], world.rules, world.count
-    if row.reservation >= 0:
-        world.reservations[row.reservation].closed = count.passes
-    elif now - row.begin >= rules.bf_min_age_reserve and (
-        rules.bf_min_prio_reserve == 0 or world.part_priority[slot] >= rules.bf_min_prio_reserve
-    ):
-        world.partitions[part].closed = count.passes
+    reservation, passes = world.jobs[job].reservation, world.count.passes
+    if reservation >= 0:
+        world.reservations[reservation].closed = passes
+    else:
+        world.partitions[part].closed = passes
         subtract(world.scratch[AVAILABLE], world.partition_nodes[part])

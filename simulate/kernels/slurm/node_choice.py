@@ -214,9 +214,9 @@ def _tightest(world: Block, words: Array, run: int, cpus: int) -> int:
 @inner
 def _cpus_on(world: Block, job: int, node: int, cpus: int, nodes: int) -> int:
     """Return how many CPUs a job takes on a node while it still wants CPUs and nodes."""
-    threads = world.nodes[node].threads
+    row, threads = world.jobs[job], world.nodes[node].threads
     cpus_here = min(world.usable_cpus[node], cpus - max(nodes - 1, int64(0)) * threads)
-    return max(cpus_here, min(threads * world.jobs[job].cpus_per_task, world.usable_cpus[node]))
+    return max(cpus_here, min(row.cpus_per_task * max(row.tasks_per_node, int64(1)), world.usable_cpus[node]))
 
 
 @inner
@@ -290,16 +290,15 @@ def _share_tasks(world: Block, job: int, part: int) -> None:
         node = world.chosen[i]
         world.usable_cpus[node] = world.taken_cpus[node]
         world.taken_cpus[node] = 0
-    level = int64(0)
-    while tasks > 0:
-        level += 1
-        shared = int64(0)
+    rest = tasks
+    while rest > 0:
+        before = rest
         for i in range(count.chosen):
             node = world.chosen[i]
-            if tasks > 0 and (level == 1 or world.usable_cpus[node] >= level * task_cpus):
-                world.taken_cpus[node] += task_cpus
-                shared += 1
-                tasks -= 1
-        count.chosen_cpus += shared * task_cpus
-        if shared == 0:
+            cpus_here = min(task_cpus, world.usable_cpus[node] - world.taken_cpus[node])
+            if rest > 0 and cpus_here > 0:
+                world.taken_cpus[node] += cpus_here
+                count.chosen_cpus += cpus_here
+                rest -= 1
+        if rest == before:
             break

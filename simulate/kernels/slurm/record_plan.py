@@ -123,6 +123,9 @@ def _is_now_only(world: Block, job: int, slot: int, now: int) -> bool:
     rules, row = world.rules, world.jobs[job]
     if now - row.begin < rules.bf_min_age_reserve:
         return True
+    limits, most = world.partitions[world.job_parts[slot]], rules.bf_job_part_count_reserve
+    if most > 0 and limits.reserves_pass == world.count.passes and limits.reserves >= most:
+        return True
     if rules.bf_min_prio_reserve > 0 and world.part_priority[slot] < rules.bf_min_prio_reserve:
         return True
     return bool(rules.bf_one_resv_per_job == 1 and row.expected > 0)
@@ -130,15 +133,12 @@ def _is_now_only(world: Block, job: int, slot: int, now: int) -> bool:
 
 @inner
 def _may_reserve(world: Block, job: int, part: int) -> bool:
-    """Return whether a job's QOS and partition let it have a reservation, and count it."""
+    """Return whether a job's QOS lets it have a reservation, and count it in its partition."""
     if world.qos[world.jobs[job].qos].no_reserve == 1:
         return False
     row, passes = world.partitions[part], world.count.passes
     if row.reserves_pass != passes:
         row.reserves_pass, row.reserves = passes, 0
-    most = world.rules.bf_job_part_count_reserve
-    if most > 0 and row.reserves >= most:
-        return False
     row.reserves += 1
     return True
 

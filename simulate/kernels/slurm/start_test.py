@@ -14,8 +14,9 @@ from .early_ends import preempt
 from .job_limits import is_blocked_before_nodes, is_blocked_with_nodes
 from .job_states import start
 from .node_choice import choose_nodes
+from .node_use import begin_later, give_up
 from .reserved_nodes import nodes_outside_reservations
-from .tables import BUSY, CANDIDATES, CLEAN, LIMITED, NOT_AT_ALL, NOW, RESERVED, STARTED, UNAVAILABLE
+from .tables import BUSY, CANDIDATES, CLEAN, LATER, LIMITED, NOT_AT_ALL, NOW, RESERVED, STARTED, UNAVAILABLE
 from .victims import choose_victims
 
 
@@ -80,6 +81,8 @@ def try_start(world: Block, job: int, slot: int, available: Array, now: int, by:
             return int64(BUSY)
         start(world, job, part, now, by)
         return int64(STARTED)
+    if not _waits_for_jobs(world, job, slot, available, now):
+        return int64(UNAVAILABLE)
     # An exclusive job's last test counted the CPUs of whole nodes.
     cpus = row.counted_cpus if row.counted_cpus > 0 else row.min_cpus
     memory = row.memory * (cpus if row.memory_per_cpu == 1 else row.min_nodes)
@@ -87,6 +90,44 @@ def try_start(world: Block, job: int, slot: int, available: Array, now: int, by:
     if is_blocked_with_nodes(world, job, part, now, cpus, row.min_nodes, memory, row.gpus * row.min_nodes):
         return int64(LIMITED)
     return int64(BUSY)
+
+
+@inner
+def _waits_for_jobs(world: Block, job: int, slot: int, available: Array, now: int) -> bool:
+    """Return whether a job that cannot start waits for jobs to end.
+
+    Otherwise its nodes are down, or closed by another partition's job, or its partition can never run it. A node that
+    jobs do not share, and one in use if this job takes whole nodes, counts as one that it waits for.
+    """
+    row, part, words = world.jobs[job], world.job_parts[slot], world.scratch[CANDIDATES]
+    find_candidates(world, job, part, world.partition_nodes[part])
+    nodes = number_of(words)
+    find_candidates(world, job, part, available)
+    nodes_outside_reservations(world, job, part, now, row.limit, CANDIDATES)
+    has_all = number_of(words) == nodes
+    if has_all and row.possible == slot + 1:
+        return True
+    if _could_run(world, job, slot):
+        row.possible = slot + 1 if has_all else row.possible
+        return True
+    is_whole = row.exclusive == 1 or world.partitions[part].exclusive == 1
+    is_in_use = False
+    for i in range(world.count.running):
+        other = world.jobs[world.running[i]]
+        if is_whole or other.exclusive == 1 or world.partitions[other.part].exclusive == 1:
+            is_in_use = is_in_use or give_up(world, world.running[i], words)
+    find_candidates(world, job, part, world.partition_nodes[part])
+    return is_in_use and _could_run(world, job, slot)
+
+
+@inner
+def _could_run(world: Block, job: int, slot: int) -> bool:
+    """Return whether a job could run on the candidates if no other did."""
+    words = world.scratch[CANDIDATES]
+    begin_later(world)
+    for i in range(world.count.running):
+        give_up(world, world.running[i], words)
+    return has_required(world, job, words) and choose_nodes(world, job, slot, CANDIDATES, LATER)
 
 
 @inner

@@ -88,7 +88,8 @@ PARTITION = row_dtype(
 #: task of an array, the pass and partition in which a task was refused; `running_tasks`: of the first task of an array;
 #: `successful`: whether afterok counts it as met; `fate`: what becomes of it at its end, STAYS if it is not killed;
 #: `yields`: 1 once it was preempted; `preempted_at`, `preempted_pass`: when it last preempted jobs, 0 if never;
-#: `granted`: the limit with which it starts, -1: `limit`.
+#: `granted`: the limit with which it starts, -1: `limit`;
+#: `possible`: 1 + the row of `job_parts` in which it could run if no other job did, 0 if none is known.
 JOB = row_dtype(
     "run finish billing",
     "submit begin accrue limit time_min min_nodes max_nodes want_nodes min_cpus tasks cpus_per_task tasks_per_node "
@@ -96,7 +97,7 @@ JOB = row_dtype(
     "array task array_limit after0 afters unmet begin_at deadline requeued successful allowed required "
     "state start until part piece0 pieces counted_cpus expected cpus started_by refused refused_part running_tasks "
     "restarts log fate yields preempted_at preempted_pass resv_count resv_pass licence0 licences magnet0 magnets "
-    "submitted listed granted",
+    "submitted listed granted possible",
 )
 #: What a job has, or had, on a node.
 PIECE = np.dtype([("node", np.int32), ("cores", np.int32), ("cpus", np.int32), ("memory", np.int32)])

@@ -54,28 +54,28 @@ def earliest_start(world: Block, job: int, slot: int, candidates: int, now: int,
     is_whole = world.jobs[job].exclusive == 1 or world.partitions[world.job_parts[slot]].exclusive == 1
     window, base, i, ended = _WINDOW, int64(0), int64(0), int64(0)
     while i < number:
-        last, together = int64(0), int64(0)
+        last, latest, together = int64(0), int64(0), int64(0)
         while i < number:
             i = next_on(world, i, words)
             if i >= number:
                 break
-            last = ends[i].time
+            last, latest = ends[i].until, ends[i].time
             i += 1
             if base == 0:
                 base = (last // _ROUND + 1) * _ROUND
             together += 1
-            if together > _MOST_TOGETHER or i >= number or ends[i].time > base + window:
+            if together > _MOST_TOGETHER or i >= number or ends[i].until > base + window:
                 break
         if together == 0:
             return NO_START
         if 0 < bound < last:
             return last
         if i < number:
-            window = _next_window(world, window, ends[i].time - base)
+            window = _next_window(world, window, ends[i].until - base)
         if may_suffice(world, words, is_whole, i, least):
             ended = _let_end(world, running, ended, i, words, is_whole)
             if choose_nodes(world, job, slot, candidates, LATER):
-                return max(last, now + 1)
+                return latest
     return NO_START
 
 
