@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Generator
 
 import pytest
 
 from pilotfish.adapters.base import AdapterError
-from pilotfish.adapters.run_command import STOP, BackgroundCommand, run_command
+from pilotfish.adapters.run_command import PIECE_BYTES, STOP, BackgroundCommand, run_command, stream_command
 
 pytestmark = pytest.mark.real
 
@@ -35,3 +36,33 @@ def test_a_command_in_the_background_prints_as_much_as_it_likes() -> None:
     assert (len(ended.stdout), ended.stderr, ended.exit_code) == (1_000_000, "problem\n", 4)
     with pytest.raises(AdapterError, match="no-such-program is not on the PATH; install it"):
         BackgroundCommand(["no-such-program"], dict(os.environ), "install it")
+
+
+def stream(text: str, timeout_s: float = 50.0) -> Generator[bytes, None, tuple[int, str]]:
+    ended = yield from stream_command(["sh", "-c", text], timeout_s, dict(os.environ), "install it")
+    return ended.exit_code, ended.stderr
+
+
+def test_a_stream_comes_in_bounded_pieces_and_ends_as_the_command_did() -> None:
+    pieces, running = list[bytes](), stream("head -c 3000000 /dev/zero; echo problem >&2; exit 4")
+    try:
+        while True:
+            pieces.append(next(running))
+    except StopIteration as end:
+        assert end.value == (4, "problem\n")
+    assert sum(map(len, pieces)) == 3_000_000 and max(map(len, pieces)) <= PIECE_BYTES
+
+
+def test_a_stream_is_killed_when_it_is_silent_left_or_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(AdapterError, match=r"sh printed nothing for 0.01 s"):
+        list(stream("sleep 60", 0.01))
+    running = stream("echo $$; exec sleep 60")
+    number = int(next(running))
+    running.close()
+    with pytest.raises(ProcessLookupError):
+        os.kill(number, 0)
+    running = stream("echo first; exec sleep 60")
+    assert next(running) == b"first\n"
+    monkeypatch.setattr(STOP, "wanted", True)
+    with pytest.raises(AdapterError, match="sh was given up"):
+        next(running)

@@ -12,7 +12,7 @@ from pilotfish.cli.whatif.change_options import ChangeOptions
 from pilotfish.cli.whatif.present_queue import present_queue
 from pilotfish.cli.whatif.scenarios import CHANGED, Scenario, scenarios_of
 from pilotfish.formats.site.site_file_list import PRESENT
-from tests.formats.site.test_present_jobs import RUNNING, SUBMIT, WAITING, line
+from tests.support.slurm_queue_lines import RUNNING, SUBMIT, WAITING, line
 
 NODES = "".join(f"NodeName=n{i} CPUTot=8 CoresPerSocket=8 RealMemory=16000 State=IDLE\n" for i in range(1, 5))
 CONFIG = (

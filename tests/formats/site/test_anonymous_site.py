@@ -15,8 +15,10 @@ from pilotfish.formats.site.anonymous_options import AnonymousOptions
 from pilotfish.formats.site.anonymous_site import AnonymousSite
 from pilotfish.formats.site.bar_table import read_text
 from pilotfish.formats.site.submit_line import submit_options
+from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.slurm.site import Site
 from pilotfish.simulate.slurm.twin import replay_site
+from tests.support.slurm_queue_lines import RUNNING, WAITING, line
 from tests.support.slurm_recordings import recorded_case
 from tests.support.slurm_site_files import COLUMNS, DONE
 
@@ -105,8 +107,8 @@ def test_whatever_users_write_is_gone_and_no_line_is_forged(tmp_path: Path) -> N
     secret = "s3cr3t"
     for _ in range(200):
         texts = ["".join(draw.choice(("|", "\n", " ", "=", "-", "'", ":", secret)) for _ in range(9)) for _ in range(2)]
-        line = f"sbatch --comment={texts[1]} -J {texts[0]} -n2 {texts[1]}"
-        row = {**DONE, "JobName": texts[0], "SubmitLine": line}
+        command = f"sbatch --comment={texts[1]} -J {texts[0]} -n2 {texts[1]}"
+        row = {**DONE, "JobName": texts[0], "SubmitLine": command}
         site = AnonymousSite(AnonymousNames())
         lines = [*site.records(header, "|".join(row[name] for name in COLUMNS.split("|")).split("\n"))]
         assert secret not in "".join(lines)
@@ -125,3 +127,26 @@ def test_scripts_and_words_that_are_no_names() -> None:
     ]  # fmt: skip
     assert names.nodes("n7,gpu1") == "node[1-2]" and names.nodes("None assigned") == "None assigned"
     assert site.text("whatever.txt", "secret") is None
+
+
+def test_damaged_texts_become_other_texts_or_an_error_of_the_configuration() -> None:
+    chance = random.Random(9)
+    texts = texts_of("tiers") | {"scontrol_job.txt": line(1, RUNNING) + line(900, WAITING)}
+    header, *lines = texts.pop("sacct.psv").split("\n")
+    names = AnonymousNames(["n01", "n02"])
+    refused = 0
+    for _ in range(1000):
+        name = chance.choice(sorted(texts))
+        characters = list(texts[name][: chance.randrange(20, 6000)])
+        for _ in range(chance.randint(1, 20)):
+            characters[chance.randrange(len(characters))] = chance.choice("=\n|,-[]%():9 \0Aé")
+        site = AnonymousSite(names)
+        try:
+            assert site.text(name, "".join(characters)) is not None
+        except ConfigError:
+            assert name in ("scontrol_config.txt", *(file for file in texts if file.endswith(".psv")))
+            refused += 1
+        record = list(chance.choice(lines))
+        record.insert(chance.randrange(len(record) + 1), chance.choice("|\n=\0"))
+        list(site.records(header, "".join(record).split("\n")))
+    assert refused < 100

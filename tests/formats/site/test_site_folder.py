@@ -12,6 +12,7 @@ import pytest
 from pilotfish.formats.site import read_site
 from pilotfish.formats.site.site_folder import time_zone
 from pilotfish.simulate.errors import ConfigError
+from tests.support.slurm_queue_lines import RUNNING, WAITING, line
 from tests.support.slurm_site_files import FILES, write_site
 
 CONFIG = """\
@@ -157,6 +158,8 @@ def test_damaged_dumps_are_errors_with_their_file_or_are_counted(tmp_path: Path)
     """No dump raises anything but an error that names a file; what is read of the jobs has plausible values."""
     chance = random.Random(11)
     texts = {**FILES, **{name[::-1].replace("_", ".", 1)[::-1]: text for name, text in SCONTROL.items()}}
+    texts["scontrol_job.txt"] = line(1, RUNNING) + line(900, WAITING)
+    texts["recording.json"] = '{"complete": true, "missing": {"sprio.txt": "refused"}}'
     texts["scripts.txt"] = f"Batch Script for 2\n{'-' * 80}\n#!/bin/sh\n#SBATCH -t 5 --mem=1G -w n1 'x y'\n" * 3
     for name, text in texts.items():
         (tmp_path / name).write_text(text)

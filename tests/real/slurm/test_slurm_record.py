@@ -11,7 +11,10 @@ from pathlib import Path
 
 import pytest
 from real_world import eventually, run_as
+from real_world import pilotfish as run_here
 from slurm_site import OPERATOR, SlurmSite
+
+from pilotfish.formats.site import read_site
 
 pytestmark = pytest.mark.xdist_group("site 2")
 WIDTHS = (1, 4, 2, 3, 1, 2, 4, 1)
@@ -25,15 +28,15 @@ def pilotfish(site: SlurmSite, *argv: str) -> subprocess.CompletedProcess[str]:
     return result
 
 
-def starts_of(site: SlurmSite, folder: Path) -> list[tuple[str, ...]]:
-    file = folder.with_suffix(".csv")
-    result = pilotfish(site, "whatif", str(folder), "--starts", str(file), "--seed", "4")
+def starts_of(folder: Path, tmp_path: Path) -> list[tuple[str, ...]]:
+    file = tmp_path / f"{folder.name}.csv"
+    result = run_here("whatif", folder, "--starts", file, "--seed", "4")
     assert result.returncode == 0, result.stderr
     with file.open() as rows:
         return [(row["submit"], row["start"], row["end"]) for row in csv.DictReader(rows)]
 
 
-def test_an_operator_records_a_site_and_whatif_replays_it(site: SlurmSite) -> None:
+def test_an_operator_records_a_site_and_whatif_replays_it(site: SlurmSite, tmp_path: Path) -> None:
     jobs = [
         site.submit("sleep 1", f"-N{width}", "-n4", "-t", "5", f"--job-name=secret{i} a|b", "--comment=games' own")
         for i, width in enumerate(WIDTHS)
@@ -66,9 +69,9 @@ def test_an_operator_records_a_site_and_whatif_replays_it(site: SlurmSite) -> No
     assert re.findall(r"\b(?:games|news|research|teaching|pilot|secret\w*|n1)\b", texts) == []
     assert str(site.path) not in texts
 
-    starts = starts_of(site, folder / "site")
+    starts = starts_of(folder / "site", tmp_path)
     assert len(starts) >= len(WIDTHS)
-    assert starts_of(site, folder / "other") == starts
+    assert starts_of(folder / "other", tmp_path) == starts
 
     result = pilotfish(site, "site", "record", str(folder / "site"))
     assert result.returncode == 1 and "it is not empty (allowed: a new or an empty folder)" in result.stderr
@@ -86,5 +89,24 @@ def test_a_killed_recording_is_not_replayed(site: SlurmSite) -> None:
     result = run_as(OPERATOR, "site", "record", str(folder / "site"), env=environment)
     assert result.returncode != 0
     assert (folder / "site" / "qos.psv").exists() and not (folder / "site" / "sacct.psv.gz").exists()
-    result = pilotfish(site, "whatif", str(folder / "site"))
+    result = run_here("whatif", folder / "site")
     assert result.returncode == 1 and "the recording was not finished (recording.json)" in result.stderr
+
+
+def test_without_accounting_what_is_missing_is_listed_with_its_cost(site: SlurmSite) -> None:
+    folder = site.shared() / "partly"
+    commands = folder / "bin"
+    commands.mkdir(parents=True)
+    shutil.chown(folder, OPERATOR)
+    for name in ("scontrol", "sshare", "sprio", "sdiag", "setpriv", "sh", "env"):
+        (commands / name).symlink_to(shutil.which(name) or name)
+    site.submit("sleep 1", "-H", "-n2", "--job-name=held")
+    environment = site.environment | {"PATH": str(commands), "HOME": str(site.shared())}
+    result = run_as(OPERATOR, "site", "record", str(folder / "site"), "--since", "1h", env=environment)
+    assert result.returncode == 1, result.stderr
+    absent = "is not on the PATH; the Slurm adapter needs Slurm's commands"
+    assert f"missing: qos.psv: sacctmgr {absent}; QOS have no priority and no limits\n" in result.stdout
+    assert f"missing: sacct.psv: sacct {absent}; there is nothing to replay\n" in result.stdout
+    recorded = read_site(folder / "site")
+    assert f"no qos.psv (sacctmgr {absent}): QOS have no priority and no limits" in recorded.unknown
+    assert "held" in {job.name for job in recorded.jobs}
