@@ -2,13 +2,14 @@
 
 Rule: a prediction rests on jobs that have ended, alike in user, account, name, partition, size or limit
 (`predictors.History`). A draw is one of that distribution; that of a running job is longer than it has run already. A
-job that is like none of them runs until its limit.
+job that is like none of them runs until its limit. The jobs of a user are drawn together: their errors go one way.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +17,7 @@ import numpy.typing as npt
 from ...simulate.slurm.site import SiteJob
 from .predictors import LIMIT, History, SubmittedJob
 
-Array = npt.NDArray[np.float64]
+Array = npt.NDArray[Any]
 #: Probabilities of the points between which a draw is interpolated, and the first and last point by the next one.
 _LEVELS, _LEAST, _MOST = np.array((0.0, 0.1, 0.5, 0.9, 1.0)), 0.5, 1.5
 #: Ends of jobs that say how long such jobs run.
@@ -65,13 +66,17 @@ class SiteRunTimes:
             self.predicted += points_of[key][0] < math.inf
             self._points[row] = np.clip(points_of[key], 1.0, max(1.0, float(limit_s[row])))
 
+        #: Bounds that a run time exceeds with probability 0.9, 0.5 and 0.1, seconds, [jobs, 3].
+        self.bounds = self._points[:, 1:4]
+        users = dict[str, int]()
+        self._groups = np.array([users.setdefault(job.user, len(users)) for job in jobs], np.int64)
         self._logs, self._passed = np.log(self._points), np.zeros(len(jobs))
         for row in np.flatnonzero(ran_s > 0).tolist():
             self._passed[row] = np.interp(math.log(ran_s[row]), self._logs[row], _LEVELS)
 
     def drawn(self, seed: int) -> Array:
         """Return a run time for each job, seconds, at most its limit; the same seed draws the same."""
-        draws = np.random.default_rng(seed).random(len(self._points))
+        draws = np.random.default_rng(seed).random(self._groups.max(initial=0) + 1)[self._groups]
         levels = self._passed + (1.0 - self._passed) * draws
         rows, place = (
             np.arange(len(levels)),
@@ -80,7 +85,8 @@ class SiteRunTimes:
         share = (levels - _LEVELS[place]) / (_LEVELS[place + 1] - _LEVELS[place])
         run_s = self._points[rows, place] * np.exp(share * (self._logs[rows, place + 1] - self._logs[rows, place]))
         outlasts = self._ran >= self._points[:, -1]  # longer than all before it: nothing but its limit is known
-        return np.where(outlasts, self._ran + draws * np.maximum(self._limit - self._ran, 0.0), run_s)
+        result: Array = np.where(outlasts, self._ran + draws * np.maximum(self._limit - self._ran, 0.0), run_s)
+        return result
 
 
 def _submitted(job: SiteJob, limit_s: float | None) -> SubmittedJob:

@@ -49,8 +49,8 @@ class SiteOutlook:
 
 def present_site(site: Site) -> Site:
     """Return the site with the jobs that run and wait; all others have ended. O(jobs)."""
-    jobs = tuple(job for job in site.jobs if job.runs and job.runs[-1].end is None)
-    return replace(site, jobs=jobs)
+    jobs = (job for job in site.jobs if job.runs and job.runs[-1].end is None)
+    return replace(site, jobs=SiteJobs.of(jobs))
 
 
 class Present:
