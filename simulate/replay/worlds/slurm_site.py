@@ -8,19 +8,19 @@ Complexity: that of the passes; O(jobs log jobs + CPUs of all jobs) for the numb
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from ...arrays import Array
-from ...kernels.object_cache import load
+from ...kernels.slurm.tables import Slurm
 from ...model.workload import Workload
 from ...slurm.site import Site
 from ...slurm.site_tables import Phases, completed, site_block
 from ...slurm.time_min import minutes_of_prediction
 from ...slurm.trace_jobs import site_of_trace, trace_times
-from ...slurm.twin import ADVANCE
+from ...slurm.twin import advanced
 from ...world.known_run_times import RunTimePredictor
 from ...world.replay_result import Replayed, merge_pieces, without_switches
 from ..engines import Engine
@@ -41,27 +41,33 @@ def run(case: ReplayCase, engine: Engine) -> Replayed:
     trace = site_of_trace(case.policy, jobs, case.machine)
     site = completed(trace.site)
     block = site_block(site, Phases.drawn(site, options.seed), seed=options.seed)
-    call = load(engine.kernels[0])
     began = options.clock()
     if not isinstance(options.run_times, str):
-        _submit_with_predictions(block, call, jobs, options.run_times, trace.epoch)
-    for time in _times(block, _DECAY_DAYS if _counts_minutes(site) else _IDLE_DAYS):
-        call(block.address, ADVANCE, time)
+        block = _submitted_with_predictions(block, jobs, options.run_times, trace.epoch)
+    agenda = block.agenda["time"]
+    first, last = (float(agenda[0]), float(agenda[-1])) if len(agenda) else (0.0, 0.0)
+    for part in range(1, _PARTS + 1):
+        time = math.floor(first + (last - first) * part / _PARTS)
+        block = advanced(block, float(time))
         options.progress(time - trace.epoch)
+    idle_days, patience = 0, _DECAY_DAYS if _counts_minutes(site) else _IDLE_DAYS
+    patience += math.ceil(int(block.after["delay"].max(initial=0)) / _DAY_S)
+    while int(block.count["waiting"]) + int(block.count["running"]) and idle_days < patience:
+        last += _DAY_S
+        idle_days = 0 if int(block.count["running"]) else idle_days + 1
+        block = advanced(block, last)
+        options.progress(last - trace.epoch)
     spent = options.clock() - began
     return _replayed(jobs, block, trace.epoch, case.machine.processors, spent)
 
 
-def _submit_with_predictions(
-    block: Any, call: Callable[..., int], jobs: Workload, predictor: RunTimePredictor, epoch: int
-) -> None:
-    """Let time pass until all jobs are submitted, each with the TimeMin that is predicted then.
+def _submitted_with_predictions(block: Slurm, jobs: Workload, predictor: RunTimePredictor, epoch: int) -> Slurm:
+    """Let time pass until all jobs are submitted, each with the TimeMin that is predicted then; return the state.
 
     O(submissions x running jobs), and the passes.
 
     Args:
         block: the state before the first submission.
-        call: the kernel.
         jobs: the trace.
         predictor: of their run times.
         epoch: the site's time at second 0 of the trace.
@@ -72,7 +78,7 @@ def _submit_with_predictions(
     for time, row, following in zip(
         times.tolist(), first_rows.tolist(), [*first_rows[1:].tolist(), len(jobs)], strict=True
     ):
-        call(block.address, ADVANCE, math.nextafter(time + epoch, 0.0))
+        block = advanced(block, math.nextafter(time + epoch, 0.0))
         number = int(block.count["starts"])
         running = np.append(running, np.arange(seen_starts, number))
         seen_starts, ends = number, block.starts["end"][running]
@@ -84,30 +90,13 @@ def _submit_with_predictions(
         for job in range(row, following):
             minutes = minutes_of_prediction(predictor.expected(job), limits[job])
             block.jobs["time_min"][job] = -1 if minutes is None else minutes
+    return block
 
 
 def _counts_minutes(site: Site) -> bool:
     """Return whether a limit of the site counts minutes that jobs have run."""
     limits = [*(entry.limits for entry in site.qos), *(entry.limits for entry in site.associations)]
     return any(one.group_tres_minutes or one.group_wall_min is not None for one in limits)
-
-
-def _times(block: Any, patience: int) -> Iterator[float]:
-    """Yield the times up to which a replay goes on, as long as something can happen.
-
-    Args:
-        block: the state.
-        patience: days for which nothing may run before no job is expected to start.
-    """
-    agenda, count = block.agenda["time"], block.count
-    first, last = (float(agenda[0]), float(agenda[-1])) if len(agenda) else (0.0, 0.0)
-    yield from (math.floor(first + (last - first) * part / _PARTS) for part in range(1, _PARTS))
-    yield last
-    idle_days, patience = 0, patience + math.ceil(int(block.after["delay"].max(initial=0)) / _DAY_S)
-    while int(count["waiting"]) + int(count["running"]) and idle_days < patience:
-        last += _DAY_S
-        idle_days = 0 if int(count["running"]) else idle_days + 1
-        yield last
 
 
 def _replayed(jobs: Workload, block: Any, epoch: int, machine: int, spent: float) -> Replayed:
