@@ -53,7 +53,7 @@ def unpacked(data: bytes, source: str, most: int = LARGEST_FILE) -> bytes:
     return b"".join(pieces)
 
 
-def unpacked_pieces(path: Path, most: int, size: int = 2**22) -> Iterator[bytes]:
+def unpacked_pieces(path: Path, most: int, size: int) -> Iterator[bytes]:
     """Yield the content of a file in pieces, which is never in memory as a whole; gzip is unpacked.
 
     Args:

@@ -21,6 +21,7 @@ from .bar_table import Header, table_header
 
 #: Largest dump of sacct, bytes: about 20,000,000 jobs.
 LARGEST_DUMP = 2**33
+PIECE_BYTES = 2**22
 
 
 @dataclass(slots=True)
@@ -94,17 +95,18 @@ class BarColumns:
         return list(self.header.fields(text, self.left_out) or ()) if text.strip() else []
 
 
-def read_bar_columns(path: Path, required: Sequence[str] = ()) -> BarColumns:
+def read_bar_columns(path: Path, required: Sequence[str] = (), size: int = PIECE_BYTES) -> BarColumns:
     """Return the table in a file; only its header is read now.
 
     Args:
         path: the file, which may be packed by gzip; bytes that are no UTF-8 become question marks.
         required: columns that must be there, in lower case without blanks.
+        size: bytes that are read at once.
 
     Raises:
         ConfigError: the file cannot be read, or a column is missing; also while the pieces are read.
     """
-    batches, number = _batches(path), 0
+    batches, number = _batches(path, size), 0
     for lines in batches:
         place = next((place for place, line in enumerate(lines) if "|" in line), len(lines))
         number += place
@@ -114,10 +116,10 @@ def read_bar_columns(path: Path, required: Sequence[str] = ()) -> BarColumns:
     return BarColumns(str(path), table_header("", 0, str(path), required), batches)
 
 
-def _batches(path: Path) -> Iterator[list[str]]:
+def _batches(path: Path, size: int) -> Iterator[list[str]]:
     """Yield the lines of a file, without line ends, several at a time."""
     decoder, rest, has_returns = getincrementaldecoder("utf-8-sig")("replace"), list[str](), False
-    for piece in chain(unpacked_pieces(path, LARGEST_DUMP), [b""]):
+    for piece in chain(unpacked_pieces(path, LARGEST_DUMP, size), [b""]):
         text = decoder.decode(piece, final=not piece).replace("\0", "?")
         has_returns = has_returns or "\r" in text
         first, *lines = text.split("\n")
