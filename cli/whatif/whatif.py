@@ -119,11 +119,12 @@ def whatif(
     from .replay_tasks import source_of
 
     source, recorded = source_of(site, sacct, zone)
-    load_kernels("slurm.site_requests")
     seeds = range(seed, seed + (repeat or (REPEATS_OF_CHANGES if choices else 1)))
     replays = Replays(source, recorded, (Scenario(UNCHANGED, ChangeOptions()), *choices), seeds)
     is_interrupted = False
     with replays.journal(resume) as journal:
+        if starts is not None or replays.todo():
+            load_kernels("slurm.site_requests")
         if starts is not None:
             replay = replays.first(journal)
             write_whole(starts, dump_starts(*replay))

@@ -84,6 +84,10 @@ RULES = (
     Rule(r"^pilotfish edc\b", skip="it waits for a Batsim, as in tests/adapters/batsim"),
     Rule(r"^pilotfish site record\b", skip="it needs a running Slurm, as in tests/real/slurm/test_slurm_record.py"),
     Rule(r"^pilotfish simulate .*-p slurm:site\b", skip="it needs the record of a real site"),
+    Rule(
+        r"^pilotfish whatif archer2\b",
+        skip="it takes minutes; the same options run on a small site in tests/cli/whatif",
+    ),
     Rule(r"^pilotfish whatif site\b", skip="it needs the record of a real site, as in tests/simulate/slurm"),
     Rule(r"^pilotfish whatif \w+ --(set|scenario)\b", shorten=("$", " --repeat 1")),
     Rule(r"^pilotfish generate thesis\b", shorten=(r"--jobs \d+", "--jobs 200")),
