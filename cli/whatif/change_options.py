@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from datetime import datetime, time, timedelta, tzinfo
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, get_args, get_type_hints
@@ -47,6 +47,10 @@ class ChangeOptions:
     partitions: Annotated[
         list[str] | None, option("PART.KEY=VALUE", "Key of a partition, as in slurm.conf.", "--set-partition")
     ] = None
+    slurm_version: Annotated[
+        str | None,
+        option("VERSION", "Follow the rules and defaults of another Slurm, such as 25.11.", "--slurm-version"),
+    ] = None
     drain: Annotated[
         list[str] | None,
         option("NODES@FROM..TO", "Nodes take no new jobs; times as 2026-03-02T18:00, 18:00, or seconds.", "--drain"),
@@ -74,6 +78,8 @@ class ChangeOptions:
     def __post_init__(self) -> None:
         if self.scale_load is not None and not _LEAST_LOAD <= self.scale_load <= _MOST_LOAD:
             raise bad("--scale-load", f"{self.scale_load:g} (allowed: {_LEAST_LOAD:g} to {_MOST_LOAD:g})")
+        if self.slurm_version is not None:
+            _version(self.slurm_version)
         self._edits()
         _ = self._policy
 
@@ -126,7 +132,9 @@ class ChangeOptions:
         from ...simulate.slurm.site_changes import first_submission, with_load, with_more_nodes
 
         settings, partitions, qos = self._edits()
-        if settings or partitions or qos:
+        if self.slurm_version is not None:
+            site = replace(site, rules=replace(site.rules, version=_version(self.slurm_version)))
+        if settings or partitions or qos or self.slurm_version is not None:
             try:
                 site = edited_site(site, source, settings, partitions, qos)
             except ConfigError as error:
@@ -207,6 +215,16 @@ def _named(name: str, texts: Iterable[str], example: str) -> Iterable[Edit]:
         if match is None:
             raise bad(name, f"{text!r} (allowed: NAME.KEY=VALUE, such as {example})")
         yield Edit(name, *(part.strip() for part in match.groups()))
+
+
+def _version(text: str) -> tuple[int, int]:
+    from ...formats.site.site_rules import site_version
+    from ...simulate.slurm.version_rules import OLDEST
+
+    version = site_version(text)
+    if version is None or version < OLDEST:
+        raise bad("--slurm-version", f"{text!r} (allowed: 22.05 or later, such as 25.11)")
+    return version
 
 
 def _of_option(name: str, change: partial[Site]) -> Site:

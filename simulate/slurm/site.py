@@ -264,10 +264,6 @@ class SchedulerRules:
     pack_serial_at_end: bool = False
 
 
-#: From this version on, Slurm follows `time_min_as_soft_limit`.
-SOFT_TIME_MIN = (23, 11)
-
-
 @dataclass(frozen=True, slots=True)
 class SiteRules:
     """slurm.conf, as far as scheduling rests on it."""

@@ -12,7 +12,7 @@ from typing import ClassVar
 from ..model.machine import Machine
 from ..queue_policies.policy_facts import PolicySpec
 from .site import Site
-from .time_min import keeps_limits
+from .version_rules import version_rules
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,7 +39,7 @@ class SlurmRules(PolicySpec):
     @property
     def has_soft_limits(self) -> bool:
         """Return whether predicted run times cut no time limits."""
-        return keeps_limits(self.site.rules)
+        return version_rules(self.site.rules)["soft_time_min"] == 1
 
     @property
     def machine(self) -> Machine:

@@ -19,7 +19,7 @@ from .preemption_tables import preemption_tables, set_preemption
 from .reservation_tables import instances, reservation_tables
 from .share_tables import set_shares, share_tables
 from .site import Site, SiteAssociation, SiteQos
-from .time_min import keeps_limits
+from .version_rules import version_rules
 
 #: Tables that no kernel writes; copies of a state share them.
 _FIXED = ("partition_nodes", "allowed_nodes", "job_parts", "after", "agenda", "history", "preemptible")
@@ -235,9 +235,8 @@ def _fill_rules(block: Any, site: Site) -> None:
         "resv_over_run": _unset(rules.resv_over_run_min), "restarts": _may_restart(site),
         "counts_memory": rules.counts_memory, "least_loaded": rules.is_least_loaded,
         "cpus_total": sum(node.cpus for node in site.nodes), "nodes_total": len(site.nodes),
-        "version": 100 * rules.version[0] + rules.version[1], "pack_serial": scheduler.pack_serial_at_end,
-        "bf_node_space_size": scheduler.bf_node_space_size,
-        "soft_time_min": keeps_limits(rules),
+        "pack_serial": scheduler.pack_serial_at_end,
+        "bf_node_space_size": scheduler.bf_node_space_size, **version_rules(rules),
     }  # fmt: skip
     for name in block.rules.dtype.names:
         if name in values:

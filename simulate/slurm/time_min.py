@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import math
 
-from .site import SOFT_TIME_MIN, SiteRules
-
 #: Factor on a predicted run time: a job that is planned too short delays those behind it.
 MARGIN = 1.5
 
@@ -27,8 +25,3 @@ def minutes_of_prediction(predicted_s: float | None, limit_min: float | None, ma
         return None
     minutes = max(1, math.ceil(predicted_s * margin / 60.0))
     return minutes if minutes < limit_min else None
-
-
-def keeps_limits(rules: SiteRules) -> bool:
-    """Return whether Slurm takes TimeMin for a soft limit."""
-    return rules.scheduler.time_min_as_soft_limit and rules.version >= SOFT_TIME_MIN

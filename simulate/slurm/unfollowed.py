@@ -9,6 +9,7 @@ from .preemption_tables import unfollowed_preemption
 from .reservation_tables import unfollowed_reservations
 from .share_tables import unfollowed_shares
 from .site import Site
+from .version_rules import unfollowed_version
 
 
 def unfollowed_rules(site: Site) -> tuple[str, ...]:
@@ -19,7 +20,7 @@ def unfollowed_rules(site: Site) -> tuple[str, ...]:
     """
     return (
         *_scheduler_rules(site), *_other_rules(site), *unfollowed_shares(site), *unfollowed_limits(site),
-        *unfollowed_reservations(site),
+        *unfollowed_reservations(site), *unfollowed_version(site),
     )  # fmt: skip
 
 
@@ -33,8 +34,6 @@ def _scheduler_rules(site: Site) -> Iterator[str]:
         yield "bf_max_job_user_part: more jobs of a user are tried in a pass than Slurm tries"
     if rules.bf_running_job_reserve:
         yield "bf_running_job_reserve: running jobs have no reservation in the plan of a pass"
-    if rules.time_min_as_soft_limit and site.rules.version >= (25, 11):
-        yield "time_min_as_soft_limit: running jobs are expected to end at their time limits, and others start later"
     if rules.pack_serial_at_end:
         yield "pack_serial_at_end: jobs of one CPU run on other nodes than in Slurm"
 

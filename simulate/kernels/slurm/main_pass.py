@@ -77,10 +77,19 @@ def _start_in_magnets(world: Block, now: int) -> int:
 @inner
 def _is_closed(world: Block, job: int, part: int) -> bool:
     """Return whether a job of the same partition, or of the same reservation, was refused in this pass."""
-    reservation = world.jobs[job].reservation
+    reservation, row, passes = world.jobs[job].reservation, world.partitions[part], world.count.passes
     if reservation >= 0:
-        return bool(world.reservations[reservation].closed == world.count.passes)
-    return bool(world.partitions[part].closed == world.count.passes)
+        return bool(world.reservations[reservation].closed == passes)
+    if row.closed == passes and row.emptied != passes:
+        _empty(world, part)
+    return bool(row.closed == passes)
+
+
+@inner
+def _empty(world: Block, part: int) -> None:
+    """Take the nodes of a closed partition from all jobs behind."""
+    world.partitions[part].emptied = world.count.passes
+    subtract(world.scratch[AVAILABLE], world.partition_nodes[part])
 
 
 @inner
@@ -119,10 +128,11 @@ def _may_close(world: Block, job: int, slot: int, now: int) -> bool:
 
 @inner
 def _close(world: Block, job: int, part: int) -> None:
-    """Close the partition of a job that is refused, and take its nodes from all behind it."""
+    """Close the partition of a job that is refused, and take its nodes from all behind it: now or by its next job."""
     reservation, passes = world.jobs[job].reservation, world.count.passes
     if reservation >= 0:
         world.reservations[reservation].closed = passes
     else:
         world.partitions[part].closed = passes
-        subtract(world.scratch[AVAILABLE], world.partition_nodes[part])
+        if world.rules.closes_late == 0:
+            _empty(world, part)

@@ -166,7 +166,7 @@ def _look_from(world: Block, job: int, slot: int, at: int, limit: int, now: int,
     leave_out_reserved(world, words, start, end)
     if number_of(words) < least or not has_required(world, job, words):
         return _NOT_NOW
-    begin = earliest_start(world, job, slot, CANDIDATES, now, int64(0) if is_now_only else count.try_later)
+    begin = earliest_start(world, job, slot, CANDIDATES, now, start, int64(0) if is_now_only else count.try_later)
     if begin == NO_START:
         return _NOT_NOW
     begin = max(begin, start)

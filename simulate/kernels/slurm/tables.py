@@ -66,21 +66,22 @@ RULES = row_dtype(
     "bf_max_job_assoc bf_max_job_array_resv bf_job_part_count_reserve bf_min_age_reserve bf_min_prio_reserve "
     "bf_one_resv_per_job bf_window_linear bf_busy_nodes bf_node_space_size "
     "multifactor priority_flags period enforces_limits enforces_qos safe complete_wait kill_wait over_time_limit "
-    "resv_over_run counts_memory least_loaded cpus_total nodes_total version pack_serial weighs_tres "
+    "resv_over_run counts_memory least_loaded cpus_total nodes_total pack_serial weighs_tres "
     "restarts preempts preempt_pause preempt_exempt preempt_youngest_first preempt_strict_order "
-    "preempt_reorder_count soft_time_min",
+    "preempt_reorder_count soft_time_min closes_late searches_from_start waits_for_own_nodes",
 )
 #: A node: its size and state; `jobs`: jobs on it; `completing`: jobs that have ended on it and are not cleaned up;
 #: `touched`: the question for which its later view was made.
 NODE = row_dtype("", "cpus cores threads memory weight gpus state completing touched")
 #: What is free on a node in one view, and how many jobs have a part of it.
 VIEW = np.dtype([("cores", INT), ("memory", INT), ("gpus", INT), ("jobs", INT)], align=True)
-#: A partition; `closed`, `tested`, `reserves`: the pass in which a job of it was refused; records tested in this pass,
+#: A partition; `closed`, `emptied`, `tested`, `reserves`: the pass in which a job of it was refused, and its nodes were
+#: taken from others; records tested in this pass,
 #: and reservations made in it.
 PARTITION = row_dtype(
     "factor",
     "tier max_time min_nodes max_nodes max_cpus_per_node exclusive least_loaded up qos preempt_mode grace cpus nodes "
-    "over_time closed tested tested_pass reserves reserves_pass",
+    "over_time closed emptied tested tested_pass reserves reserves_pass",
 )
 #: A job. `limit`: minutes; `run`: seconds that it runs if nothing stops it; `until`: its start and its limit; `finish`:
 #: when it ends; `accrue`: since when its age counts, 0 before; `part0`, `parts`: its rows in `job_parts`; `part`: the

@@ -12,10 +12,11 @@ from __future__ import annotations
 from ...arrays import Array
 from ..block import Block, int64
 from ..jit import inner
+from .bits import add, empty, has
 from .node_choice import choose_nodes
 from .node_ends import let_nodes_be_idle, may_suffice, next_on, note_ends, note_ends_of
 from .node_use import begin_later, give_up
-from .tables import LATER, NOT_AT_ALL, NOW
+from .tables import LATER, MORE, NOT_AT_ALL, NOW
 from .victims import give_up_victims
 
 #: Width of the first window, seconds, and what the first end is rounded up to.
@@ -26,7 +27,7 @@ NO_START = int64(-1)
 
 
 @inner
-def earliest_start(world: Block, job: int, slot: int, candidates: int, now: int, bound: int) -> int:
+def earliest_start(world: Block, job: int, slot: int, candidates: int, now: int, since: int, bound: int) -> int:
     """Return when a job could start on the candidates, NO_START if never; the choice of nodes is in `chosen`.
 
     Args:
@@ -35,10 +36,12 @@ def earliest_start(world: Block, job: int, slot: int, candidates: int, now: int,
         slot: the row of its partition in `job_parts`.
         candidates: the row of `scratch` with the nodes.
         now: the time.
+        since: where `searches_from_start` is a rule, no start before it is looked for.
         bound: any time after it may be returned for a start after it, without a choice of nodes; 0: no bound.
     """
     world.count.tests += 1
-    if choose_nodes(world, job, slot, candidates, NOW):
+    first = since if world.rules.searches_from_start == 1 else now
+    if first <= now and choose_nodes(world, job, slot, candidates, NOW):
         return now
     running, words = world.running, world.scratch[candidates]
     begin_later(world)
@@ -47,12 +50,13 @@ def earliest_start(world: Block, job: int, slot: int, candidates: int, now: int,
     else:
         running, number = world.staying, give_up_victims(world, job, slot, candidates, now)
         note_ends_of(world, running, number, now)
-        if number < world.count.running and choose_nodes(world, job, slot, candidates, LATER):
-            return now
     number, ends = world.count.noted, world.latest_ends
     least = max(world.part_least_nodes[slot], world.jobs[job].min_nodes, int64(1))
     is_whole = world.jobs[job].exclusive == 1 or world.partitions[world.job_parts[slot]].exclusive == 1
-    window, base, i, ended = _WINDOW, int64(0), int64(0), int64(0)
+    ended = _let_end(world, running, int64(0), _number_ended(world, first, now), words, is_whole)
+    if (first > now or number < world.count.running) and choose_nodes(world, job, slot, candidates, LATER):
+        return max(first, now)
+    window, base, i = _WINDOW, int64(0), ended
     while i < number:
         last, latest, together = int64(0), int64(0), int64(0)
         while i < number:
@@ -75,8 +79,35 @@ def earliest_start(world: Block, job: int, slot: int, candidates: int, now: int,
         if may_suffice(world, words, is_whole, i, least):
             ended = _let_end(world, running, ended, i, words, is_whole)
             if choose_nodes(world, job, slot, candidates, LATER):
+                if world.rules.waits_for_own_nodes == 1:
+                    latest = max(_last_end_on_chosen(world, i), now + 1)
                 return latest
     return NO_START
+
+
+@inner
+def _number_ended(world: Block, first: int, now: int) -> int:
+    """Return how many of the noted jobs end by a later time."""
+    number = int64(0)
+    while first > now and number < world.count.noted and world.latest_ends[number].time <= first:
+        number += 1
+    return number
+
+
+@inner
+def _last_end_on_chosen(world: Block, jobs: int) -> int:
+    """Return when the last of the first noted jobs ends that has a chosen node; 0: none has."""
+    words, last = world.scratch[MORE], int64(0)
+    empty(words)
+    for place in range(world.count.chosen):
+        add(words, world.chosen[place])
+    for place in range(jobs):
+        noted = world.latest_ends[place]
+        for k in range(noted.piece0, noted.piece0 + noted.pieces):
+            if has(words, world.pieces[k].node):
+                last = max(last, int64(noted.time))
+                break
+    return last
 
 
 @inner

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+from datetime import UTC
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ from pilotfish.cli.whatif import replays
 from pilotfish.cli.whatif.change_options import CHANGES, ChangeOptions
 from pilotfish.cli.whatif.replay_tasks import ReplayTask, replay_task, source_of
 from pilotfish.cli.whatif.scenarios import scenarios_of
+from pilotfish.formats.site import read_site
 
 from .conftest import out
 
@@ -39,6 +42,17 @@ def command(site: Path, *more: object) -> list[str]:
     return [str(word) for word in ("whatif", site, "--repeat", 2, "--workers", 1, "--json", *more)]
 
 
+def test_another_version_brings_its_rules_and_its_defaults(site: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "site"
+    shutil.copytree(site, folder)
+    conf = folder / "slurm.conf"
+    conf.write_text("\n".join(line for line in conf.read_text().splitlines() if not line.startswith("SelectType")))
+    place = read_site(folder)
+    for version, number, selects in (("23.02", (23, 2), "nodes"), ("25.11.1", (25, 11), "cores")):
+        rules = ChangeOptions(slurm_version=version).changed(place, folder, UTC).rules
+        assert (rules.version, rules.selects) == (number, selects)
+
+
 def test_a_scenario_is_the_same_from_the_command_line_and_from_a_file(file: Path) -> None:
     texts = [
         f"drained: --drain {DRAINED} --set PriorityWeightAge=5 --set=SchedulerParameters=bf_window=99",
@@ -54,7 +68,7 @@ def test_a_scenario_is_the_same_from_the_command_line_and_from_a_file(file: Path
 
 
 def test_each_option_of_a_change_can_stand_in_a_scenario() -> None:
-    values = {"--scale-load": "2", "--add-nodes": "3:n1", "--policy": "easy"}
+    values = {"--scale-load": "2", "--add-nodes": "3:n1", "--policy": "easy", "--slurm-version": "25.05"}
     for option in CHANGES:
         value = values.get(option, "a.b=c")
         (one,) = scenarios_of(ChangeOptions(), [f"x: {option} '{value}'"], None)
@@ -108,6 +122,8 @@ def test_an_error_names_file_key_and_what_is_allowed(
         ("a: --sett A=1", "did you mean '--set'"),
         ("a: --set", "has no value"),
         ("a: --set 'A=1", "NAME: OPTIONS"),
+        ("a: --slurm-version 20.11", "22.05 or later"),
+        ("a: --slurm-version new", "22.05 or later"),
         ("a: --scale-load 1 --scale-load 2", "stands twice"),
         ("a: --set Foo=1", "a: --set: a replay does not follow 'Foo'"),
         ("changed: --scale-load 1", "another name"),
