@@ -52,6 +52,8 @@ def set_preemption(world: Any, site: Site) -> None:
 def unfollowed_preemption(site: Site) -> Iterator[str]:
     """Yield a sentence for each setting of preemption that the replay does not follow."""
     rules = site.rules
+    if "GANG" in _words(rules.preempt_mode):
+        yield "PreemptMode=GANG: jobs do not take turns on the same cores; they wait for free ones"
     if not rules.preempt_type:
         return
     if rules.preempt_type not in _TYPES:

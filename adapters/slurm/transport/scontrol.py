@@ -16,7 +16,7 @@ from ....formats.hostlist import expand, parse_cpus
 from ....formats.slurm_values import names as names
 from ....formats.slurm_values import words_of
 from ....simulate.errors import ConfigError
-from ....simulate.slurm.site import SOFT_TIME_MIN
+from ....simulate.slurm.version_rules import VERSION_RULES
 from ...base import ParseError
 from .parsing import clean
 
@@ -123,7 +123,7 @@ def version(text: str) -> tuple[int, int]:
 
 def hard_time_min(config: Configuration) -> str:
     """Return why backfill would cut the time limit of a job to its TimeMin for good; "": TimeMin is a soft limit."""
-    if version(config["SLURM_VERSION"]) < SOFT_TIME_MIN:
+    if version(config["SLURM_VERSION"]) < VERSION_RULES["soft_time_min"].since:
         return f"Slurm {config['SLURM_VERSION'] or 'of an unknown version'} cuts the time limits of such jobs for good"
     is_soft = "time_min_as_soft_limit" in config.words("SchedulerParameters")
     return "" if is_soft else "SchedulerParameters has no time_min_as_soft_limit: backfill cuts time limits for good"

@@ -162,9 +162,17 @@ def _after_epilog(world: Block, now: int) -> None:
 
 @inner
 def _main(world: Block, now: int, is_full: bool) -> None:
-    if world.rules.complete_wait > 0 and world.count.epilogs > 0:
-        return
-    main_pass(world, now, is_full)
+    if not _waits_for_nodes(world, now):
+        main_pass(world, now, is_full)
+
+
+@inner
+def _waits_for_nodes(world: Block, now: int) -> bool:
+    """Return whether a job ended less than CompleteWait ago and its nodes are not clean: then there is no pass."""
+    for place in range(world.count.epilogs if world.rules.complete_wait > 0 else int64(0)):
+        if now - world.jobs[world.epilogs_job[place]].finish < world.rules.complete_wait:
+            return True
+    return False
 
 
 @inner
@@ -173,6 +181,9 @@ def _backfill(world: Block, now: int) -> None:
     count, rules, clock = world.count, world.rules, world.clock
     if count.changed < count.backfill_started:
         count.armed = 1
+        return
+    if _waits_for_nodes(world, now):
+        clock.next_backfill += 1.0
         return
     backfill_pass(world, now)
     length = rules.pass_least + (rules.pass_most - rules.pass_least) * draw(world)

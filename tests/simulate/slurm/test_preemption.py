@@ -179,3 +179,5 @@ def test_what_is_not_followed_is_named() -> None:
     assert not list(unfollowed_preemption(two_partitions([low_job("low")])))
     sentences = list(unfollowed_preemption(two_partitions([low_job("low")], low_mode="SUSPEND,GANG")))
     assert sentences == ["PreemptMode=SUSPEND of low: its jobs are not preempted; others wait longer for them"]
+    (sentence,) = unfollowed_preemption(two_partitions([low_job("low")], preempt_type="", preempt_mode="GANG"))
+    assert sentence.startswith("PreemptMode=GANG")
