@@ -30,7 +30,8 @@ _OPTIONS = {
     "MinMemoryNode": "mem", "MinMemoryCPU": "mem-per-cpu", "TimeMin": "time-min", "Deadline": "deadline",
     "NumTasks": "ntasks", "CPUs/Task": "cpus-per-task", "MinCPUsNode": "mincpus", "Reservation": "reservation",
 }  # fmt: skip
-_HELD = ("JobHeldUser", "JobHeldAdmin")
+#: Reasons of jobs that do not start by themselves.
+_HELD = ("JobHeldUser", "JobHeldAdmin", "DependencyNeverSatisfied")
 _TAKES_NO_JOBS = frozenset(("DOWN", "DRAIN", "FAIL", "FAILING", "ERROR", "MAINT", "FUTURE", "NOT_RESPONDING"))
 
 

@@ -84,9 +84,12 @@ def test_a_setting_is_followed_from_now_on() -> None:
     assert without[1] > 2900
 
 
-def test_a_held_job_never_starts_and_is_said_to_be_held(capsys: pytest.CaptureFixture[str]) -> None:
-    held = line(2, WAITING, reason="JobHeldUser", priority=0, eligible="Unknown")
-    assert starts(texts(held)) == [[float("inf")]]
+@pytest.mark.parametrize(
+    "words",
+    [{"reason": "JobHeldUser", "priority": 0}, {"reason": "DependencyNeverSatisfied", "after": "afterok:9(failed)"}],
+)
+def test_a_job_that_does_not_start_by_itself_has_no_start(words: Mapping[str, Any]) -> None:
+    assert starts(texts(line(2, WAITING, eligible="Unknown", **words))) == [[float("inf")]]
 
 
 class Played:
