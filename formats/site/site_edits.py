@@ -80,7 +80,7 @@ def edited_site(
         _set(conf, edit)
     conf.names.clear()
     try:
-        rules = site_rules(conf, site.rules.version)
+        rules = replace(site_rules(conf, site.rules.version), pass_s=site.rules.pass_s)
     except ConfigError as error:
         if not settings or error.source != settings[0].option:
             raise

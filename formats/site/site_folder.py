@@ -39,7 +39,7 @@ from .recording import missing_files
 from .sacctmgr_tables import node_events, site_qos, site_reservations
 from .site_file_list import SITE_FILES
 from .site_jobs import JobReader
-from .site_rules import site_rules, site_version, unfollowed_settings
+from .site_rules import site_rules, site_version, unfollowed_settings, with_measured_passes
 from .slurm_conf import ConfLine, SlurmConf, read_slurm_conf
 
 #: Where the files of a site are: a folder, or their texts by name, of a site as it is now.
@@ -70,7 +70,7 @@ def read_site(
         files.reasons = missing_files(source)
         files.unknown += [f"{name}: {why}" for name, why in files.reasons.items() if name not in SITE_FILES]
     conf, version = read_configuration(files)
-    rules = site_rules(conf, version)
+    rules = with_measured_passes(site_rules(conf, version), files.text("sdiag.txt"))
     files.unknown += unfollowed_settings(conf)
     nodes = site_nodes(conf.lines.get("nodename", []), conf.lines.get("downnodes", []), files.unknown)
     if not nodes:

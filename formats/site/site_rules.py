@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import TypeVar
 
 from ...simulate.slurm.site import PriorityRules, SiteRules
@@ -22,6 +23,8 @@ Default = TypeVar("Default")
 _VERSION = re.compile(r"(\d{2})\.(\d{2})(?:\.|-|$|\D)", re.ASCII)
 #: From this version on, cons_tres and multifactor are the defaults.
 _NEW_DEFAULTS = (23, 11)
+_MEAN_PASS = re.compile(r"Backfilling stats.*?^\s*Mean cycle:\s*(\d{1,12})", re.DOTALL | re.MULTILINE | re.ASCII)
+_LONGEST_PASS_US = 3_600_000_000
 _DEFAULT_VERSION = (22, 5)
 
 
@@ -210,6 +213,18 @@ def licence_counts(text: str) -> dict[str, int]:
         if name:
             counts[name] = counts.get(name, 0) + slurm_values.whole(number)
     return counts
+
+
+def with_measured_passes(rules: SiteRules, text: str) -> SiteRules:
+    """Return rules whose backfill passes take as long in the mean as `sdiag` measured, where that is longer.
+
+    Args:
+        rules: the rules.
+        text: what `sdiag` printed, which leaves out the time in which a pass sleeps; "" changes nothing.
+    """
+    match = _MEAN_PASS.search(text)
+    seconds = 2e-6 * min(int(match[1]), _LONGEST_PASS_US) if match else 0.0
+    return replace(rules, pass_s=(0.0, seconds)) if seconds > rules.pass_s[1] else rules
 
 
 def unfollowed_settings(conf: SlurmConf) -> Iterator[str]:

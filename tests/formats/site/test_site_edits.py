@@ -82,3 +82,9 @@ def test_a_wrong_edit_is_refused_with_what_is_allowed(
     with pytest.raises(ConfigError, match=message) as error:
         edited_site(site, tmp_path, *kinds)
     assert error.value.source == edit.option
+
+
+def test_an_edit_keeps_the_passes_that_sdiag_measured(tmp_path: Path, files: dict[str, str]) -> None:
+    site = written(tmp_path, files | {"sdiag.txt": "Backfilling stats\n\tMean cycle: 4000000\n"})
+    edited = edited_site(site, tmp_path, [Edit("--set", "", "PriorityWeightAge", "77")], [], [])
+    assert edited.rules.pass_s == site.rules.pass_s == (0.0, 8.0)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pilotfish.formats.site.scheduler_parameters import scheduler_rules, unfollowed_parameters
-from pilotfish.formats.site.site_rules import licence_counts, site_rules, site_version
+from pilotfish.formats.site.site_rules import licence_counts, site_rules, site_version, with_measured_passes
 from pilotfish.formats.site.slurm_conf import read_slurm_conf
 from pilotfish.simulate.slurm.site import SchedulerRules, SiteRules
 
@@ -100,3 +100,12 @@ def test_versions_and_licences() -> None:
     assert site_version("26.05.3-1") == (26, 5)
     assert site_version("unknown") is None
     assert licence_counts("matlab:2,fluent") == {"matlab": 2, "fluent": 1}
+
+
+@pytest.mark.parametrize(
+    ("mean_us", "pass_s"), [(2_500_000, (0.0, 5.0)), (30_000, (0.0, 0.1)), (10**11, (0.0, 7200.0))]
+)
+def test_long_backfill_passes_are_as_long_as_sdiag_measured(mean_us: int, pass_s: tuple[float, float]) -> None:
+    text = f"Main schedule statistics\n\tMean cycle:   9999999\n\nBackfilling stats\n\tLast cycle: 7\n\tMean cycle: {mean_us}\n"
+    assert with_measured_passes(SiteRules(), text).pass_s == pytest.approx(pass_s)
+    assert with_measured_passes(SiteRules(), text.partition("Backfilling")[0]) == SiteRules()
