@@ -9,7 +9,7 @@ from pilotfish.simulate.kernels.object_cache import load
 from pilotfish.simulate.kernels.slurm.tables import PENDING
 from pilotfish.simulate.slurm.site import Site
 from pilotfish.simulate.slurm.site_tables import Phases, completed, site_block
-from pilotfish.simulate.slurm.twin import ADVANCE, BACKFILL, FULL_MAIN, MAIN, starts_of
+from pilotfish.simulate.slurm.twin import BACKFILL, FULL_MAIN, MAIN, advanced, starts_of
 from tests.reference.slurm_machine import Machine
 from tests.reference.slurm_passes import Start
 from tests.reference.slurm_replay import Passes, PlainReplay
@@ -32,7 +32,7 @@ def by_twin(site: Site, passes: Passes, *, plans: bool = True) -> tuple[list[Sta
     block.count["plans"] = int(plans)
     call, planned = load("slurm.site_requests"), Plans()
     for time, kind in passes:
-        call(block.address, ADVANCE, float(time))
+        block = advanced(block, float(time))
         call(block.address, KINDS[kind], float(time))
         rows = block.jobs[["state", "expected"]].tolist()
         planned.append({job: start for job, (state, start) in enumerate(rows) if state == PENDING and start})

@@ -1,0 +1,139 @@
+"""Laws of a whole replay of a random small site, whatever rules it uses."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import NamedTuple
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pilotfish.simulate.kernels.slurm.tables import Slurm
+from pilotfish.simulate.slurm.site import Site, SiteReservation
+from pilotfish.simulate.slurm.site_changes import with_drained_nodes, with_load
+from pilotfish.simulate.slurm.site_tables import Phases, completed, site_block
+from pilotfish.simulate.slurm.twin import SiteStart, advanced, replay_site, starts_of
+from tests.support.slurm_sites import ASPECTS, T0, sites
+
+seeds = st.integers(0, 3)
+aspects = st.frozensets(st.sampled_from(sorted(ASPECTS | {"limits"})), max_size=3)
+#: All jobs have ended by then, but those that can never start.
+END = T0 + 5 * 86400.0
+#: Without what makes two jobs different to the main pass.
+plain_aspects = st.frozensets(st.sampled_from(("weights", "gpus", "overdue", "shapes")), max_size=2)
+
+
+class Use(NamedTuple):
+    """What a run has on a node from `start` until `end`; memory in MiB."""
+
+    start: float
+    end: float
+    node: int
+    cores: int
+    memory: int
+    gpus: int
+
+
+def with_own_clocks(site: Site) -> Site:
+    """Return a site whose passes begin by themselves."""
+    clocks = {
+        "is_deferred": False,
+        "batch_sched_delay": 3.0,
+        "sched_interval": 60.0,
+        "bf_interval": 30.0,
+        "bf_max_time": 30.0,
+    }
+    rules = replace(site.rules, scheduler=replace(site.rules.scheduler, **clocks), epilog_s=(0.1, 2.0))
+    return replace(site, rules=rules)
+
+
+own_sites = aspects.flatmap(sites).map(with_own_clocks)
+
+
+def state(site: Site, seed: int) -> Slurm:
+    """Return the state after a replay."""
+    site = completed(site)
+    return advanced(site_block(site, Phases.drawn(site, seed), seed=seed), END)
+
+
+def starts(site: Site, seed: int) -> list[SiteStart]:
+    """Return the starts of a replay."""
+    return list(starts_of(completed(site), state(site, seed)))
+
+
+def uses_of(site: Site, seed: int) -> list[Use]:
+    """Return what each run has on each of its nodes."""
+    block = state(site, seed)
+    uses = list[Use]()
+    for row in block.starts[: int(block.count["starts"])]:
+        pieces = block.pieces[row["piece0"] : row["piece0"] + row["pieces"]]
+        end = float(row["end"]) if row["end"] >= 0 else float("inf")
+        gpus = site.jobs[int(row["job"])].gpus_per_node
+        uses += [Use(float(row["start"]), end, node, cores, memory, gpus) for node, cores, _, memory in pieces.tolist()]
+    return uses
+
+
+@given(own_sites, seeds)
+@settings(max_examples=40, deadline=None)
+def test_no_resource_is_used_twice(site: Site, seed: int) -> None:
+    uses = uses_of(site, seed)
+    for use in uses:
+        present = [one for one in uses if one.node == use.node and one.start <= use.start < one.end]
+        node = site.nodes[use.node]
+        assert sum(one.cores for one in present) <= node.cores
+        assert sum(one.gpus for one in present) <= node.gpus
+        assert not site.rules.counts_memory or sum(one.memory for one in present) <= node.memory_mib
+
+
+@given(
+    st.frozensets(st.sampled_from(sorted(ASPECTS)), max_size=2).flatmap(lambda more: sites(more | {"limits"})), seeds
+)
+@settings(max_examples=40, deadline=None)
+def test_no_number_of_jobs_is_exceeded(site: Site, seed: int) -> None:
+    limits = {qos.name: qos.limits for qos in site.qos}
+    runs = starts(with_own_clocks(site), seed)
+    for run in runs:
+        present = [site.jobs[one.job] for one in runs if one.start <= run.start and not (one.end or 1e18) <= run.start]
+        by_qos, by_user = Counter(job.qos for job in present), Counter((job.qos, job.user) for job in present)
+        for qos, number in by_qos.items():
+            assert limits[qos].group_jobs is None or number <= limits[qos].group_jobs
+        for (qos, _), number in by_user.items():
+            assert limits[qos].user_jobs is None or number <= limits[qos].user_jobs
+        physics = next(one.limits for one in site.associations if one.account == "physics" and not one.user)
+        is_hidden = any(one.group_jobs is not None for one in limits.values())
+        assert physics.group_jobs is None or is_hidden or len(present) <= physics.group_jobs
+
+
+@given(own_sites, st.integers(0, 20), st.integers(1, 30), st.integers(0, 7), seeds)
+@settings(max_examples=40, deadline=None)
+def test_a_reservation_is_empty_of_jobs_outside_it(site: Site, begin: int, length: int, node: int, seed: int) -> None:
+    name = site.nodes[node % len(site.nodes)].name
+    start, end = T0 + 60.0 * begin, T0 + 60.0 * (begin + length)
+    site = replace(site, reservations=(SiteReservation("r", start, end, (name,)),))
+    for run in starts(site, seed):
+        limit = 60.0 * (site.jobs[run.job].limit_min or 0)
+        assert name not in run.nodes or run.start + limit <= start or run.start >= end
+
+
+@given(plain_aspects.flatmap(sites).map(with_own_clocks), seeds)
+@settings(max_examples=40, deadline=None)
+def test_the_main_pass_keeps_the_order_of_a_partition(site: Site, seed: int) -> None:
+    """With one partition and one priority: who is submitted first."""
+    first = {run.job: run for run in replay_site(site, seed).starts}
+    for number, run in first.items():
+        before = [first[one].start for one in range(number) if one in first]
+        assert run.by != "main" or max(before, default=0.0) <= run.start
+
+
+@given(own_sites, seeds)
+@settings(max_examples=30, deadline=None)
+def test_the_same_site_phases_and_seed_give_the_same_starts(site: Site, seed: int) -> None:
+    assert starts(site, seed) == starts(replace(site), seed)
+
+
+@given(own_sites, seeds)
+@settings(max_examples=30, deadline=None)
+def test_a_change_that_changes_nothing_changes_no_start(site: Site, seed: int) -> None:
+    changed = with_drained_nodes(with_load(site, 1.0), [site.nodes[0].name], END, None)
+    assert starts(changed, seed) == starts(site, seed)
