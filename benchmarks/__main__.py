@@ -16,7 +16,7 @@ from pathlib import Path
 BENCHMARKS = (
     "whole_plan", "one_decision", "search_gain", "large_workflow", "commands", "daemon_load", "slurm_snapshot",
     "oar_snapshot", "slurm_overhead", "slurm_load", "slurm_gain", "slurm_truth", "slurm_forecasts", "time_min",
-    "twin_cost", "trace_replay", "python_policy",
+    "twin_cost", "site_reading", "trace_replay", "python_policy",
     "edc_messages", "energy_policies", "machines_off", "shared_nodes", "node_speed", "sweep_runs", "irmasim",
     "communication", "prediction", "everyday_jobs", "command_growth", "profiling", "daemon_trace",
 )  # fmt: skip

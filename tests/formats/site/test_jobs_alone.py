@@ -70,7 +70,7 @@ def _owner(record: dict[str, str]) -> tuple[str, str, str]:
 @settings(max_examples=60, deadline=None)
 @given(_dumps())
 def test_a_job_is_the_same_alone_and_among_others(dump: list[dict[str, str]]) -> None:
-    alone = [job for _, own in groupby(sorted(dump, key=_owner), key=_owner) for job in _jobs(list(own))]
+    alone = [job for _, mine in groupby(sorted(dump, key=_owner), key=_owner) for job in _jobs(list(mine))]
     assert sorted(map(str, map(asdict, _jobs(dump)))) == sorted(map(str, map(asdict, alone)))
 
 
