@@ -37,7 +37,9 @@ def choose(
 def wanted_nodes(job: Job, part: SitePartition) -> tuple[int, int, int]:
     """Return the least, the wanted and the largest number of nodes of a job in a partition."""
     least = max(job.asked.min_nodes, part.min_nodes)
-    most = min(job.asked.max_nodes or 10**9, part.max_nodes if part.max_nodes is not None else 10**9)
+    most = min(
+        job.asked.max_nodes or 10**9, part.max_nodes if part.max_nodes is not None else 10**9, job.most_nodes or 10**9
+    )
     return least, max(least, min(job.want_nodes, most)), most
 
 

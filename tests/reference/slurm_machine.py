@@ -34,6 +34,7 @@ class Job:
     limit: int
     memory: int  # MiB per CPU if `is_per_cpu`, else per node; 0: all memory of a node
     is_per_cpu: bool
+    most_nodes: int | None = None  # by MaxTRES of its QOS, else of its association
     state: str = "future"  # then pending, running, completing, ended
     priority: dict[str, int] = field(default_factory=dict)  # by partition
     begin: int | None = None  # since when it is eligible
@@ -159,4 +160,12 @@ def _job(site: Site, number: int, asked: SiteJob) -> Job:
         if per_cpu is not None or per_node is not None:
             break
     memory = per_node if per_cpu is None else per_cpu
-    return Job(number, asked, tuple(parts), limit, memory or 0, bool(per_cpu))
+    return Job(number, asked, tuple(parts), limit, memory or 0, bool(per_cpu), _most_nodes(site, asked))
+
+
+def _most_nodes(site: Site, asked: SiteJob) -> int | None:
+    """Return how many nodes the limits let a job have."""
+    qos = [one.limits.max_tres for one in site.qos if one.name == (asked.qos or "normal")]
+    users = [one.limits.max_tres for one in site.associations if (one.account, one.user) == (asked.account, asked.user)]
+    bounds = [int(amounts["node"]) for amounts in (*qos, *users) if "node" in amounts]
+    return bounds[0] if bounds and site.rules.enforces_limits else None

@@ -271,12 +271,12 @@ class _Backfill:
             if self._overlaps(self._floor(time), self._floor(time + seconds), set(shares)):
                 later = time
                 continue
+            if job.expected is None or time < job.expected:
+                job.expected = time  # also of a job that a limit stops, which the rules leave open
             if blocks_after(machine, job, part, shares):
                 return "nothing"
             begin = self._floor(time)
             self._reserve(begin, max(self._floor(time + seconds), begin + self.rules.bf_resolution), set(shares))
-            if job.expected is None or time < job.expected:
-                job.expected = time
             return "reserved"
 
     def _free_nodes(self, whole: set[int], earliest: int, end: int) -> tuple[set[int], int]:

@@ -40,7 +40,7 @@ GAPS_S = (1, 3, 30, 61, 301, 907)
 ASPECTS = frozenset(
     {
         "partitions", "node lists", "weights", "memory", "gpus", "shapes", "ranges", "exclusive", "arrays",
-        "dependencies", "overdue", "scheduler",
+        "dependencies", "overdue", "scheduler", "limits",
     }
 )  # fmt: skip
 Draw = Callable[[Any], Any]

@@ -17,7 +17,7 @@ from pilotfish.simulate.slurm.twin import SiteStart, advanced, replay_site, star
 from tests.support.slurm_sites import ASPECTS, T0, sites
 
 seeds = st.integers(0, 3)
-aspects = st.frozensets(st.sampled_from(sorted(ASPECTS | {"limits"})), max_size=3)
+aspects = st.frozensets(st.sampled_from(sorted(ASPECTS)), max_size=3)
 #: All jobs have ended by then, but those that can never start.
 END = T0 + 5 * 86400.0
 #: Without what makes two jobs different to the main pass.

@@ -57,7 +57,7 @@ def test_jobs_that_ask_for_cores(site: Site, passes: Passes) -> None:
 
 
 @given(st.frozensets(st.sampled_from(sorted(ASPECTS)), min_size=1, max_size=3).flatmap(sites), passes_of())
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_sites_that_use_a_few_rules(site: Site, passes: Passes) -> None:
     check(site, passes)
 
