@@ -184,15 +184,16 @@ class _Backfill:
         return time // self.rules.bf_resolution * self.rules.bf_resolution
 
     def _look_at(self, tasks: list[Job], part: SitePartition) -> None:
-        """Test the tasks of a record until one neither starts nor gets a reservation."""
-        reserved = 0
+        """Test the tasks of a record, which counts once, until one neither starts nor gets a reservation."""
+        reserved, is_counted = 0, False
         for job in tasks:
             if job.state != "pending":
                 continue
-            if self._is_over() or _at_array_limit(self.machine, job) or self._counts_too_many(job, part):
+            if self._is_over() or blocks_before(self.machine, job, part) or _at_array_limit(self.machine, job):
                 return
-            if blocks_before(self.machine, job, part):
+            if not is_counted and self._counts_too_many(job, part):
                 return
+            is_counted = True
             outcome = self._plan(job, part)
             if outcome == "reserved":
                 reserved += 1
