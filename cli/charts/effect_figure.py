@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...formats.text import clean, fit, joules
+from ...formats.text import clean, count, fit, joules
 from ...simulate.replay.metrics import TAU_S
 from ...simulate.results.figures import distribution
 from .colours import INK, QUIET, series_style
@@ -72,7 +72,7 @@ def effect_figure(site: str, begin: float, effects: Sequence[ShownEffect], idle_
         rows.append([by_hour])
     height = sum(2.0 * max(panel.height for panel in row) + 0.45 for row in rows) + 1.0
     replays = len(shown[0].before)
-    about = f"{fit(clean(site), 40)}: {shown[0].effect.jobs:,} jobs, {replays} replays of each side"
+    about = f"{fit(clean(site), 40)}: {count(shown[0].effect.jobs, 'job')}, {count(replays, 'replay')} of each side"
     notes = [
         "a bar is the 95 % interval of a difference, and its stroke the difference; across 0 it is within the noise"
     ]
@@ -133,7 +133,7 @@ def _forest(shown: Sequence[ShownEffect], title: str) -> Panel | None:
             if wait.low is not None and wait.high is not None:
                 boxes.append((wait.low / _HOUR, wait.high / _HOUR, low, lane))
                 labels.append(f"{clean(scenario.name)}, {clean(one.name) or 'none'}")
-                facts.append(f"{one.jobs:,} jobs, {wait.before:,.0f} s before, {wait.after:,.0f} s after")
+                facts.append(f"{count(one.jobs, 'job')}, {wait.before:,.0f} s before, {wait.after:,.0f} s after")
     ends = [0.0, *(part for box in boxes for part in box[:2]), *(at for at, _ in strokes)]
     margin = 0.04 * (max(ends) - min(ends)) or 1.0
     begins, ends_of, bottom, lane_of = np.array(boxes, float).reshape(-1, 4).T

@@ -271,9 +271,19 @@ def _with_held(site: Site, text: str, zone: tzinfo) -> Site:
 
     qos, _, hour = text.rpartition("@")
     try:
-        return with_held_jobs(site, qos, time.fromisoformat(hour), zone)
+        release_time = time.fromisoformat(hour)
     except ValueError:
         raise ConfigError("", "", f"{text!r}", "QOS@HH:MM, such as large@08:00") from None
+    return with_held_jobs(site, qos, partial(next_time_of_day, release_time, zone))
+
+
+def next_time_of_day(hour: time, zone: tzinfo, after: float) -> float:
+    """Return the next such time of the day in a zone that is not before a time, both seconds since the epoch."""
+    moment = datetime.fromtimestamp(after, zone)
+    begin = datetime.combine(moment.date(), hour, zone)
+    if begin < moment:
+        begin = datetime.combine(moment.date() + timedelta(days=1), hour, zone)
+    return begin.timestamp()
 
 
 def _time(text: str, first: float, zone: tzinfo) -> float:

@@ -6,9 +6,8 @@ their text before it is read (`formats.site.site_edits`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import datetime, time, timedelta, tzinfo
 
 import numpy as np
 
@@ -101,27 +100,18 @@ def with_moved_jobs(site: Site, qos: str, other: str, share: float, seed: int = 
     return replace(site, jobs=replace(jobs, patterns=patterns, pattern=jobs.pattern + is_moved * len(jobs.patterns)))
 
 
-def with_held_jobs(site: Site, qos: str, hour: time, zone: tzinfo) -> Site:
-    """Return the site where the jobs of a QOS may start only after a time of the day, the next after submission.
+def with_held_jobs(site: Site, qos: str, release: Callable[[float], float]) -> Site:
+    """Return the site where the jobs of a QOS may start only after a time of their own.
 
     Args:
         site: the site.
         qos: name of the QOS.
-        hour: the time of the day.
-        zone: of this time.
+        release: submission -> time, seconds since the epoch.
 
     Raises:
         ConfigError: the site has no such QOS.
     """
     _check_qos(site, qos)
-
-    def release(submit: float) -> float:
-        submitted = datetime.fromtimestamp(submit, zone)
-        begin = datetime.combine(submitted.date(), hour, zone)
-        if begin < submitted:
-            begin = datetime.combine(submitted.date() + timedelta(days=1), hour, zone)
-        return begin.timestamp()
-
     jobs = SiteJobs.of(site.jobs)
     begin, rows = jobs.begin.copy(), np.flatnonzero(_have_qos(jobs, qos))
     begin[rows] = np.fmax(begin[rows], [release(submit) for submit in jobs.submit[rows].tolist()])
