@@ -36,13 +36,15 @@ def main_pass(world: Block, now: int, is_full: bool) -> int:
             continue
         if rules.sched_max_job_start > 0 and started >= rules.sched_max_job_start:
             break
+        if not is_allowed_in_partition(world, job, part):  # it is not in the queue
+            continue
         tested = count_test(world, part)
         if rules.partition_job_depth > 0 and tested > rules.partition_job_depth:
             continue
         depth += 1
         if not is_full and depth > rules.default_queue_depth + 1:
             break
-        if not is_allowed_in_partition(world, job, part) or _is_closed(world, job, part):
+        if _is_closed(world, job, part):
             continue
         answer = _test(world, job, slot, part, now)
         if answer == STARTED:

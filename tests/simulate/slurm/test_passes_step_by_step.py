@@ -83,3 +83,8 @@ def test_a_job_beyond_the_reservations_of_its_partition_is_looked_at_once() -> N
     jobs = tuple(job(number) for number in (1, 2, 3))
     _, plans = by_twin(site(*jobs, parts=(main,), bf_job_part_count_reserve=1), [(T0 + 1, "backfill")])
     assert plans == [{1: T0 + 61}]
+
+
+def test_a_job_over_the_time_of_its_partition_counts_as_no_tested_record() -> None:
+    main = SitePartition("main", ALL, is_default=True, max_time_min=5)
+    assert started(site(job(1, limit_min=60), job(2), parts=(main,), partition_job_depth=1)) == {"2"}
