@@ -35,8 +35,8 @@ def measure(quick: bool) -> None:
     """Print and draw the CPU time of a simulated hour."""
     heading("Slurm's twin: CPU time of one simulated hour, ms, least of several")
     panels, rows = [], []
-    for (title, values), colour in zip(CHOICES.items(), SERIES, strict=False):
-        values = values[:3] if quick else values
+    for (title, choices), colour in zip(CHOICES.items(), SERIES, strict=False):
+        values = choices[:3] if quick else choices
         costs = []
         for value in values:
             sizes = {"waiting jobs": QUEUE, "nodes": NODES, "bf_max_job_test": TESTS} | {title: value}
