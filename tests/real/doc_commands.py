@@ -88,6 +88,10 @@ RULES = (
         r"^pilotfish whatif archer2\b",
         skip="it takes minutes; the same options run on a small site in tests/cli/whatif",
     ),
+    Rule(
+        r"^pilotfish generate site archer2\b",
+        skip="it only makes the site of a command that takes minutes; another model is made on another page",
+    ),
     Rule(r"^pilotfish whatif site\b", skip="it needs the record of a real site, as in tests/simulate/slurm"),
     Rule(r"^pilotfish whatif \w+ --(set|scenario)\b", shorten=("$", " --repeat 1")),
     Rule(r"^pilotfish generate thesis\b", shorten=(r"--jobs \d+", "--jobs 200")),

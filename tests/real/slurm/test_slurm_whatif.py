@@ -29,7 +29,7 @@ def test_waiting_jobs_start_when_it_says_and_a_drain_delays_them(site: SlurmSite
     site.until(lambda: site.jobs()[first][0] == "RUNNING", "the first job")
     second, held = site.submit("sleep 1", *all_nodes), site.submit("sleep 1", *all_nodes, "--hold")
     before = site.jobs()
-    as_it_is, drained = starts(site, "--drain", "n1@30..3600", "--repeat", "2")
+    as_it_is, drained = starts(site, "--drain", "n1@0..3600", "--repeat", "2")
     assert {job: row[0] for job, row in site.jobs().items()}.keys() == before.keys(), "nothing was submitted"
     expected = {job["id"]: job["start"] for job in as_it_is["jobs"]}
     assert expected[str(held)] is None and expected[str(second)] is not None

@@ -86,7 +86,7 @@ def test_the_table_chooses_for_a_policy_in_python(facts: Any, features: tuple[Fe
 
 def test_each_kernel_of_the_table_exists_and_each_row_can_be_chosen() -> None:
     assert {kernel for engine in ENGINES for kernel in engine.kernels} <= set(KERNELS)
-    reached = {name for *_, name in CASES} | {"contention", "stepwise", "slurm"}
+    reached = {name for *_, name in CASES} | {"contention", "stepwise", "slurm", "slurm, predictions"}
     assert reached == {engine.name for engine in ENGINES}
 
 
@@ -131,7 +131,10 @@ SAVING = {
 }  # fmt: skip
 #: Families whose forms in Python give the schedules of their fast paths; the others are compared step by step.
 COMPARED = ("easy", "conservative", "python")
-FAST = [engine for engine in ENGINES if engine.compiled or engine.name == "stepwise"]
+#: Without the twin of a Slurm site, which is compared with tests/reference/slurm_passes.py.
+FAST = [
+    engine for engine in ENGINES if engine.name == "stepwise" or (engine.compiled and "slurm" not in engine.families)
+]
 
 
 class Walltimes:

@@ -113,10 +113,11 @@ def test_any_text_is_read_or_an_error(text: str) -> None:
 
 
 def test_settings() -> None:
-    assert scontrol.parse_settings(CONFIG + "SchedulerType = sched/backfill\n") == scontrol.ControllerSettings(
-        7.0, True
-    )
-    assert scontrol.parse_settings("SchedulerType = sched/backfill\n") == scontrol.ControllerSettings(30.0, False)
+    settings = scontrol.parse_settings(CONFIG + "SchedulerType = sched/backfill\n")
+    assert (settings.backfill_s, settings.limits) == (7.0, True)
+    settings = scontrol.parse_settings("SchedulerType = sched/backfill\n")
+    assert settings == scontrol.ControllerSettings(30.0, False, hard_time_min=settings.hard_time_min)
+    assert "unknown version" in settings.hard_time_min
 
 
 def test_recorded_limits() -> None:
