@@ -134,7 +134,7 @@ def _interval(number: Contrast, words: Words) -> str:
 
 
 def _noise(number: Contrast) -> str:
-    return "noise" if number.is_noise else ""
+    return "noise" if number.is_known and number.is_noise else ""
 
 
 def _slow(value: float) -> str:
@@ -160,7 +160,8 @@ def _signed_joules(energy: float) -> str:
 def _change(number: Contrast) -> str:
     share = f" ({100 * number.difference / number.before:+.1f} %)" if number.before > 0 else ""
     sign = "+" if number.difference > 0 else ""
-    return f"{sign}{seconds(number.difference)} s{share}{', within the noise' if number.is_noise else ''}"
+    doubt = ", within the noise" if number.is_noise else ""
+    return f"{sign}{seconds(number.difference)} s{share}{doubt if number.is_known else ', of an unknown interval'}"
 
 
 #: Classes that are named for winning or losing.
@@ -176,7 +177,9 @@ def _winners(classes: Sequence[ClassEffect]) -> str:
         names = [f"{clean(one.name)} {seconds(one.wait.mean.difference)} s" for one in moved[:_MOST_NAMES]]
         named = f" ({', '.join([*names, *['...'] * (len(moved) > _MOST_NAMES)])})" if moved else ""
         parts.append(f"{len(moved)} wait {word}{named}")
-    return f"{', '.join(parts)}, {sum(one.wait.mean.is_noise for one in classes)} within the noise"
+    numbers = [one.wait.mean for one in classes if one.wait.mean.is_known]
+    parts.append(f"{sum(number.is_noise for number in numbers)} within the noise")
+    return ", ".join([*parts, *[f"{len(classes) - len(numbers)} unknown"] * (len(numbers) < len(classes))])
 
 
 def _metered(result: Effect) -> str:

@@ -41,6 +41,11 @@ class Contrast:
         return self.after - self.before
 
     @property
+    def is_known(self) -> bool:
+        """Return whether the interval is known."""
+        return self.low is not None and self.high is not None
+
+    @property
     def is_noise(self) -> bool:
         """Return whether the change may have done nothing: the interval holds 0, or is not known."""
         return self.low is None or self.high is None or self.low <= 0.0 <= self.high

@@ -105,6 +105,14 @@ def test_a_change_is_compared_with_the_site(site: Path, capsys: pytest.CaptureFi
     assert document["wait"]["mean"]["after"] > document["wait"]["mean"]["before"] and document["replays"] == 2
 
 
+def test_an_unknown_interval_is_not_called_noise(site: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = out(capsys, "whatif", site, "--all", "--repeat", 2, "--scale-load", 1.2).splitlines()
+    unknown = [line for line in lines if "unknown" in line]
+    assert unknown and not [line for line in unknown if line.rstrip().endswith("noise")]
+    (users,) = (line for line in lines if line.startswith("users "))
+    assert users.endswith("unknown") and int(users.split()[-2]) > 0
+
+
 def test_a_change_that_changes_nothing_gives_the_same_starts(site: Path, capsys: pytest.CaptureFixture[str]) -> None:
     argv = ("whatif", site, "--scale-load", "1", "--repeat", 1, "--json")
     (document,) = json.loads(out(capsys, *argv))["scenarios"]
