@@ -46,7 +46,7 @@ simgrid || install python3-simgrid
 simgrid ||
     echo "WARNING: python3-simgrid is not here: tests/real/test_simgrid.py is SKIPPED" >&2
 missing faketime &&
-    echo "WARNING: faketime is not here: the test of a clock that is stepped beside Slurm is SKIPPED" >&2
+    echo "WARNING: faketime is not here: tests of Slurm's rules and of a clock that is stepped are SKIPPED" >&2
 missing promtool &&
     echo "WARNING: promtool is not here (package prometheus): the test that it takes the alert rules is SKIPPED" >&2
 missing bwrap &&

@@ -14,7 +14,7 @@ from typing import TypeVar
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
-pytest.register_assert_rewrite("pairs", "slurm_cluster", "slurm_daemon", "slurm_lua", "slurm_site")
+pytest.register_assert_rewrite("fast_slurm", "pairs", "slurm_cluster", "slurm_daemon", "slurm_lua", "slurm_site")
 sys.path.insert(0, str(Path(__file__).parents[2] / "contract"))
 pytest.register_assert_rewrite("adapter_contract")
 

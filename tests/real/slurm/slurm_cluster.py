@@ -282,22 +282,23 @@ class SlurmCluster:
             shutil.chown(path, "munge", "munge")
         (self.path / "munge").chmod(0o755)
         (self.path / "etc" / "cgroup.conf").write_text("CgroupPlugin=cgroup/v1\n")
-        controller, *others = free_ports(1 + self.nodes)
-        self.config.write_text(
-            CONFIG.format(
-                host=socket.gethostname().split(".")[0],
-                path=self.path,
-                controller=controller,
-                nodes=self.nodes,
-                half=max(1, self.nodes // 2),
-                first=others[0],
-                last=others[-1],
-                cpus=self.cpus,
-                memory=self.memory,
-                gather=self.gather,
-                extra=self.extra,
-                partitions=self.partitions.format(nodes=self.nodes, half=max(1, self.nodes // 2)),
-            )
+        self.config.write_text(self._configuration(free_ports(1 + self.nodes)))
+
+    def _configuration(self, ports: Sequence[int]) -> str:
+        """Return slurm.conf; the first port is the controller's, the others are the nodes'."""
+        return CONFIG.format(
+            host=socket.gethostname().split(".")[0],
+            path=self.path,
+            controller=ports[0],
+            nodes=self.nodes,
+            half=max(1, self.nodes // 2),
+            first=ports[1],
+            last=ports[-1],
+            cpus=self.cpus,
+            memory=self.memory,
+            gather=self.gather,
+            extra=self.extra,
+            partitions=self.partitions.format(nodes=self.nodes, half=max(1, self.nodes // 2)),
         )
 
     def _surroundings(self) -> dict[str, str]:

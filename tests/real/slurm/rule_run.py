@@ -1,0 +1,122 @@
+"""Cases of rules on a real Slurm with a fast clock: submitted, waited for, and recorded as a site."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from fast_slurm import FastSlurm
+from rule_case import Case, Submission
+
+from pilotfish.adapters.slurm.site_commands import site_texts, slurm_time
+from pilotfish.formats.site import read_site
+from pilotfish.formats.site.site_file_list import PERIOD, SITE_FILES
+from pilotfish.simulate.slurm.site import Site
+from pilotfish.simulate.slurm.site_tables import Phases
+from tests.support.slurm_recordings import FIRST_CALCULATION_S
+
+SPEED = 20.0
+#: Seconds of the fast clock for which jobs that are never to start have a chance, after all others have ended.
+CHANCE_S = 70.0
+
+
+class RuleRun:
+    """Cases next to each other on one site.
+
+    Args:
+        path: folder of the site.
+        rules: lines of slurm.conf for all cases.
+        accounts: commands of sacctmgr for all cases.
+        cases: the cases.
+    """
+
+    def __init__(self, path: Path, rules: str, accounts: Sequence[str], cases: Sequence[Case]) -> None:
+        self.cases, self.first, shapes = cases, dict[str, int](), list[str]()
+        for case in cases:
+            self.first[case.name] = len(shapes) + 1
+            shapes += case.nodes
+        lines = [line for case in cases for line in case.conf(self.first[case.name])]
+        commands = [*accounts, *(command for case in cases for command in case.accounts)]
+        self.slurm = FastSlurm(path, "\n".join([rules, *lines]), shapes, commands, SPEED)
+        self.gate, self.folder = path / "gate", path / "recorded"
+        self.ids = dict[str, str]()  # CASE__JOB -> id, "" where Slurm refused it
+
+    def play(self) -> Site:
+        """Let all cases happen, and return the site with their record."""
+        slurm, begin = self.slurm, self.slurm.now()
+        self.folder.mkdir()
+        self._write("sshare.psv", begin)
+        os.mkfifo(self.gate)
+        self.gate.chmod(0o666)
+        jobs = [(case, job) for case in self.cases for job in case.jobs]
+        gates = [(case, job) for case, job in jobs if job.is_gate]
+        self._submit(gates)
+        slurm.until(lambda: len(self._names("RUNNING")) == len(gates), "the gates to run")
+        self._command(0)
+        self._submit([(case, job) for case, job in jobs if not job.is_gate and not job.after])
+        with self.gate.open("r+b", buffering=0) as opened:
+            opened.write(b"\n" * len(gates))
+            since = slurm.now()
+            moments = {job.after for _, job in jobs} | {at for case in self.cases for at, _ in case.commands}
+            for moment in sorted(moments - {0}):
+                time.sleep(max(0.0, (since + moment - slurm.now()) / SPEED))
+                self._command(moment)
+                self._submit([(case, job) for case, job in jobs if job.after == moment])
+            never = {f"{case.name}.{job.name}" for case, job in jobs if job.never_starts}
+            slurm.until(lambda: self._names("all") <= never, "the jobs")
+        time.sleep(CHANCE_S / SPEED)
+        slurm.run("scancel", "--state=PENDING")
+        slurm.until(lambda: not self._names("all"), "the queue to be empty")
+        return self._recorded(begin)
+
+    def phases(self, site: Site) -> Phases:
+        """Return the phases of the clocks in the record, as far as they are known."""
+        log = (self.slurm.path / "log" / "slurmctld.log").read_text()
+        started = datetime.fromisoformat(log[1 : log.index("]")]).replace(tzinfo=UTC).timestamp()
+        first = started + FIRST_CALCULATION_S * SPEED - min(job.submit for job in site.jobs)
+        return Phases(tick=0.0, backfill=0.0, period=first % site.rules.priority.period_s, limit=0, full=0.0)
+
+    def _submit(self, jobs: Sequence[tuple[Case, Submission]]) -> None:
+        lines = [f"{name}={number}" for name, number in self.ids.items()]
+        for case, job in jobs:
+            variable = f"{case.name}__{job.name}"
+            lines += [case.command(job, variable, self.first[case.name], self.gate), f'echo "{variable}=${variable}"']
+        printed = self.slurm.run("sh", "-c", "\n".join(lines))
+        self.ids |= dict(line.split("=", 1) for line in printed.splitlines())
+
+    def _command(self, moment: int) -> None:
+        for case in self.cases:
+            for at, command in case.commands:
+                if at == moment:
+                    words = case.words(self.first[case.name]) | self._case_ids(case)
+                    self.slurm.run("scontrol", *command.format(**words).split())
+
+    def _case_ids(self, case: Case) -> dict[str, str]:
+        return {name.removeprefix(f"{case.name}__"): number for name, number in self.ids.items()}
+
+    def _names(self, state: str) -> set[str]:
+        states = "PENDING,RUNNING,COMPLETING,SUSPENDED" if state == "all" else state
+        return set(self.slurm.run("squeue", "--noheader", f"--states={states}", "--format=%j").splitlines())
+
+    def _recorded(self, begin: float) -> Site:
+        def is_complete() -> bool:
+            rows = self.slurm.run("sacct", "-anPX", f"-S{slurm_time(begin)}", "--format=JobName,State").splitlines()
+            states = dict(row.rsplit("|", 1) for row in rows)
+            return len(states) >= accepted and not {"PENDING", "RUNNING"} & set(states.values())
+
+        accepted = sum(bool(number) for number in self.ids.values())
+        self.slurm.until(is_complete, "accounting")
+        until = self.slurm.now() + 1
+        site = site_texts(lambda argv: self.slurm.run(*argv), PERIOD, begin, until)
+        assert not site.missing, site.missing
+        for name, text in site.texts.items():
+            (self.folder / name).write_text(text + "\n")
+        self._write("sacct.psv", begin, until)
+        return read_site(self.folder)
+
+    def _write(self, name: str, begin: float, until: float = 0.0) -> None:
+        argv = SITE_FILES[name].argv(slurm_time(begin), slurm_time(until))
+        (self.folder / name).write_text(self.slurm.run(*argv) + "\n")
