@@ -11,7 +11,8 @@ from pathlib import Path
 from ..adapters.base import Adapter
 from ..simulate.model.bounded import turns
 from .apply import Applier
-from .config import DaemonConfig, PowerConfig
+from .config import DaemonConfig
+from .config_sections import PowerConfig
 from .learning.external_load import LoadOfOthers
 from .learning.forecast_errors import ForecastErrors
 from .learning.guard_rail import FORGOTTEN, Guard

@@ -17,7 +17,7 @@ from pathlib import Path
 from ...formats.text import count
 from ...simulate.errors import ConfigError, InvalidJobError
 from ...simulate.model.job import Job
-from ..config import AccessConfig, QuotaConfig
+from ..config_sections import AccessConfig, QuotaConfig
 from ..state.queue import Submission
 from ..state.users import Peer, login_of, user_name
 

@@ -15,7 +15,7 @@ import pytest
 from pilotfish.adapters.base import AdapterError, Capabilities
 from pilotfish.daemon.apply import Live
 from pilotfish.daemon.assembly import Deciding, assemble
-from pilotfish.daemon.config import AccessConfig, QuotaConfig
+from pilotfish.daemon.config_sections import AccessConfig, QuotaConfig
 from pilotfish.daemon.learning.guard_rail import Guard
 from pilotfish.daemon.learning.job_profiles import GivenProfiles
 from pilotfish.daemon.planning.problem import Options

@@ -76,7 +76,7 @@ def test_changed_keys_are_named(tmp_path):
 
 def test_the_policies_are_the_planners():
 
-    from pilotfish.daemon.config import BUILT_IN_POLICIES
+    from pilotfish.daemon.config_sections import BUILT_IN_POLICIES
     from pilotfish.simulate.planning.planner import POLICIES
 
     assert set(BUILT_IN_POLICIES) == set(POLICIES)

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pilotfish.daemon.config import AccessConfig, QuotaConfig
+from pilotfish.daemon.config_sections import AccessConfig, QuotaConfig
 from pilotfish.daemon.service import Service
 from pilotfish.daemon.socket.access import Access
 from pilotfish.daemon.socket.rpc import MOST_LINES

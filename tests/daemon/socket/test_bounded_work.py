@@ -13,7 +13,7 @@ from dataclasses import fields, replace
 
 import pytest
 
-from pilotfish.daemon.config import QuotaConfig
+from pilotfish.daemon.config_sections import QuotaConfig
 from pilotfish.daemon.learning.profile_learning import LearnedProfiles
 from pilotfish.daemon.planning.guarded_planner import simulate_plan
 from pilotfish.daemon.planning.problem import WINDOW, build_problem

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pilotfish.daemon.config import AccessConfig
+from pilotfish.daemon.config_sections import AccessConfig
 from pilotfish.daemon.state.codec import encode
 from pilotfish.daemon.state.users import user_name
 from pilotfish.simulate.model.job import Profile, ThreadGroup, Workflow

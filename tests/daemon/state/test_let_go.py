@@ -8,7 +8,7 @@ import os
 import pytest
 
 from pilotfish.cli.output.status import show_job_log
-from pilotfish.daemon.config import AccessConfig
+from pilotfish.daemon.config_sections import AccessConfig
 from pilotfish.daemon.learning.job_profiles import GivenProfiles
 from pilotfish.daemon.state.users import user_name
 from pilotfish.simulate.model.job import Profile, Provenance, ThreadGroup
