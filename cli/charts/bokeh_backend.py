@@ -10,7 +10,7 @@ from html import escape
 from typing import Any
 
 import numpy as np
-from bokeh import layouts, models
+from bokeh import models
 from bokeh.embed import file_html
 from bokeh.plotting import figure as Plot
 from bokeh.resources import INLINE
@@ -24,9 +24,9 @@ from .figure import Area, Bars, Boxes, Figure, LegendEntry, Line, Panel, Points,
 #: Columns of a function of time: enough for a picture that is zoomed eight times.
 COLUMNS = 8000
 MOST_BOXES, CELLS = 200_000, (2400, 1200)
-#: Pixels per inch of a static picture, width of a page, least width of a panel of bars, of its longest bar, and of a
-#: character.
-_INCH, _WIDE, _BARS, _BAR, _CHAR = 130, 1200, 200, 95, 7.2
+#: Pixels per inch of a static picture, width of a page, least width of a panel of bars, of its longest bar, of a
+#: character, and of the border around a panel of bars.
+_INCH, _WIDE, _BARS, _BAR, _CHAR, _EDGE = 130, 1200, 200, 95, 7.2, 12
 _FONT = "'DejaVu Sans', Verdana, sans-serif"
 _DURATION = """
 const units = [[86400, " d"], [3600, " h"], [60, " min"]];
@@ -50,7 +50,8 @@ _DARK = (
 def page(figure: Figure) -> str:
     """Return a figure as an HTML page. O(data)."""
     title = ": ".join(part for part in (figure.title, figure.about) if part)
-    return str(file_html(build(figure), INLINE, title=title or "pilotfish")).replace("</head>", f"{_DARK}</head>", 1)
+    # The scripts of Bokeh contain </head>, so the style goes to the begin of the head.
+    return str(file_html(build(figure), INLINE, title=title or "pilotfish")).replace("<head>", f"<head>\n{_DARK}", 1)
 
 
 def build(figure: Figure) -> models.LayoutDOM:
@@ -62,8 +63,9 @@ def build(figure: Figure) -> models.LayoutDOM:
         high = max(110, round((figure.height - 1.0) * _INCH * shares[i] / sum(shares)))
         plots = [_plot(figure, panel, figure.x_label(i), high, first, named=n == 0) for n, panel in enumerate(panels)]
         first = first or (plots[0] if figure.shared else None)
-        rows.append(plots[0] if len(plots) == 1 else layouts.row(*plots, sizing_mode="stretch_width"))
-    return layouts.column(*rows, sizing_mode="stretch_width")
+        across = models.Row(children=plots, sizing_mode="stretch_width", styles={"flex-wrap": "wrap"})
+        rows.append(plots[0] if len(plots) == 1 else across)
+    return models.Column(children=rows, sizing_mode="stretch_width")  # `layouts` would stretch panels of a fixed width
 
 
 def _head(figure: Figure) -> models.Div:
@@ -93,16 +95,16 @@ def _plot(figure: Figure, panel: Panel, x_label: str, high: int, first: Plot | N
     bars, boxes = panel.of(Bars), panel.of(Boxes)
     calendar = panel.x.time is not None and panel.x.time.epoch is not None
     kind: Any = "log" if panel.x.log else "datetime" if calendar else "linear"
-    names = max((width(name) for name in bars[0].names), default=0) if bars and named else 0
+    border = round(_CHAR * max((width(name) for name in bars[0].names), default=0)) + _EDGE if bars and named else _EDGE
     plot = Plot(
-        height=high, width=None if bars else _WIDE, frame_width=_bars_width(bars[0]) if bars else None,
-        toolbar_location="right",
-        sizing_mode=None if bars else "stretch_width", tools="" if bars else "pan,box_zoom,reset,save",
+        height=high, width=_bars_width(bars[0]) + border + _EDGE if bars else _WIDE,
+        frame_width=_bars_width(bars[0]) if bars else None, toolbar_location="right",
+        sizing_mode="fixed" if bars else "stretch_width", tools="" if bars else "pan,box_zoom,reset,save",
         output_backend="webgl" if boxes and len(boxes[0]) > rectangles.FEW else "canvas", x_axis_type=kind,
         y_axis_type="log" if panel.y.log else "linear",
         x_range=first.x_range if first else models.Range1d(*panel.x_range), y_range=models.Range1d(*panel.y_range),
     )  # fmt: skip
-    plot.min_border_left = round(names * _CHAR)
+    plot.min_border_left = border
     if not bars:
         plot.min_border_left = 80
         wheel = models.WheelZoomTool(dimensions="both" if boxes else "width")

@@ -23,6 +23,7 @@ from pilotfish.formats.text import width
 from tests.cli.charts.samples import pictures, planned, random_plan, run_of, seen
 
 if TYPE_CHECKING:
+    from bokeh.resources import INLINE
     from matplotlib.patches import PathPatch
 
     from pilotfish.cli.charts import bokeh_backend, matplotlib_backend
@@ -36,7 +37,8 @@ KINDS = tuple(pictures(3))
 @pytest.fixture(scope="module", autouse=True)
 def _backends() -> None:
     """Import what takes seconds to import when it is tested, and not in each worker that collects the tests."""
-    global PathPatch, bokeh_backend, matplotlib_backend
+    global INLINE, PathPatch, bokeh_backend, matplotlib_backend
+    from bokeh.resources import INLINE
     from matplotlib.patches import PathPatch
 
     from pilotfish.cli.charts import bokeh_backend, matplotlib_backend
@@ -81,6 +83,10 @@ def test_every_picture_can_be_drawn_by_every_backend(tmp_path: Path, kind: str, 
     html = page(kind, count)
     assert not re.findall(r"<(?:script|link)[^>]*\b(?:src|href)=", html)
     assert "</html>" in html and not set(re.findall("<i>|<img|http|<script>&", own_part(html)))
+    scripts = [script for script in INLINE.js_raw if re.search(r"BEGIN bokeh(-widgets)?\.min", script)]
+    assert len(scripts) == 2 and all(
+        script in html for script in scripts
+    )  # a browser shows nothing if a letter is wrong
     forms = {".png": b"\x89PNG"} if count else {}
     forms |= {".pdf": b"%PDF"} if count and kind in ("plan", "calibration") else {}  # it embeds fonts, which takes long
     for ending, magic in forms.items():
