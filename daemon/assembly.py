@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..adapters.base import Adapter
 from ..simulate.model.bounded import turns
@@ -42,6 +43,9 @@ from .state.journal import Journal, Unsaved
 from .state.write_ahead import WriteAhead
 from .tracker import JobTracker
 
+if TYPE_CHECKING:
+    from .learning.profile_learning import LearnedProfiles
+
 log = logging.getLogger("pilotfish")
 #: Jobs that ended last; and those of all users in turns from which prediction intervals and speeds of nodes are known
 #: after a restart.
@@ -75,6 +79,7 @@ def assemble(
     deciding: Deciding,
     clock: Callable[[], float],
     *,
+    stopwatch: Callable[[], float] | None = None,
     planner: Planner = simulate_plan,
     stopping: Callable[[], bool] = lambda: False,
     breathe: Callable[[], None] = lambda: None,
@@ -94,6 +99,8 @@ def assemble(
         metrics: receives the numbers of each cycle.
         deciding: by what the daemon decides.
         clock: seconds, monotonic, for durations only.
+        stopwatch: seconds, monotonic, for what no decision rests on but a limit in seconds: how long plans take; None:
+            `clock`.
         planner: makes a plan; the simulator by default.
         stopping: whether the daemon is about to stop; ends a search.
         breathe: called between two parts of a cycle, two steps of a plan, and of a forecast of the resource manager's
@@ -131,7 +138,8 @@ def assemble(
     idle_s = power.idle_seconds if power.save else math.inf
     switcher = NodeSwitcher(applier, trigger, idle_s, power.spare_nodes)
     guarded = GuardedPlanner(
-        forecasts, deciding.options, trigger, metrics, isolation, clock, latency, kept_policy, switcher, planner,
+        forecasts, deciding.options, trigger, metrics, isolation, stopwatch or clock, latency, kept_policy, switcher,
+        planner,
         stopping, breathe,
     )  # fmt: skip
     queued = journal.queued(QUEUED_JOBS)
@@ -143,10 +151,28 @@ def assemble(
         ComponentEvents(),
         switcher,
         *observers(tracker),
-        CycleReporter(metrics, queue, clock),
+        CycleReporter(metrics, queue, stopwatch or clock),
         queue_forecasts,
     )
     return Cycle(adapter, applier, tracker, trigger, guarded, watching, queue_forecasts, clock)
+
+
+def accounting_learners(
+    config: DaemonConfig, adapter: Adapter, journal: Journal, profiles: LearnedProfiles, drift: ProfileDrift,
+    metrics: Metrics, tracker: JobTracker, clock: Callable[[], float],
+) -> list[Observer]:  # fmt: skip
+    """Return the observers that learn profiles from accounting, in the order in which they must see events.
+
+    The arguments are those of `assemble`; `config` says whether, and when, accounting is read.
+    """
+    from .learning.profile_learning import DriftRenewal  # a run of a workflow learns nothing
+    from .learning.usage_reader import UsageReader
+
+    section, learners = config.accounting, list[Observer]()
+    if section.enabled and adapter.capabilities.accounting:
+        sources = adapter, journal, profiles, metrics, tracker.queue, tracker.unsaved, clock
+        learners.append(UsageReader(*sources, delay_s=section.delay_seconds, every_s=section.every_seconds))
+    return [*learners, DriftRenewal(drift, profiles, metrics, tracker.queue, tracker.renew_profile)]
 
 
 #: Keys of the configuration by which the daemon decides. `decided_by` reads them for the service and for a preview.

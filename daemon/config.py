@@ -33,6 +33,7 @@ from .config_sections import (
     MetricsConfig,
     PowerConfig,
     QuotaConfig,
+    RecordConfig,
     RelearnConfig,
     Section,
     SocketConfig,
@@ -76,6 +77,7 @@ class DaemonConfig(Section):
     power: PowerConfig = PowerConfig()
     counters: str | list[str] = "auto"
     calibration: CalibrationConfig = CalibrationConfig()
+    record: RecordConfig = RecordConfig()
     log: LogConfig = LogConfig()
 
     @field_validator("objective")
@@ -121,6 +123,11 @@ class DaemonConfig(Section):
     def calibrations(self) -> Path:
         """The folder of recorded calibrations."""
         return Path(self.calibration.folder or self.state / "calibrations")
+
+    @property
+    def record_folder(self) -> Path:
+        """The folder of the record."""
+        return Path(self.record.folder or self.state / "record")
 
     @property
     def endpoint(self) -> str:

@@ -177,6 +177,15 @@ class CalibrationConfig(Section):
     bound: float = Field(default=0.1, ge=0.001, le=10)
 
 
+class RecordConfig(Section):
+    """The record of what the daemon sees, for `pilotfish replay`; bounded in size and age."""
+
+    enabled: bool = False
+    folder: FolderPath | None = None
+    max_mib: int = Field(default=500, ge=1)
+    keep_days: float = Field(default=30.0, gt=0)
+
+
 class LogConfig(Section):
     """The log on stderr."""
 

@@ -14,12 +14,10 @@ import logging
 import os
 import signal
 import socket
-import sqlite3
-import tempfile
 import time
 import traceback
 from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, nullcontext, suppress
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -32,7 +30,7 @@ from ..formats.text import count
 from ..simulate.errors import ConfigError
 from ..simulate.model.cluster import Cluster
 from .apply import Applier, Live, Recording
-from .assembly import assemble, decided_by, options_of
+from .assembly import accounting_learners, assemble, decided_by, options_of
 from .config import (
     RELOADABLE,
     DaemonConfig,
@@ -45,12 +43,12 @@ from .config import (
 from .first_start import load_loops
 from .learning.node_counters import NodeCounters, configured_counters
 from .learning.profile_drift import ProfileDrift
-from .learning.profile_learning import DriftRenewal, LearnedProfiles
-from .learning.usage_reader import UsageReader
+from .learning.profile_learning import LearnedProfiles
 from .planning.guarded_planner import load_simulator, simulate_plan
 from .planning.live_component import end_components
 from .planning.power_saving import check_power
 from .planning.problem import Planner
+from .recording.begin_record import KEPT_KEYS, begin_record
 from .reloading import reread
 from .report.adapter_metrics import metered
 from .report.calibration_metrics import Calibrations
@@ -64,7 +62,7 @@ from .socket.places import check_place, free_endpoint, socket_options
 from .socket.rpc import Requests
 from .socket.socket_server import Server
 from .state.journal import Journal, JournalError
-from .state.journal_db import copy_database
+from .state.journal_db import temporary_copy
 from .systemd import beat, in_journal, notify, set_up_logging, stop_beating
 from .timing.breathing import Breathing
 from .timing.cadence import IDLE_COUNT_S, Cadence
@@ -165,6 +163,7 @@ class Service:
         self._exporter = self._export(stack) if config.metrics.enabled else None
         self._adapter = metered(self._adapter_for(cluster), self._metrics)
         stack.callback(self._adapter.close)
+        self._record(stack)
         check_power(config, self._file, self._adapter)
         if self._adapter.capabilities.offers:
             self._journal.keep_handed_over(self._adapter.name, time.time())
@@ -174,7 +173,8 @@ class Service:
         applier: Applier = Live(self._adapter)
         if self._dry:
             applier = Recording(show, preview, lambda action: self._tracker.about(action))
-        profiles = LearnedProfiles(self._profile_store(stack)).load()
+        store = temporary_copy(config.profile_store, stack) if self._dry else config.profile_store
+        profiles = LearnedProfiles(store).load()
         self._pruning = Pruning(self._journal, self._adapter, lambda: self.config.keep_days)
         self._drift = ProfileDrift(**self._drift_options())
         self._cycle = assemble(
@@ -183,16 +183,19 @@ class Service:
             self._journal,
             self._metrics,
             decided_by(config, self._journal),
-            time.monotonic,
+            self._clock,
+            stopwatch=time.monotonic,
             planner=self._planner,
             stopping=lambda: self._stop,
-            breathe=Breathing(lambda: self._server.serve(later=("reload",)), time.monotonic),
+            breathe=Breathing(self._serve_meanwhile, time.monotonic),
             profiles=profiles,
             drift=self._drift,
             observers=lambda tracker: self._observers(stack, profiles, tracker),
             delays_file=None if self._dry else config.delays,
         )
         self._tracker = self._cycle.tracker
+        if self._recorder:
+            self._tracker.note_input = self._recorder.note_input
         self._tracker.log.quiet = self._dry and not quiet
         self._set_paused()
         access = self._access()
@@ -212,6 +215,19 @@ class Service:
             self._events = EventSocket(config.event_socket, event_users)
             stack.callback(self._events.close)
         return True
+
+    def _record(self, stack: ExitStack) -> None:
+        """Record what the adapter answers and what the clock shows from now on, if it is configured."""
+        self._recorder = begin_record(self.config, self._adapter, self._journal, time.monotonic, dry=self._dry)
+        self._clock: Callable[[], float] = time.monotonic
+        if self._recorder:
+            stack.callback(self._recorder.close)
+            self._adapter, self._clock = self._recorder.adapter(self._adapter), self._recorder.clock
+
+    def _serve_meanwhile(self) -> None:
+        """Answer clients during a cycle."""
+        with self._recorder.muted() if self._recorder else nullcontext():
+            self._server.serve(later=("reload",))
 
     def _export(self, stack: ExitStack) -> Exporter | None:
         """Serve the metrics; a dry run goes on without them while the daemon uses the port."""
@@ -242,27 +258,8 @@ class Service:
         counter_config = configured_counters(self.config.counters, here=self._adapter.capabilities.here)
         counters = NodeCounters(counter_config, profiles, tracker.queue)
         stack.callback(counters.close)
-        renewal = DriftRenewal(self._drift, profiles, self._metrics, tracker.queue, tracker.renew_profile)
-        return [counters, *self._usage_reader(profiles, tracker), renewal]
-
-    def _usage_reader(self, profiles: LearnedProfiles, tracker: JobTracker) -> list[Observer]:
-        section = self.config.accounting
-        if not (section.enabled and self._adapter.capabilities.accounting):
-            return []
-        sources = self._adapter, self._journal, profiles, self._metrics, tracker.queue, tracker.unsaved, time.monotonic
-        return [UsageReader(*sources, delay_s=section.delay_seconds, every_s=section.every_seconds)]
-
-    def _profile_store(self, stack: ExitStack) -> Path:
-        """Return the profile store; for a dry run a copy, because even reading leaves files."""
-        path = self.config.profile_store
-        if not self._dry:
-            return path
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pilotfish-")))
-        try:
-            return copy_database(path, folder)
-        except (OSError, sqlite3.Error) as error:
-            log.warning("%s: cannot be read, so the dry run has no profiles: %s", path, error)
-            return folder / path.name
+        sources = self._adapter, self._journal, profiles, self._drift, self._metrics, tracker, self._clock
+        return [counters, *accounting_learners(self.config, *sources)]
 
     def _event_users(self, endpoint: str) -> list[int] | None:
         """Return whose events are heard; None: none, because a dry run leaves them to the daemon that listens.
@@ -343,6 +340,8 @@ class Service:
         """Go through a cycle; return whether it was completed."""
         try:
             report = self._cycle.run()
+            if self._recorder:
+                self._recorder.end(report)
         except AdapterError as error:
             self._again_s = error.again_s
             if not self._stop:
@@ -420,6 +419,8 @@ class Service:
         guard = None
         with suppress(JournalError):  # it goes on with the guard that it has
             guard = decided_by(self.config, self._journal).guard
+        if self._recorder:
+            self._recorder.note_input("config", self.config.model_dump(mode="json", include=set(KEPT_KEYS)))
         self._cycle.planner.use(options_of(self.config), guard)
         self._cycle.trigger.renew()
         self._drift.configure(**self._drift_options())

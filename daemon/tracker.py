@@ -144,6 +144,8 @@ class JobTracker:
         self.snapshot: Snapshot | None = None
         #: Nothing is planned or started, and what was handed over is given back.
         self.paused = False
+        #: Called with what a client asked for, before it is done.
+        self.note_input: Callable[..., None] = lambda kind, *facts: None
 
     @property
     def now(self) -> float:
@@ -194,12 +196,15 @@ class JobTracker:
 
     def add(self, submission: Submission) -> None:
         """Take in a workflow that the journal has."""
+        self.note_input("submit", submission)
         self.queue.add(submission)
         self._trigger.renew()
 
     def cancel(self, entries: Iterable[Entry], by: str = "a user") -> None:
         """Cancel jobs for a user (`by`); the next cycle ends those that run."""
-        self.log.add_events(self.queue.cancel(entries, self.now, f"cancelled by {by}"))
+        chosen = list(entries)
+        self.note_input("cancel", [entry.key for entry in chosen], by)
+        self.log.add_events(self.queue.cancel(chosen, self.now, f"cancelled by {by}"))
         self._trigger.renew()
         self.save()
 

@@ -269,6 +269,7 @@ EXCEPT = {
     "adapters/local/observe.py": "in the state directory",
     "adapters/start_claim.py": "a link that names a job, in a folder of `make_own_folder`",
     "cli/sweeps/tasks.py": "in a temporary folder of its own",
+    "daemon/record_run.py": "in a temporary folder of its own",
     "profiles/probes/resctrl.py": "folders of the kernel",
 }
 MAKING = {"mkdir", "makedirs", "write_text", "write_bytes", "touch", "mkfifo", "mknod", "symlink_to", "symlink"}

@@ -13,16 +13,16 @@ import hashlib
 import json
 import re
 import secrets
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import cache
-from operator import attrgetter
 from pathlib import PurePosixPath
 from typing import Any
 
+from ...formats.documents.plain_values import plain
 from ...formats.workflows.job_rules import LARGEST_WORD, LONGEST_TEXT, MOST_FACTS, name_problem
 from ...formats.workflows.workflow_tasks import ProfilePool, check_workflow
 from ...simulate.errors import InvalidJobError
-from ...simulate.model.job import DEFAULT_PROFILE, Job, Profile, Workflow
+from ...simulate.model.job import DEFAULT_PROFILE, Job, Workflow
 from .divided_work import Steps, finish
 
 #: Jobs of a workflow that are made, or compared, in one step.
@@ -48,45 +48,7 @@ def _fail_fast(schema: Any) -> Any:
 
 def encode(workflow: Workflow) -> str:
     """Return `workflow` as JSON text; what has its default value is left out."""
-    return json.dumps(_plain(workflow, {}), separators=(",", ":"), default=sorted)
-
-
-def _plain(part: Any, shared: dict[int, Any]) -> Any:
-    """Return a value for JSON; of a dataclass, the fields that differ from their defaults.
-
-    Args:
-        part: the value.
-        shared: by identity, the profiles that were converted before, because jobs share them.
-    """
-    kind: Any = type(part)
-    if kind is tuple:
-        return [item if type(item) is str else _plain(item, shared) for item in part]
-    if not hasattr(kind, "__dataclass_fields__"):
-        return part
-    if (copy := shared.get(id(part))) is not None:
-        return copy
-    names, defaults, values = _fields(kind)
-    changed = {
-        name: value if type(value) in _ATOMS else _plain(value, shared)
-        for name, default, value in zip(names, defaults, values(part), strict=True)
-        if default is _REQUIRED or value != default
-    }
-    if kind is Profile:
-        shared[id(part)] = changed
-    return changed
-
-
-_ATOMS = frozenset((str, int, float, bool, type(None)))
-_REQUIRED = dataclasses.MISSING
-
-
-@cache
-def _fields(kind: Any) -> tuple[tuple[str, ...], tuple[Any, ...], Callable[[Any], tuple[Any, ...]]]:
-    """Return the names of a dataclass's fields, their defaults, and what reads them from a value."""
-    every = dataclasses.fields(kind)
-    names = tuple(member.name for member in every)
-    read = attrgetter(*names) if len(names) > 1 else lambda value: (getattr(value, names[0]),)
-    return names, tuple(member.default for member in every), read
+    return json.dumps(plain(workflow, {}), separators=(",", ":"), default=sorted)
 
 
 def decode(text: str | bytes, directory: str | None = None) -> Workflow:

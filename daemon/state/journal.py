@@ -94,8 +94,7 @@ class Journal:
         self.path = path
         self._db = open_copy(path) if in_memory else open_file(path)
         self._db.text_factory = text_of
-        #: Rows that cannot be read and are left out.
-        self.damage = Damage(path)
+        self.damage = Damage(path)  #: rows that cannot be read and are left out
         self._file = None if in_memory else identity(path)
 
     @contextmanager
@@ -435,6 +434,10 @@ class Journal:
             run(f"DELETE FROM queued WHERE {LAST_TIME} < ?", (before,))
             run("DELETE FROM errors WHERE id < (SELECT max(id) FROM errors) - 1000")
             return run("DELETE FROM workflows WHERE finish_time < ?", (before,)).rowcount
+
+    def content(self) -> bytes:
+        """Return the whole database, as a file of it would be."""
+        return self._db.serialize()
 
     def close(self) -> None:
         """Close the file."""

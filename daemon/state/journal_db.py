@@ -8,17 +8,19 @@ the copy is consistent.
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import sqlite3
 import tempfile
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from ...formats.documents.file_version import UnknownVersionError, Upgrade, upgrade
 from ...simulate.errors import ConfigError
 from ...trust import check_file, prepare_database
 
+log = logging.getLogger("pilotfish.service")
 #: Attempts to copy a file that keeps changing.
 COPIES = 100
 
@@ -44,6 +46,31 @@ def copy_database(path: Path, folder: Path) -> Path:
         if before == [_version_of(file) for file in files]:
             return folder / path.name
     raise sqlite3.OperationalError("it changes all the time")
+
+
+def content_of(path: Path) -> bytes:
+    """Return a SQLite file as it is now, while others may write. Raises OSError, sqlite3.Error."""
+    with tempfile.TemporaryDirectory(prefix="pilotfish-") as folder:
+        copy = sqlite3.connect(copy_database(path, Path(folder)))
+        try:
+            return copy.serialize()
+        finally:
+            copy.close()
+
+
+def temporary_copy(path: Path, stack: ExitStack) -> Path:
+    """Copy a SQLite file for a dry run, because even reading leaves files; return its path, which may have no file.
+
+    Args:
+        path: the file; without it, and if it cannot be read, there is no copy, and the log says so.
+        stack: removes the copy.
+    """
+    folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pilotfish-")))
+    try:
+        return copy_database(path, folder)
+    except (OSError, sqlite3.Error) as error:
+        log.warning("%s: cannot be read, so the dry run has no profiles: %s", path, error)
+        return folder / path.name
 
 
 def _version_of(path: Path) -> tuple[int, ...] | None:

@@ -514,3 +514,30 @@ def test_a_wall_clock_that_is_set_makes_nothing_older(steps: list[tuple[float, f
         assert read <= wall + 1e-3 and read - last <= passed + 1e-3
         last = read
     assert abs(AgeClock().read(wall, now) - wall) < 1e-3
+
+
+def test_a_record_of_a_daemon_that_was_killed_gives_the_same_decisions(daemon, kit, capsys):
+    daemon.write("record: {enabled: true}\nbudget: 20\n")
+    daemon.start("--simulate")
+    daemon.submit(shell(kit, "a", "sleep 1"), shell(kit, "b", "true", "a"))
+    assert daemon.stop(signal.SIGKILL) == -signal.SIGKILL
+    daemon.start("--simulate")
+    daemon.ended(daemon.submit(shell(kit, "c", "true"), shell(kit, "d", "true", "c")))
+    assert daemon.stop() == 0
+    record = daemon.folder / "state" / "record"
+    capsys.readouterr()
+    assert main(["replay", str(record), "--json"]) == 0
+    outcome, notes = json.loads((answer := capsys.readouterr()).out), answer.err
+    assert outcome["cycles"] == outcome["equal"] > 3 and outcome["decisions"] >= 3
+    assert "end-of-stream" in notes  # the segment of the daemon that was killed
+    assert {path.stat().st_mode & 0o777 for path in record.iterdir()} == {0o600}
+    assert main(["replay", str(record), "--runtimes", "actual"]) == 64
+    assert "--runtimes" in capsys.readouterr().err
+
+
+def test_a_record_that_cannot_be_made_costs_an_error_in_the_log(daemon, kit):
+    daemon.write(f"record: {{enabled: true, folder: '{daemon.folder}/record'}}\n")
+    (daemon.folder / "record").write_text("a file")
+    daemon.start()
+    assert "record: no record is made: " in daemon.said()
+    assert daemon.ended(daemon.submit(shell(kit, "a", "true")))["exit_code"] == 0 and daemon.stop() == 0

@@ -1,0 +1,1 @@
+"""Recording what a daemon sees, and playing it to the same loop."""

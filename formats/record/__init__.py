@@ -1,0 +1,1 @@
+"""Records: what a daemon saw of a site, cycle by cycle, so that its own loop can run on it again."""
