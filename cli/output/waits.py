@@ -9,11 +9,13 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from ...formats.text import clean, count, decimals, fit, percent
+from ...simulate.slurm.printed_numbers import NEAR_FACTOR, NEAR_SHARE
 from .text import Screen, TextColumn, hanging, numbers
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
+    from ...simulate.slurm.printed_numbers import PrintedChecks
     from ...simulate.slurm.site import Site
     from ...simulate.slurm.site_comparison import Agreement, Figures, Pair
 
@@ -21,7 +23,9 @@ if TYPE_CHECKING:
 MOST_CLASSES = 8
 
 
-def show_agreement(screen: Screen, name: str, site: Site, result: Agreement, repeats: int) -> None:
+def show_agreement(
+    screen: Screen, name: str, site: Site, result: Agreement, repeats: int, checks: PrintedChecks | None = None
+) -> None:
     """Print how far replays of a site are from its record.
 
     Args:
@@ -30,6 +34,7 @@ def show_agreement(screen: Screen, name: str, site: Site, result: Agreement, rep
         site: the site.
         result: the comparison.
         repeats: number of replays, 1 or more.
+        checks: how far priorities and shares are from what the site's commands printed; None: it has none.
     """
     show_site(screen, name, site)
     replays = "replayed" if repeats == 1 else f"{repeats} replays"
@@ -47,6 +52,7 @@ def show_agreement(screen: Screen, name: str, site: Site, result: Agreement, rep
         ("a job's start", f"{seconds(result.difference_s)} s off in the mean; {near}"),
         ("backfilled", _sides(result.backfilled)),
         ("utilisation", _sides(result.utilisation)),
+        *_printed(checks),
         ("left out", _left_out(result)),
     ]
     for title, text in lines:
@@ -114,6 +120,19 @@ def seconds(value: float) -> str:
 def _sides(sides: tuple[float | None, float | None]) -> str:
     first, second = ("unknown" if side is None else percent(side) for side in sides)
     return f"{first} as recorded, {second} replayed"
+
+
+def _printed(checks: PrintedChecks | None) -> Iterator[tuple[str, str]]:
+    """Yield the rows on what sprio and sshare printed at the end of the period."""
+    for title, source, unit, check in (
+        ("priorities", "sprio", "waiting job", checks and checks.priorities),
+        ("fair share", "sshare", "user", checks and checks.factors),
+    ):
+        if check and check.number:
+            off = percent(check.difference) if source == "sprio" else f"{check.difference:.3f}"
+            near = percent(NEAR_SHARE) if source == "sprio" else f"{NEAR_FACTOR:g}"
+            numbers = f"{count(check.number, unit)}: {off} off in the mean, {percent(check.near)} within {near}"
+            yield title, f"as {source} printed them at the end, {numbers}"
 
 
 def _left_out(result: Agreement) -> str:

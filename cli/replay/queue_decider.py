@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...formats.entry_points import spelled_out
@@ -47,9 +46,9 @@ def named_policy(text: str, seed: int) -> NamedPolicy:
             with print_policy_traceback():
                 return load_policy(parse_python_policy(text), seed)
         if text.startswith(SITE):
-            from ...formats.site.site_policy_folder import read_slurm_policy
+            from ...formats.site.site_policy_folder import policy_folder, read_slurm_policy
 
-            configuration = Path(text.removeprefix(SITE)) / "slurm.conf"
+            configuration = policy_folder(text)[0] / "slurm.conf"
             return NamedPolicy(read_slurm_policy(text), text, configuration if configuration.is_file() else None)
         policy = parse(text)
         return NamedPolicy(policy, text_of(policy))

@@ -218,13 +218,12 @@ def _named(name: str, texts: Iterable[str], example: str) -> Iterable[Edit]:
 
 
 def _version(text: str) -> tuple[int, int]:
-    from ...formats.site.site_rules import site_version
-    from ...simulate.slurm.version_rules import OLDEST
+    from ...formats.site.site_rules import chosen_version
 
-    version = site_version(text)
-    if version is None or version < OLDEST:
-        raise bad("--slurm-version", f"{text!r} (allowed: 22.05 or later, such as 25.11)")
-    return version
+    try:
+        return chosen_version(text)
+    except ConfigError as error:
+        raise bad_value("--slurm-version", error) from None
 
 
 def _of_option(name: str, change: partial[Site]) -> Site:

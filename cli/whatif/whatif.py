@@ -138,7 +138,7 @@ def whatif(
         warn(reason)
     if is_interrupted and resume is not None:
         note(f"the same command continues with {resume}")
-    effects = _report(site, replays, idle_power, show_all, as_json)
+    effects = _report(site, zone, replays, idle_power, show_all, as_json)
     if plot is not None and effects:
         _draw(site, replays, effects, idle_power, plot)
     if is_interrupted:
@@ -146,8 +146,13 @@ def whatif(
     return int(bool(replays.failures))
 
 
-def _report(folder: Path, replays: Replays, idle_w: float, show_all: bool, as_json: bool) -> list[ScenarioEffect]:
+def _report(
+    folder: Path, zone: str, replays: Replays, idle_w: float, show_all: bool, as_json: bool
+) -> list[ScenarioEffect]:
     """Print the comparison of the replays that ended; return the scenarios that have some."""
+    from ...formats.site.printed_numbers import read_printed_numbers
+    from ...formats.site.site_folder import time_zone
+    from ...simulate.slurm.printed_numbers import printed_checks
     from ...simulate.slurm.site_comparison import agreement
     from ...simulate.slurm.site_effect import effect
     from ...simulate.slurm.site_outcome import recorded_outcome
@@ -162,11 +167,15 @@ def _report(folder: Path, replays: Replays, idle_w: float, show_all: bool, as_js
         if not outcomes:
             return []
         agreed = agreement(site, recorded_outcome(site), outcomes)
+        printed = read_printed_numbers(folder, time_zone(zone))
+        checks = None if printed is None else printed_checks(site, printed)
         if as_json:
-            document = {**about, "replays": len(outcomes), **asdict(agreed), "unknown": site.unknown}
+            numbers = None if checks is None else asdict(checks)
+            document = {**about, "replays": len(outcomes), **asdict(agreed), "printed": numbers}
+            document["unknown"] = site.unknown
             print_json("whatif", document)
         else:
-            show_agreement(Screen(), name, site, agreed, len(outcomes))
+            show_agreement(Screen(), name, site, agreed, len(outcomes), checks)
         return []
     effects = []
     for one, unknown in zip(changed, replays.unknown[1:], strict=True):

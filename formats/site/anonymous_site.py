@@ -74,6 +74,7 @@ _FORMS = {
     )
     for name in names
 }
+_PRINTED = re.compile(r"Configuration data as of [\dT:-]{19}", re.ASCII)
 _ALWAYS = {"slurm_version", "clustername"}
 
 
@@ -192,7 +193,8 @@ class AnonymousSite:
         for _ in unfollowed_settings(conf):
             pass
         read = _ALWAYS | {name.lower() for name in conf.names}
-        lines = list[str]()
+        first = text.split("\n", 1)[0].rstrip()
+        lines = [first] if _PRINTED.fullmatch(first) else []
         for key, line in conf.settings.items():
             value = line.values[key]
             if key == "clustername":

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
 from ...simulate.slurm.site import SiteAssociation
@@ -139,18 +139,3 @@ def _in_order(
     if missing := len(rows) - len(ordered):
         table.left_out["associations whose account is not there, or is its own parent"] += missing
     return tuple(ordered), by_id
-
-
-def site_usage(table: BarTable, associations: Sequence[SiteAssociation]) -> tuple[float, ...]:
-    """Return the RawUsage of each association from `sshare -a -l`; 0 for those that are not in the table."""
-    usage: dict[tuple[str, str], float] = {}
-    for record in table.records():
-        try:
-            raw = float(record.text("rawusage") or 0.0)
-        except ValueError:
-            raw = -1.0
-        if not 0 <= raw < slurm_values.MOST:
-            table.left_out["usages that cannot be read"] += 1
-            continue
-        usage[record.text("account"), record.text("user")] = raw
-    return tuple(usage.get((row.account, row.user), 0.0) for row in associations)

@@ -216,8 +216,10 @@ def _partition(line: ConfLine, nodes: tuple[str, ...]) -> SitePartition:
         max_cpus_per_node=value("maxcpuspernode", slurm_values.limit, None, "a whole number, or UNLIMITED"),
         default_memory_per_cpu_mib=value("defmempercpu", memory_limit, None, "MiB"),
         default_memory_per_node_mib=value("defmempernode", memory_limit, None, "MiB"),
+        max_memory_per_cpu_mib=value("maxmempercpu", memory_limit, None, "MiB"),
         is_exclusive=sharing.upper().startswith("EXCLUSIVE") or line.values.get("exclusive", "").upper() == "NODE",
         is_least_loaded=value("lln", is_yes, False, "YES or NO"),
+        requires_reservation=value("reqresv", is_yes, False, "YES or NO"),
         state=line.values.get("state", "UP").upper(),
         qos="" if qos.upper() == "N/A" else qos,
         preempt_mode=mode.upper(),
@@ -255,9 +257,9 @@ def _unfollowed(line: ConfLine) -> Iterator[str]:
         yield "ExclusiveUser: jobs of several users may share a node"
     if values.get("selecttypeparameters", "NONE") not in ("NONE", ""):
         yield "SelectTypeParameters of a partition: those of the cluster hold"
-    if values.get("reqresv", "NO") == "YES":
-        yield "ReqResv: jobs without a reservation are taken, too"
-    if values.get("maxmempercpu", "UNLIMITED") not in ("UNLIMITED", "0"):
-        yield "MaxMemPerCPU of a partition: that of the cluster holds"
+    if values.get("jobdefaults", "(NULL)") not in ("(NULL)", "NONE", ""):
+        yield "JobDefaults: not followed; jobs may have other CPUs or memory"
+    if values.get("maxcpuspersocket", "UNLIMITED") not in ("UNLIMITED", "0"):
+        yield "MaxCPUsPerSocket: not followed; jobs may have more CPUs of a socket"
     if values.get("maxmempernode", "UNLIMITED") not in ("UNLIMITED", "0"):
         yield "MaxMemPerNode of a partition: not followed"

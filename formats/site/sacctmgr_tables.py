@@ -39,20 +39,27 @@ def _qos(record: Record, unfollowed: Counter[str]) -> SiteQos:
     if not name:
         raise ValueError("no name")
     grace, exempt = record.text("gracetime"), record.text("preemptexempttime")
-    factor = float(record.text("usagefactor") or 1.0)
-    if not 0 <= factor < slurm_values.MOST:
-        raise ValueError("not a factor")
     return SiteQos(
         name=name,
         priority=slurm_values.whole(record.text("priority") or "0"),
         flags=frozenset(word for word in record.text("flags").split(",") if word),
-        usage_factor=factor,
+        usage_factor=_factor(record.text("usagefactor"), none=0.0),
+        limit_factor=_factor(record.text("limitfactor")),
+        min_priority=slurm_values.limit(record.text("minpriothres", "minpriothreshold")) or 0,
         preempts=frozenset(word for word in record.text("preempt").split(",") if word),
         preempt_mode="" if mode.lower() == "cluster" else mode.upper(),
         preempt_exempt_s=slurm_values.span(exempt) if ":" in exempt else None,
         grace_time_s=int(slurm_values.span(grace) or 0 if ":" in grace else float(grace or 0)),
         limits=site_limits(record, unfollowed),
     )
+
+
+def _factor(text: str, none: float = 1.0) -> float:
+    """Return a factor, 1 if it is not set; `none`: what 0 means. Raises ValueError."""
+    factor = float(text or 1.0)
+    if not 0 <= factor < slurm_values.MOST:
+        raise ValueError("not a factor")
+    return factor or none
 
 
 def node_events(table: BarTable, nodes: Container[str], zone: tzinfo) -> tuple[NodeEvent, ...]:

@@ -48,10 +48,9 @@ _WORDS = {
 }  # fmt: skip
 #: Words that are read elsewhere, or change nothing in a replay.
 _OTHERS = frozenset((
-    "assoc_limit_stop", "bf_yield_interval", "bf_yield_rpc_cnt", "bf_yield_sleep",
-    "build_queue_timeout", "defer_batch", "disable_job_shrink",
+    "assoc_limit_stop", "defer_batch", "disable_job_shrink",
     "enable_hetero_jobs", "enable_job_state_cache", "enable_user_top", "ignore_prefer_validation",
-    "kill_invalid_depend", "max_array_tasks", "max_job_bf", "max_rpc_cnt", "max_sched_time",
+    "kill_invalid_depend", "max_array_tasks", "max_job_bf",
     "no_backup_scheduling", "requeue_setup_env_fail", "salloc_wait_nodes", "sbatch_wait_nodes",
     "spec_cores_first",
 ))  # fmt: skip
@@ -61,8 +60,14 @@ PARAMETERS = tuple(
 )
 
 
-def scheduler_rules(text: str) -> SchedulerRules:
-    """Return what SchedulerParameters says."""
+def scheduler_rules(text: str, preemption: str = "") -> SchedulerRules:
+    """Return what SchedulerParameters says.
+
+    Args:
+        text: its value.
+        preemption: the value of PreemptParameters; its words are those of SchedulerParameters after `preempt_`.
+    """
+    text += "".join(f",preempt_{word.strip()}" for word in preemption.split(",") if word.strip())
     values: dict[str, float | bool] = {}
     folded = text.lower()
     for field, (name, least, largest, unit) in _NUMBERS.items():

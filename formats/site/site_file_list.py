@@ -51,7 +51,7 @@ SITE_FILES = {
             "scontrol_config.txt",
             "scontrol show config",
             "settings as they are in force, and the version of Slurm",
-            "no file says which version Slurm has: the rules of 22.05 hold",
+            "no file says which version Slurm has: the rules of 25.11 hold, the newest that is known",
         ),
         SiteFile("scontrol_node.txt", "scontrol -ao show node", "nodes", "slurm.conf must describe them"),
         SiteFile("scontrol_part.txt", "scontrol -ao show partition", "partitions", "slurm.conf must describe them"),
@@ -75,7 +75,16 @@ SITE_FILES = {
             "usage when the period begins",
             "usage is 0 when the period begins; fair share is wrong at first",
         ),
-        SiteFile("sshare_end.psv", "sshare -a -l -P", "usage when the period ends"),
+        SiteFile(
+            "sshare_end.psv",
+            "sshare -a -l -P",
+            "usage when the period ends; that at its begin is calculated from it, and shares are compared with it",
+        ),
+        SiteFile(
+            "sacct_before.psv",
+            f"sacct -a -X -D -P --noconvert -S B0 -E T0 --format={SACCT_COLUMNS}",
+            "jobs from B0, some half lives of usage before the period: usage when it begins is calculated from them",
+        ),
         SiteFile(
             "events.psv",
             "sacctmgr -P show event start=T0 end=T1",

@@ -6,11 +6,12 @@ sentences in `Site.unknown`. The state that nodes have at the end of the period 
 used.
 
 Files: those of `SITE_FILES`; `slurm.conf` and what it includes; `sacctmgr_dump.cfg` (sacctmgr dump). `sshare.psv`
-belongs to the begin of the period.
+belongs to the begin of the period, `sshare_end.psv` to its end.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -24,13 +25,15 @@ from ...simulate.slurm.site import Site, SiteAssociation, SiteQos, SiteReservati
 from ...simulate.slurm.unfollowed import unfollowed_rules
 from ..documents.document_errors import found
 from ..documents.files import is_file
+from ..slurm_values import dump_moment
 from ..text import count, counted
 from . import scontrol_text
 from .accounting_records import AccountingRecords
 from .accounting_table import SiteAccounting
-from .association_tree import dumped_parents, site_associations, site_usage, tree_parents
+from .association_tree import dumped_parents, site_associations, tree_parents
 from .bar_columns import read_bar_columns
 from .bar_table import BarTable, Record, bar_table, read_bar_table, read_text
+from .begin_usage import usage_from_end, usage_from_runs, usage_from_shares
 from .job_request import SiteMachine
 from .job_scripts import job_scripts
 from .machine_tables import site_nodes, site_partitions
@@ -44,13 +47,14 @@ from .slurm_conf import ConfLine, SlurmConf, read_slurm_conf
 
 #: Where the files of a site are: a folder, or their texts by name, of a site as it is now.
 SiteSource = Path | Mapping[str, str]
+_PRINTED = re.compile(r"Configuration data as of (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)$", re.ASCII | re.MULTILINE)
 #: Seconds for which jobs that are held now stay held.
 HELD_S = 1e8
 
 
 def read_site(
     source: SiteSource, sacct: Path | None = None, zone: tzinfo = UTC, paths: list[Path] | None = None, *,
-    jobs: bool = True,
+    jobs: bool = True, version: tuple[int, int] | None = None,
 ) -> Site:  # fmt: skip
     """Return the site whose files lie in a folder, or whose texts a running Slurm printed. O(bytes of its files).
 
@@ -60,6 +64,7 @@ def read_site(
         zone: the zone of the times in the dumps.
         paths: the files that are read are appended, if given.
         jobs: read them; False: `jobs` is empty.
+        version: of the Slurm whose rules and defaults are followed; None: the site's own.
 
     Raises:
         ConfigError: there are no nodes or no jobs to read, or a file that is needed cannot be read.
@@ -69,8 +74,8 @@ def read_site(
     if isinstance(source, Path):
         files.reasons = missing_files(source)
         files.unknown += [f"{name}: {why}" for name, why in files.reasons.items() if name not in SITE_FILES]
-    conf, version = read_configuration(files)
-    rules = with_measured_passes(site_rules(conf, version), files.text("sdiag.txt"))
+    conf, own_version = read_configuration(files, version)
+    rules = with_measured_passes(site_rules(conf, own_version), files.text("sdiag.txt"))
     files.unknown += unfollowed_settings(conf)
     nodes = site_nodes(conf.lines.get("nodename", []), conf.lines.get("downnodes", []), files.unknown)
     if not nodes:
@@ -96,8 +101,8 @@ def read_site(
         if events
         else present_node_events("" if isinstance(source, Path) else files.text("scontrol_node.txt"), nodes),
         jobs=_jobs(files, sacct, machine) if jobs else (),
-        usage=_usage(files, associations),
     )
+    site = replace(site, usage=_usage(files, site, machine))
     if paths is not None:
         paths += dict.fromkeys((*conf.paths, *files.paths))
     return replace(site, unknown=(*files.sentences(), *unfollowed_rules(site)))
@@ -202,8 +207,15 @@ class SiteFiles:
         return (*self.unknown, *counts, *([f"left out: {counted(self.left_out)}"] if self.left_out else []))
 
 
-def read_configuration(files: SiteFiles) -> tuple[SlurmConf, tuple[int, int] | None]:
-    """Return the settings and lines of slurm.conf, or of scontrol without it, and the version of Slurm."""
+def read_configuration(
+    files: SiteFiles, version: tuple[int, int] | None = None
+) -> tuple[SlurmConf, tuple[int, int] | None]:
+    """Return the settings and lines of slurm.conf, or of scontrol without it, and the version of Slurm.
+
+    Args:
+        files: of the site.
+        version: returned in the place of the site's own, if given.
+    """
     path = files.path("slurm.conf")
     shown = scontrol_text.configuration(files.text("scontrol_config.txt"), str(files.folder / "scontrol_config.txt"))
     conf = read_slurm_conf(path) if path else shown
@@ -215,7 +227,7 @@ def read_configuration(files: SiteFiles) -> tuple[SlurmConf, tuple[int, int] | N
     if not conf.lines.get("partitionname"):
         conf.lines["partitionname"] = files.lines("scontrol_part.txt", "PartitionName")
     printed = [shown.text("SLURM_VERSION"), *(line.values.get("version", "") for line in nodes)]
-    version = next((version for text in printed if (version := site_version(text))), None)
+    version = version or next((version for text in printed if (version := site_version(text))), None)
     if version is None:
         files.unknown.append(SITE_FILES["scontrol_config.txt"].cost)
     return conf, version
@@ -238,20 +250,33 @@ def _associations(
         if rules.enforces_associations or rules.priority.fair_share:
             files.lack("assoc.psv")
         return (), {}
-    shares = files.table("sshare", ("account",))
+    shares = files.table("sshare", ("account",)) or files.table("sshare_end", ("account",))
     parents = tree_parents(shares) if shares else {}
     parents |= dumped_parents(files.text("sacctmgr_dump.cfg"))
     return site_associations(table, conf.text("ClusterName"), parents, files.unknown)
 
 
-def _usage(files: SiteFiles, associations: tuple[SiteAssociation, ...]) -> tuple[float, ...]:
-    """Return the usage of the associations when the period begins; () without `sshare.psv`."""
-    shares = files.tables.get("sshare")
-    if shares is None:
-        if associations:
-            files.lack("sshare.psv")
+def _usage(files: SiteFiles, site: Site, machine: SiteMachine) -> tuple[float, ...]:
+    """Return the usage of the associations when the period begins; () is 0."""
+    if not site.associations:
         return ()
-    return site_usage(shares, associations)
+    if shares := files.tables.get("sshare"):
+        return usage_from_shares(shares, site.associations)
+    usage, sentence = tuple[float, ...](), ""
+    if path := files.path("sacct_before.psv"):
+        usage, sentence = usage_from_runs(site, _jobs(SiteFiles({}), path, machine))
+    elif (end := files.tables.get("sshare_end")) and site.jobs:
+        usage, sentence = usage_from_end(site, end, printed_at(files, machine.zone))
+    elif not end:
+        files.lack("sshare.psv")
+    files.unknown += [sentence] if sentence else []
+    return usage
+
+
+def printed_at(files: SiteFiles, zone: tzinfo) -> float | None:
+    """Return when scontrol printed the configuration, epoch seconds; None if it does not say."""
+    match = _PRINTED.match(files.text("scontrol_config.txt"))
+    return dump_moment(match[1], zone) if match else None
 
 
 def _reservations(

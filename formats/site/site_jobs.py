@@ -48,10 +48,22 @@ _NO_JOB = SiteJob("", "", "", "", "", (), 0.0)
 #: Options that a replay does not follow, and that change where or when a job starts.
 UNFOLLOWED = frozenset((
     "batch", "bb", "bbf", "cluster-constraint", "core-spec", "cores-per-socket", "extra-node-info",
-    "gpus-per-socket", "hint", "nodefile", "ntasks-per-core", "ntasks-per-socket", "overcommit",
-    "oversubscribe", "prefer", "segment", "sockets-per-node", "spread-job", "switches", "thread-spec",
-    "threads-per-core", "tmp", "use-min-nodes",
+    "gpus-per-socket", "hint", "kill-on-invalid-dep", "nodefile", "ntasks-per-core", "ntasks-per-gpu",
+    "ntasks-per-socket", "overcommit", "oversubscribe", "prefer", "segment", "sockets-per-node", "spread-job",
+    "switches", "thread-spec", "threads-per-core", "tmp", "tres-per-task", "use-min-nodes",
 ))  # fmt: skip
+
+
+#: Kinds of dependencies that are followed.
+_DEPENDENCIES = frozenset(("after", "afterany", "afterok", "afternotok", "aftercorr", "singleton"))
+
+
+def _unfollowed_dependency(text: str) -> str:
+    """Return what in a dependency a replay does not follow, "" for nothing."""
+    if "?" in text:
+        return "?"
+    kinds = (term.partition(":")[0].strip().lower() for term in text.split(",") if term)
+    return next((kind for kind in kinds if kind not in _DEPENDENCIES), "")
 
 
 #: Options that say nothing about a request, or that each job has for itself.
@@ -105,6 +117,9 @@ class JobReader:
         groups, rows = self.accounting.groups(), self.accounting.rows
         first, last = groups.runs[groups.begin[:-1]], groups.runs[groups.begin[1:] - 1]
         commands, command = self._commands(first)
+        for number, one in zip(np.bincount(command, minlength=len(commands)).tolist(), commands, strict=True):
+            if unknown := _unfollowed_dependency(one.dependency):
+                self.unfollowed[f"dependency with {unknown}"] += number
         request_of = np.array([one.request for one in commands], np.int64)[command]
         keys = (
             request_of, rows["array_limit"][first], *(self.accounting.codes(name, first) for name in _OF_FIRST),
@@ -257,6 +272,15 @@ class JobReader:
             self.unknown_options[name] += jobs
         for name in UNFOLLOWED & values.keys():
             self.unfollowed[name] += jobs
+        if "cpus-per-gpu" in values and ("ntasks" in values or "ntasks-per-node" in values):
+            self.unfollowed["cpus-per-gpu"] += jobs
+        if values.get("priority", "0") != "0":
+            self.unfollowed["priority"] += jobs
+        if re.search(r"[*\[]", values.get("constraint", "")):
+            self.unfollowed["constraint with [] or *"] += jobs
+        for name in ("qos", "reservation"):
+            if "," in values.get(name, ""):
+                self.unfollowed[f"{name} with more than one"] += jobs
         if (kind := values.get("exclusive", "")) not in WHOLE_NODES:
             self.unfollowed[f"exclusive={kind}"] += jobs
         self.hidden += jobs * (not options.is_whole)

@@ -48,8 +48,8 @@ _COLUMNS: dict[str, tuple[Callable[[str], Any], tuple[str, ...]]] = {
 }
 #: Columns that are not followed if they are set: field -> texts that mean that they are not.
 _UNFOLLOWED = {
-    "maxjobsaccrue": (), "grpjobsaccrue": (), "maxjobsaccruepu": (), "maxjobsaccruepa": (), "minpriothreshold": (),
-    "minpriothres": (), "limitfactor": ("0", "0.000000", "1", "1.000000"), "usagethres": ("0", "0.000000"),
+    "maxjobsaccrue": (), "grpjobsaccrue": (), "maxjobsaccruepu": (), "maxjobsaccruepa": (),
+    "usagethres": ("0", "0.000000"),
 }  # fmt: skip
 
 

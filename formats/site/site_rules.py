@@ -12,7 +12,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TypeVar
 
+from ...simulate.errors import ConfigError
 from ...simulate.slurm.site import PriorityRules, SiteRules
+from ...simulate.slurm.version_rules import NEWEST, OLDEST
 from .. import slurm_values
 from ..documents.document_errors import found
 from .scheduler_parameters import scheduler_rules, unfollowed_parameters
@@ -25,13 +27,20 @@ _VERSION = re.compile(r"(\d{2})\.(\d{2})(?:\.|-|$|\D)", re.ASCII)
 _NEW_DEFAULTS = (23, 11)
 _MEAN_PASS = re.compile(r"Backfilling stats.*?^\s*Mean cycle:\s*(\d{1,12})", re.DOTALL | re.MULTILINE | re.ASCII)
 _LONGEST_PASS_US = 3_600_000_000
-_DEFAULT_VERSION = (22, 5)
 
 
 def site_version(text: str) -> tuple[int, int] | None:
     """Return the version in a text such as `22.05.8`; None if it has none."""
     match = _VERSION.match(text.strip())
     return (int(match[1]), int(match[2])) if match else None
+
+
+def chosen_version(text: str) -> tuple[int, int]:
+    """Return the version of Slurm that a user names, such as `25.11`. Raises ConfigError."""
+    version = site_version(text)
+    if version is None or version < OLDEST:
+        raise ConfigError("policy", "version", found(text), "22.05 or later, such as 25.11")
+    return version
 
 
 def setting(conf: SlurmConf, key: str, convert: Callable[[str], T], default: Default, allowed: str) -> T | Default:
@@ -132,12 +141,12 @@ def site_rules(conf: SlurmConf, version: tuple[int, int] | None) -> SiteRules:
 
     Args:
         conf: its settings.
-        version: of Slurm; None: not known, 22.05.
+        version: of Slurm; None: not known, the newest.
 
     Raises:
         ConfigError: a setting cannot be read.
     """
-    version = version or _DEFAULT_VERSION
+    version = version or NEWEST
     selects, memory, words = _selection(conf, version)
     enforced = conf.text("AccountingStorageEnforce").lower()
     is_safe = "safe" in enforced or "all" in enforced
@@ -149,7 +158,7 @@ def site_rules(conf: SlurmConf, version: tuple[int, int] | None) -> SiteRules:
     dependencies = conf.text("DependencyParameters") + parameters
     return SiteRules(
         version=version,
-        scheduler=scheduler_rules(parameters),
+        scheduler=scheduler_rules(parameters, conf.text("PreemptParameters")),
         priority=priority_rules(conf, version),
         is_backfilling="builtin" not in conf.text("SchedulerType").lower(),
         selects=selects,
@@ -227,6 +236,27 @@ def with_measured_passes(rules: SiteRules, text: str) -> SiteRules:
     return replace(rules, pass_s=(0.0, seconds)) if seconds > rules.pass_s[1] else rules
 
 
+#: Settings of what a replay does not have: key, values without an effect, and what it does.
+_PLUGINS = (
+    ("BurstBufferType", ("", "none", "burst_buffer/none"), "jobs do not wait for their burst buffers"),
+    ("MCSPlugin", ("", "none", "mcs/none"), "jobs of different labels may share nodes"),
+    ("PrioritySiteFactorPlugin", ("", "none"), "priorities lack its points"),
+    ("ScronParameters", ("", "none"), "cron jobs are jobs like any other"),
+)
+#: Words that are followed, or that change no start.
+_SELECT_WORDS = frozenset((
+    "CR_CPU", "CR_CPU_MEMORY", "CR_CORE", "CR_CORE_MEMORY", "CR_SOCKET", "CR_SOCKET_MEMORY", "CR_MEMORY", "CR_LLN",
+    "CR_ONE_TASK_PER_CORE", "CR_CORE_DEFAULT_DIST_BLOCK", "NONE",
+))  # fmt: skip
+_PREEMPT_WORDS = frozenset(("REORDER_COUNT", "SEND_USER_SIGNAL", "STRICT_ORDER", "YOUNGEST_FIRST"))
+
+
+def _words(conf: SlurmConf, key: str) -> set[str]:
+    """Return the words of a setting in upper case, without their values."""
+    words = (word.partition("=")[0].strip().upper() for word in conf.text(key).split(","))
+    return {word for word in words if word and word.lower() not in slurm_values.UNKNOWN}
+
+
 def unfollowed_settings(conf: SlurmConf) -> Iterator[str]:
     """Yield what the settings ask for that a replay does not follow, and what that does."""
     for key in sorted(conf.repeated):
@@ -240,5 +270,14 @@ def unfollowed_settings(conf: SlurmConf) -> Iterator[str]:
         yield "SuspendTime: nodes that sleep are treated as awake; starts do not wait for a boot"
     if conf.text("MaxMemPerNode") and slurm_values.UNKNOWN.isdisjoint({conf.text("MaxMemPerNode").lower()}):
         yield "MaxMemPerNode: not followed"
+    for key, plain, effect in _PLUGINS:
+        if (value := conf.text(key).lower()) not in plain and value not in slurm_values.UNKNOWN:
+            yield f"{key}={value}: not followed; {effect}"
+    for words, effect in (
+        (_words(conf, "SelectTypeParameters") - _SELECT_WORDS, "jobs may have other nodes or cores"),
+        (_words(conf, "PreemptParameters") - _PREEMPT_WORDS, "other jobs may be preempted"),
+    ):
+        if words:
+            yield f"{', '.join(sorted(words))}: not followed; {effect}"
     if conf.text("JobSubmitPlugins"):
         yield "JobSubmitPlugins: what a plugin changes in a job is seen only where sacct shows it"

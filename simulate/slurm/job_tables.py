@@ -36,6 +36,7 @@ from ..kernels.slurm.tables import (
     UP,
 )
 from .job_columns import Coded, SiteJobs, distinct, spans
+from .share_tables import association_rows
 from .site import Site, SiteJob, SitePartition
 
 #: A time limit where nothing names one, minutes: a year.
@@ -129,10 +130,7 @@ def _fill_own(jobs: Array, columns: SiteJobs, site: Site) -> None:
     """Write what jobs do not share with others that request the same."""
     users, accounts, arrays = columns.users.compact(), columns.accounts.compact(), columns.arrays.compact()
     jobs["user"], jobs["account"] = users.codes, accounts.codes
-    associations = {(entry.account, entry.user): row for row, entry in enumerate(site.associations)}
-    first, owner = distinct(users.codes, accounts.codes)
-    owners = [(accounts[row] or "root", users[row] or "?") for row in first.tolist()]
-    jobs["assoc"] = np.array([associations.get(names, -1) for names in owners], INT)[owner]
+    jobs["assoc"] = association_rows(site)
     jobs["run"], jobs["submit"], jobs["task"] = columns.run_s, columns.submit, columns.task
     jobs["begin_at"] = np.nan_to_num(columns.begin, nan=0.0)
     jobs["deadline"] = np.nan_to_num(columns.deadline, nan=-1.0)
@@ -152,8 +150,10 @@ def _fill_request(row: Array, job: SiteJob, site: Site, partition: SitePartition
     if limit is None:
         limit = partition.default_time_min if partition.default_time_min is not None else partition.max_time_min
     least = max(job.min_nodes, 1)
-    cpus_per_task = max(job.cpus_per_task, 1)
     memory, is_per_cpu = _memory(job, site, partition)
+    most = partition.max_memory_per_cpu_mib or rules.max_memory_per_cpu_mib
+    more = -(-memory // most) if is_per_cpu and most else 1  # CPUs in the place of one
+    memory, cpus_per_task = -(-memory // more), more * max(job.cpus_per_task, 1)
     values = {
         "limit": NO_LIMIT_MIN if limit is None else limit,
         "time_min": -1 if job.time_min_min is None else job.time_min_min,
@@ -167,6 +167,16 @@ def _fill_request(row: Array, job: SiteJob, site: Site, partition: SitePartition
     }  # fmt: skip
     for name, value in values.items():
         row[name] = value
+
+
+def requested_memory(site: Site) -> tuple[Array, Array]:
+    """Return the memory of each pattern of jobs, MiB, and 1 where that is for each CPU; 0 is all memory of a node."""
+    parts, patterns = {part.name: part for part in site.partitions}, SiteJobs.of(site.jobs).patterns
+    default = next((part for part in site.partitions if part.is_default), site.partitions[0])
+    names = [job.partitions[0] if job.partitions else "" for job in patterns]
+    rows = [_memory(job, site, parts.get(name, default)) for job, name in zip(patterns, names, strict=True)]
+    memory, is_per_cpu = np.array(rows, INT).reshape(-1, 2).T
+    return memory, is_per_cpu
 
 
 def _memory(job: SiteJob, site: Site, partition: SitePartition) -> tuple[int, int]:

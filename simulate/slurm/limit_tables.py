@@ -71,6 +71,11 @@ _KINDS = (
 )
 
 
+#: Families of limits that LimitFactor multiplies, and those that are percentages in a QOS with the flag Relative.
+_SCALED = frozenset({"group_tres", "max_tres"})
+_PERCENTAGES = frozenset({"group_tres", "max_tres", "user_tres", "account_tres", "min_tres", "max_tres_per_node"})
+
+
 class _Limit(NamedTuple):
     bound: float
     test: int
@@ -116,7 +121,8 @@ def limit_tables(site: Site, jobs: Array, job_parts: Array) -> dict[str, Array]:
     Args:
         site: the site.
         jobs: rows of `tables.JOB`, of the jobs of the site in their order; the columns limit, time_min, min_nodes,
-            max_nodes, min_cpus, user, account, assoc, qos, part0 and parts are read; licence0 and licences are filled.
+            max_nodes, min_cpus, user, account, assoc, qos, reservation, part0 and parts are read; licence0
+            and licences are filled.
         job_parts: rows of partitions of each job.
     """
     slots = _Slots(site, jobs, job_parts)
@@ -181,19 +187,26 @@ class _Slots:
     def allowances(self, least: Array, most: Array) -> Array:
         """Return whether the partition of each row takes the job: `job_limits.NEVER`, SHORTENED or ALLOWED."""
         site, part = self._site, self._part
-        qos, association, max_nodes, min_nodes, limit, time_min = self._of_jobs(
-            "qos", "assoc", "max_nodes", "min_nodes", "limit", "time_min"
+        qos, association, max_nodes, min_nodes, limit, time_min, reservation = self._of_jobs(
+            "qos", "assoc", "max_nodes", "min_nodes", "limit", "time_min", "reservation"
         )
         too_few = (max_nodes >= 0) & (max_nodes < least)
         too_many = (min_nodes > most) & (most >= 0)
         first, owners = distinct(association, qos)
         has_qos = [_has_qos(site, *pair) for pair in zip(association[first].tolist(), qos[first].tolist(), strict=True)]
         is_refused = too_few | too_many | ~self._are_taken() | ~np.array(has_qos, bool)[owners]
+        is_refused |= (reservation < 0) & self._need_reservations(qos)
         longest = np.array([np.inf if one.max_time_min is None else one.max_time_min for one in site.partitions])[part]
         passes = np.array([_has_flag(one, "PartitionTimeLimit") for one in site.qos], bool)[qos]
         is_short = (time_min >= 0) & (time_min <= longest)
         by_time = np.where((limit <= longest) | passes, kinds.ALLOWED, np.where(is_short, kinds.SHORTENED, kinds.NEVER))
         return np.where(is_refused, kinds.NEVER, by_time)
+
+    def _need_reservations(self, qos: Array) -> Array:
+        """Return whether the partition, or the QOS, of each row takes only jobs in a reservation."""
+        of_part = np.array([part.requires_reservation for part in self._site.partitions], bool)
+        of_qos = np.array([_has_flag(one, "RequiresReservation") for one in self._site.qos], bool)
+        return np.asarray(of_part[self._part] | of_qos[qos])
 
     def _are_taken(self) -> Array:
         """Return whether the lists of the partition allow the account and the QOS that the job of each row names."""
@@ -245,7 +258,7 @@ def _limits_of(site: Site, owner: _Owner) -> list[_Limit]:
     for qos in owner.qos:
         for kind in _KINDS:
             counter = _qos_counter(kind.sharers, qos, owner)
-            for column, bound in _bounds(site.qos[qos].limits, kind):
+            for column, bound in _qos_bounds(site, qos, kind):
                 if (kind, column) not in hidden:
                     limits += _with_safety(site, _Limit(bound, kind.test, counter, column))
                     hidden.add((kind, column))
@@ -255,9 +268,10 @@ def _limits_of(site: Site, owner: _Owner) -> list[_Limit]:
         for kind in _KINDS:
             if kind.at == _UPWARDS or (kind.at == _OWN and level == owner.association):
                 counter = _NO_COUNTER if kind.sharers == _ALONE else (_ASSOCIATION, level, -1)
+                factor = _limit_factor(site, owner.job_qos) if kind.family in _SCALED else 1.0
                 for column, bound in _inherited(site, level, kind):
                     if (kind.family, column) not in hidden_families:
-                        limits += _with_safety(site, _Limit(bound, kind.test, counter, column))
+                        limits += _with_safety(site, _Limit(bound * factor, kind.test, counter, column))
         level = site.associations[level].parent
     return sorted(limits, key=_stage)
 
@@ -292,6 +306,30 @@ def _bounds(limits: SiteLimits, kind: _Kind) -> Iterator[tuple[int, float]]:
         yield from ((TRES.index(name), float(amount)) for name, amount in value.items() if name in TRES)
     elif value is not None:
         yield kind.column, float(value)
+
+
+def _qos_bounds(site: Site, qos: int, kind: _Kind) -> Iterator[tuple[int, float]]:
+    """Yield the same of a QOS; amounts of one with the flag Relative are percentages, from Slurm 23.11 on.
+
+    They are percentages of the partition whose QOS it is, else of the cluster.
+    """
+    row = site.qos[qos]
+    if kind.family not in _PERCENTAGES or not _has_flag(row, "Relative") or site.rules.version < (23, 11):
+        yield from _bounds(row.limits, kind)
+        return
+    names = {name for part in site.partitions if part.qos == row.name for name in part.nodes}
+    nodes = [node for node in site.nodes if not names or node.name in names]
+    totals = {
+        tables.CPU: sum(node.cpus for node in nodes), tables.MEM: sum(node.memory_mib for node in nodes),
+        tables.NODE_COUNT: len(nodes), tables.GPU: sum(node.gpus for node in nodes),
+    }  # fmt: skip
+    for column, share in _bounds(row.limits, kind):
+        yield column, float(totals[column] * share // 100) if column in totals else share
+
+
+def _limit_factor(site: Site, qos: int) -> float:
+    """Return by what a job's QOS multiplies the amounts of its associations (LimitFactor)."""
+    return site.qos[qos].limit_factor if qos >= 0 else 1.0
 
 
 def _inherited(site: Site, level: int, kind: _Kind) -> Iterator[tuple[int, float]]:

@@ -59,6 +59,8 @@ def unfollowed_preemption(site: Site) -> Iterator[str]:
     if rules.preempt_type not in _TYPES:
         yield f"PreemptType=preempt/{rules.preempt_type}: no job is preempted; jobs that would preempt wait longer"
         return
+    if "PRIORITY" in _words(rules.preempt_mode):
+        yield "PreemptMode=PRIORITY: jobs of higher priority are preempted, too"
     for owner in site.partitions if rules.preempt_type == "partition_prio" else site.qos:
         if "SUSPEND" in _words(owner.preempt_mode or rules.preempt_mode):
             yield f"PreemptMode=SUSPEND of {owner.name}: its jobs are not preempted; others wait longer for them"

@@ -23,11 +23,14 @@ _FLAGS = {
     "NO_NORMAL_TRES": tables.NO_NORMAL_TRES,
     "INCR_ONLY": tables.INCR_ONLY,
     "MAX_TRES": tables.MAX_TRES,
+    "MAX_TRES_GRES": tables.MAX_TRES_GRES,
     "DEPTH_OBLIVIOUS": tables.DEPTH_OBLIVIOUS,
 }
 
 
 _DAY_S = 86_400
+#: Flags that bill the largest resource, and not the sum of all.
+MAX_TRES_FLAGS = frozenset({"MAX_TRES", "MAX_TRES_GRES"})
 #: Flags that leave a factor as it is, not divided by the largest one of the site.
 _RAW_FLAGS = frozenset({"NO_NORMAL_ASSOC", "NO_NORMAL_PART", "NO_NORMAL_QOS", "NO_NORMAL_TRES"})
 _EFFECTS = {"CALCULATE_RUNNING": "running jobs keep their priority"}
@@ -46,7 +49,7 @@ def share_tables(site: Site) -> dict[str, Array]:
         "job_list": np.zeros(len(site.jobs), np.int64),
         "tres_weights": _amounts(site.rules.priority.tres),
         "partition_tres": _partition_tres(site),
-        "billing_weights": _billing_weights(site),
+        "billing_weights": billing_weights(site),
         "usage_resets": _usage_resets(site),
     }
 
@@ -62,19 +65,26 @@ def set_shares(world: Any, site: Site) -> None:
     rules["priority_flags"], rules["weighs_tres"] = _flags(priority), any(priority.tres.values())
     rules["max_age"], rules["dampening"] = max(priority.max_age_s, 1.0), max(priority.dampening, 1.0)
     world.partitions["factor"] = _by_largest([part.job_factor for part in site.partitions], priority, "NO_NORMAL_PART")
-    rows = {(row.account, row.user, row.partition): number for number, row in enumerate(site.associations)}
+
+
+def association_rows(site: Site) -> Array:
+    """Return the association of each job: the one of its first partition, else the user's own; -1 without any.
+
+    Args:
+        site: the site, completed.
+    """
     columns = SiteJobs.of(site.jobs)
+    users = {(row.account, row.user): number for number, row in enumerate(site.associations)}
+    in_parts = {(row.account, row.user, row.partition): number for number, row in enumerate(site.associations)}
     partitions = Coded.of(job.partitions[0] if job.partitions else "" for job in columns.patterns)
     codes = partitions.codes[columns.pattern]
     first, owner = distinct(columns.users.codes, columns.accounts.codes, codes)
-    numbers = np.array(
-        [
-            rows.get((columns.accounts[row], columns.users[row], partitions.values[codes[row]]), -1)
-            for row in first.tolist()
-        ],
-        np.int64,
-    )[owner]
-    world.jobs["assoc"] = np.where(numbers >= 0, numbers, world.jobs["assoc"])
+    numbers = list[int]()
+    for row in first.tolist():
+        names = columns.accounts[row] or "root", columns.users[row] or "?"
+        plain = in_parts.get((*names, ""), users.get(names, -1))
+        numbers.append(in_parts.get((*names, partitions.values[codes[row]]), plain))
+    return np.array(numbers, np.int64)[owner]
 
 
 def unfollowed_shares(site: Site) -> Iterator[str]:
@@ -151,6 +161,7 @@ def _qos(site: Site) -> Array:
     table["factor"] = _by_largest([row.priority for row in site.qos], site.rules.priority, "NO_NORMAL_QOS")
     for row, values in zip(site.qos, table, strict=True):
         values["priority"], values["usage_factor"] = row.priority, row.usage_factor
+        values["least_priority"] = row.min_priority
         flags = {flag.casefold() for flag in row.flags}
         for name, flag in (("no_reserve", "noreserve"), ("no_decay", "nodecay")):
             values[name] = flag in flags
@@ -173,7 +184,7 @@ def _partition_tres(site: Site) -> Array:
     return table
 
 
-def _billing_weights(site: Site) -> Array:
+def billing_weights(site: Site) -> Array:
     """Return TRESBillingWeights of each partition, by MiB of memory; -1 for CPUs where a partition has none."""
     table = np.zeros((len(site.partitions), TRES_COUNT))
     for part, row in zip(site.partitions, table, strict=True):

@@ -49,8 +49,10 @@ class SitePartition:
     max_cpus_per_node: int | None = None
     default_memory_per_cpu_mib: int | None = None
     default_memory_per_node_mib: int | None = None
+    max_memory_per_cpu_mib: int | None = None
     is_exclusive: bool = False  # OverSubscribe=EXCLUSIVE
     is_least_loaded: bool = False  # LLN
+    requires_reservation: bool = False  # ReqResv
     state: str = "UP"
     qos: str = ""
     preempt_mode: str = ""  # "" is the cluster's
@@ -98,6 +100,8 @@ class SiteQos:
     priority: int = 0
     flags: frozenset[str] = frozenset()
     usage_factor: float = 1.0
+    limit_factor: float = 1.0  # of the GrpTRES and MaxTRES of associations
+    min_priority: int = 0  # MinPrioThreshold; 0: that of SchedulerParameters
     preempts: frozenset[str] = frozenset()
     preempt_mode: str = ""
     preempt_exempt_s: float | None = None  # None: as the cluster's

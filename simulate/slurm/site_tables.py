@@ -46,9 +46,10 @@ def completed(site: Site) -> Site:
         if (account, user) not in users:
             users.add((account, user))
             associations.append(SiteAssociation(account, user or "?", parent=accounts[account]))
+    usage = (*site.usage, *(len(associations) - len(site.usage)) * [0.0]) if site.usage else ()
     return replace(
-        site, jobs=jobs, qos=tuple(qos), associations=tuple(associations), reservations=instances(site)
-    )  # fmt: skip
+        site, jobs=jobs, qos=tuple(qos), associations=tuple(associations), reservations=instances(site), usage=usage
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +125,7 @@ def set_clocks(block: Slurm, site: Site, phases: Phases, begin: float, seed: int
 
 def _shapes(site: Site, jobs: Array, parts: Array, *, repeats: bool) -> dict[str, tuple[int, ...]]:
     """Return the shapes of the tables that begin empty."""
+    users = int(jobs["user"].max(initial=0)) + 1
     nodes, number, words = len(site.nodes), len(jobs), -(-len(site.nodes) // 64)
     runs, pieces = number, _most_pieces(site, jobs)
     if repeats:  # jobs may start after the record, too
@@ -142,7 +144,8 @@ def _shapes(site: Site, jobs: Array, parts: Array, *, repeats: bool) -> dict[str
         "epilogs_job": queue, "latest_ends": queue, "block_nodes": blocks, "ended_nodes": blocks,
         "slices": (slices,), "slice_nodes": (slices, words), "free_rows": (slices,), "node_sets": (NODE_SETS, words),
         "scratch": (SCRATCH_ROWS, words), "usable_cpus": (nodes,), "taken_cpus": (nodes,), "chosen": (nodes,),
-        "runs": (nodes,), "user_counts": (int(jobs["user"].max(initial=0)) + 1,),
+        "runs": (nodes,), "user_counts": (users,), "association_counts": (len(site.associations),),
+        "user_part_counts": (users if site.rules.scheduler.bf_max_job_user_part else 1, len(site.partitions)),
     }  # fmt: skip
 
 
@@ -177,7 +180,9 @@ def _fill_nodes(block: Any, site: Site) -> None:
     is_by_cpu = site.rules.selects == "cpus"
     for row, view, node in zip(block.nodes, block.views[0], site.nodes, strict=True):
         cores, threads = (node.cpus, 1) if is_by_cpu else (node.cores, node.threads)
-        if site.rules.one_task_per_core:
+        if site.rules.selects == "sockets":  # a socket is what jobs do not share
+            cores, threads = max(node.sockets, 1), max(node.cpus // max(node.sockets, 1), 1)
+        elif site.rules.one_task_per_core:
             threads = 1
         row["cpus"], row["cores"], row["threads"] = cores * threads, cores, threads
         row["memory"], row["weight"], row["gpus"] = node.memory_mib, node.weight, node.gpus
@@ -235,7 +240,8 @@ def _fill_rules(block: Any, site: Site) -> None:
         "resv_over_run": _unset(rules.resv_over_run_min), "restarts": _may_restart(site),
         "counts_memory": rules.counts_memory, "least_loaded": rules.is_least_loaded,
         "cpus_total": sum(node.cpus for node in site.nodes), "nodes_total": len(site.nodes),
-        "pack_serial": scheduler.pack_serial_at_end,
+        "drops_jobs": rules.kills_invalid_dependents or bool((block.jobs["deadline"] > 0).any()),
+        "kills_dependents": rules.kills_invalid_dependents, "pack_serial": scheduler.pack_serial_at_end,
         "bf_node_space_size": scheduler.bf_node_space_size, **version_rules(rules),
     }  # fmt: skip
     for name in block.rules.dtype.names:

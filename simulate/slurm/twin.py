@@ -58,6 +58,25 @@ def advanced(block: Slurm, until: float) -> Slurm:
     return block
 
 
+def followed(site: Site, until: float, phases: Phases | None = None) -> Slurm:
+    """Return the state of a site at a time, when its jobs have started and ended as its record says.
+
+    Args:
+        site: the site, completed.
+        until: epoch seconds; what the record has later does not happen.
+        phases: of the clocks; only that of the calculation of priorities matters. None: 0.
+    """
+    block = site_block(site, phases or Phases(0.0, 0.0, 0.0, 0, 0.0), repeats=True)
+    call, starts = load("slurm.site_requests"), block.history["start"]
+    for row in np.argsort(starts, kind="stable").tolist():
+        if starts[row] > until:
+            break
+        call(block.address, ADVANCE, float(starts[row]))
+        call(block.address, REPEAT, float(row))
+    call(block.address, ADVANCE, until)
+    return block
+
+
 @dataclass(frozen=True, slots=True)
 class HistoryStep:
     """A second in which jobs really started, and what one pass of each kind that started them does in the twin."""

@@ -11,6 +11,14 @@ from .share_tables import unfollowed_shares
 from .site import Site
 from .version_rules import unfollowed_version
 
+#: Seconds after which a backfill pass gives others a turn.
+_YIELD_S = 2.0
+#: Flags of QOS that are followed.
+_QOS_FLAGS = frozenset((
+    "denyonlimit", "nodecay", "noreserve", "overpartqos", "partitionmaxnodes", "partitionminnodes",
+    "partitiontimelimit", "requiresreservation", "usagefactorsafe",
+))  # fmt: skip
+
 
 def unfollowed_rules(site: Site) -> tuple[str, ...]:
     """Return one sentence for each rule that the site uses and the twin does not follow.
@@ -19,8 +27,8 @@ def unfollowed_rules(site: Site) -> tuple[str, ...]:
         site: the site.
     """
     return (
-        *_scheduler_rules(site), *_other_rules(site), *unfollowed_shares(site), *unfollowed_limits(site),
-        *unfollowed_reservations(site), *unfollowed_version(site),
+        *_scheduler_rules(site), *_other_rules(site), *_qos_flags(site), *unfollowed_shares(site),
+        *unfollowed_limits(site), *unfollowed_reservations(site), *unfollowed_version(site),
     )  # fmt: skip
 
 
@@ -28,22 +36,29 @@ def _scheduler_rules(site: Site) -> Iterator[str]:
     rules = site.rules.scheduler
     if rules.bf_licenses:
         yield "bf_licenses: jobs that lack a licence have no reservation here, and may start later than in Slurm"
-    if rules.bf_max_job_assoc:
-        yield "bf_max_job_assoc: more jobs of an association are tried in a pass than Slurm tries"
-    if rules.bf_max_job_user_part:
-        yield "bf_max_job_user_part: more jobs of a user are tried in a pass than Slurm tries"
+    longest = site.rules.pass_s[1]
+    if longest > _YIELD_S and not rules.bf_continue:
+        yield "bf_continue is not set: long backfill passes of Slurm end when jobs or nodes change; here they go on"
+    if rules.bf_interval > 0 and longest / 2 > (rules.bf_max_time or rules.bf_interval):
+        yield "bf_max_time: backfill passes end by the number of jobs, and not by their time; they try more jobs"
     if rules.bf_running_job_reserve:
         yield "bf_running_job_reserve: running jobs have no reservation in the plan of a pass"
-    if rules.pack_serial_at_end:
-        yield "pack_serial_at_end: jobs of one CPU run on other nodes than in Slurm"
+
+
+def _qos_flags(site: Site) -> Iterator[str]:
+    """Yield a sentence for each flag of QOS that the twin does not follow."""
+    followed = _QOS_FLAGS | ({"relative"} if site.rules.version >= (23, 11) else set())
+    owners = dict[str, list[str]]()
+    for qos in site.qos:
+        for flag in sorted(qos.flags):
+            if flag.lower() not in followed:
+                owners.setdefault(flag, []).append(qos.name)
+    for flag, names in sorted(owners.items()):
+        yield f"flag {flag} of QOS {', '.join(names[:3])}: not followed; its limits or times may differ"
 
 
 def _other_rules(site: Site) -> Iterator[str]:
     rules = site.rules
     yield from unfollowed_preemption(site)
-    if rules.selects == "sockets":
-        yield "CR_Socket: jobs get cores, not whole sockets; more of them run at once than in Slurm"
     if rules.max_memory_per_cpu_mib is not None:
-        yield "MaxMemPerCPU: a job that asks for more memory gets no more CPUs for it"
-    if rules.kills_invalid_dependents:
-        yield "kill_invalid_depend: jobs whose dependencies can no longer be met stay in the queue"
+        yield "MaxMemPerCPU: a job that asks for more memory by node gets no more CPUs for it"

@@ -30,6 +30,9 @@ VERSION_RULES = {
     "soft_time_min": VersionRule(
         (23, 11), "time_min_as_soft_limit", "a job with TimeMin is planned with it, and keeps its time limit"
     ),
+    "short_jobs_apart": VersionRule(
+        (24, 5), "", "jobs shorter than bf_resolution have no nodes of each other's in the plan"
+    ),
     "closes_late": VersionRule(
         (24, 11), "", "a closed partition takes its nodes from others when its next job comes by, not at once"
     ),

@@ -48,6 +48,9 @@ def _taken(
 ) -> dict[int, int] | None:
     """Return the CPUs taken on each node by using up one run of nodes after another, None if they do not suffice."""
     runs, amounts, need_cpus = _runs(machine, cpus), dict[int, int](), job.cpus
+    if machine.site.rules.scheduler.pack_serial_at_end and need_nodes == need_cpus == 1 and cpus:
+        last = max(cpus)
+        return {last: cpus[last] if machine.is_whole(job, part) else min(cpus[last], job.least_cpus)}
     while runs:
         run = _best(machine, runs, cpus, need_nodes, need_cpus)
         runs.remove(run)

@@ -210,8 +210,9 @@ class _Backfill:
     def _counts_too_many(self, job: Job, part: SitePartition) -> bool:
         """Count a record of a user and partition; return whether it is one too many."""
         user, is_over = job.asked.user, False
+        owner = (("assoc", job.asked.account, user), self.rules.bf_max_job_assoc)
         for key, most in (
-            (("user", user), self.rules.bf_max_job_user),
+            owner if self.rules.bf_max_job_assoc else (("user", user), self.rules.bf_max_job_user),
             (("part", part.name), self.rules.bf_max_job_part),
             (("both", user, part.name), self.rules.bf_max_job_user_part),
         ):

@@ -13,8 +13,8 @@ from functools import partial
 
 import numpy as np
 
-from pilotfish.formats.site.association_tree import site_usage
 from pilotfish.formats.site.bar_table import bar_table
+from pilotfish.formats.site.begin_usage import usage_from_shares
 from pilotfish.profiles.prediction.site_run_times import SiteRunTimes
 from pilotfish.simulate.model.observed_queue import ObservedJob, ObservedQueue
 from pilotfish.simulate.model.snapshot import JobState
@@ -99,7 +99,7 @@ def present_of(site: Site, sample: Sample) -> tuple[Site, tuple[SiteJob, ...]]:
             begin = eligible if past and eligible and eligible > now else job.begin
             released = now + 2 * HORIZON_S if is_held else None
             jobs.append(replace(job, runs=(record,), released=released, begin=begin))
-    usage = site_usage(bar_table(sample.shares, "sshare"), site.associations) if sample.shares.strip() else ()
+    usage = usage_from_shares(bar_table(sample.shares, "sshare"), site.associations) if sample.shares.strip() else ()
     events = tuple(event for event in site.events if event.start <= now and (event.end is None or event.end > now))
     reservations = tuple(one for one in site.reservations if one.created is None or one.created <= now)
     present = replace(

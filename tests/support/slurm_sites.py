@@ -134,9 +134,9 @@ def _scheduler(draw: Draw, aspects: frozenset[str]) -> dict[str, Any]:
     values = {
         "default_queue_depth": (0, 1, 3), "partition_job_depth": (1, 3), "sched_max_job_start": (1, 2),
         "bf_window_min": (1, 5, 30), "bf_resolution": (1, 30, 300), "bf_max_job_test": (1, 3),
-        "bf_max_job_start": (1, 2), "bf_max_job_user": (1, 2), "bf_max_job_part": (1, 3),
+        "bf_max_job_start": (1, 2), "bf_max_job_user": (1, 2), "bf_max_job_part": (1, 3), "bf_max_job_user_part": (1, 2), "bf_max_job_assoc": (1, 2),
         "bf_max_job_array_resv": (1, 2), "bf_job_part_count_reserve": (1, 2), "bf_min_age_reserve": (60,),
-        "bf_min_prio_reserve": (60, 101), "bf_one_resv_per_job": (True,), "bf_window_linear": (30, 60),
+        "bf_min_prio_reserve": (60, 101), "bf_one_resv_per_job": (True,), "bf_window_linear": (30, 60), "pack_serial_at_end": (True,),
     }  # fmt: skip
     names = draw(st.lists(st.sampled_from(sorted(values)), max_size=3, unique=True))
     return {name: draw(st.sampled_from(values[name])) for name in names}

@@ -105,21 +105,32 @@ def _begin(world: Block, now: int) -> None:
     begin_plan(world, world.scratch[AVAILABLE], now)
     for i in range(len(world.user_counts)):
         world.user_counts[i] = 0
+        for part in range(len(world.partitions) if world.rules.bf_max_job_user_part > 0 else int64(0)):
+            world.user_part_counts[i, part] = 0
+    for i in range(len(world.associations) if world.rules.bf_max_job_assoc > 0 else int64(0)):
+        world.association_counts[i] = 0
     for i in range(count.waiting):
         world.jobs[world.waiting[i]].expected = 0
 
 
 @inner
 def _is_over_count(world: Block, job: int, part: int) -> bool:
-    """Count a record for its user and partition; return whether that is one too many (bf_max_job_user, _part)."""
-    rules, user = world.rules, world.jobs[job].user
-    tested = count_test(world, part)
-    if rules.bf_max_job_part > 0 and tested > rules.bf_max_job_part:
-        return True
-    if rules.bf_max_job_user > 0:
+    """Count a record for its partition, user and association; return whether that is one too many (bf_max_job_*).
+
+    Of the limits of users and associations, that of associations counts.
+    """
+    rules, user, association = world.rules, world.jobs[job].user, world.jobs[job].assoc
+    is_over = 0 < rules.bf_max_job_part < count_test(world, part)
+    if rules.bf_max_job_assoc > 0 and association >= 0:
+        world.association_counts[association] += 1
+        is_over = is_over or world.association_counts[association] > rules.bf_max_job_assoc
+    elif rules.bf_max_job_user > 0:
         world.user_counts[user] += 1
-        return bool(world.user_counts[user] > rules.bf_max_job_user)
-    return False
+        is_over = is_over or world.user_counts[user] > rules.bf_max_job_user
+    if rules.bf_max_job_user_part > 0:
+        world.user_part_counts[user, part] += 1
+        is_over = is_over or world.user_part_counts[user, part] > rules.bf_max_job_user_part
+    return bool(is_over)
 
 
 @inner

@@ -22,6 +22,7 @@ from .job_states import (
     cancel,
     clean_up,
     draw,
+    drop_hopeless,
     end,
     first_end,
     first_epilog,
@@ -163,6 +164,8 @@ def _after_epilog(world: Block, now: int) -> None:
 @inner
 def _main(world: Block, now: int, is_full: bool) -> None:
     if not _waits_for_nodes(world, now):
+        if world.rules.drops_jobs == 1:
+            drop_hopeless(world, now)
         main_pass(world, now, is_full)
 
 
@@ -185,6 +188,8 @@ def _backfill(world: Block, now: int) -> None:
     if _waits_for_nodes(world, now):
         clock.next_backfill += 1.0
         return
+    if rules.drops_jobs == 1:
+        drop_hopeless(world, now)
     backfill_pass(world, now)
     length = rules.pass_least + (rules.pass_most - rules.pass_least) * draw(world)
     clock.next_backfill = clock.now + length + rules.bf_interval

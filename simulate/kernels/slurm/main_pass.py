@@ -10,7 +10,7 @@ from ..jit import inner
 from .bits import copy, shared_number, subtract
 from .job_limits import has_licences, is_allowed_in_partition
 from .job_states import is_eligible
-from .pass_records import begin_pass, count_test, is_preempting, is_task_refused, refuse_tasks
+from .pass_records import begin_pass, count_test, is_preempting, is_task_refused, least_priority, refuse_tasks
 from .reserved_nodes import instance_at, magnet_of
 from .start_test import try_start
 from .tables import AVAILABLE, BUSY, BY_MAIN, LIMITED, RESERVED, STARTED, TAKING
@@ -125,7 +125,7 @@ def _may_close(world: Block, job: int, slot: int, now: int) -> bool:
     rules = world.rules
     if now - world.jobs[job].begin < rules.bf_min_age_reserve:
         return False
-    return bool(rules.bf_min_prio_reserve == 0 or world.part_priority[slot] >= rules.bf_min_prio_reserve)
+    return bool(world.part_priority[slot] >= least_priority(world, job))
 
 
 @inner

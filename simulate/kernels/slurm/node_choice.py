@@ -163,6 +163,10 @@ def _take(world: Block, job: int, words: Array, nodes: int, most: int, view: int
     is_by_load = view == LATER and world.rules.bf_busy_nodes == 1  # busy nodes first, for starts in the future
     if is_by_load or (runs > 0 and _is_least_loaded(world, job)):
         return _take_ranked(world, job, words, nodes, cpus, most, view)
+    if world.rules.pack_serial == 1 and nodes <= 1 and cpus <= 1 and runs > 0:
+        node = world.runs[runs - 1].last
+        world.chosen[0], world.taken_cpus[node], count.chosen = node, _cpus_on(world, job, node, cpus, 1), 1
+        return True
     while True:
         best = int64(-1)
         for run in range(runs):
@@ -302,3 +306,8 @@ def _share_tasks(world: Block, job: int, part: int) -> None:
                 rest -= 1
         if rest == before:
             break
+    for i in range(count.chosen):  # cores are not shared: a job has all CPUs of each
+        node = world.chosen[i]
+        idle = -world.taken_cpus[node] % world.nodes[node].threads
+        world.taken_cpus[node] += idle
+        count.chosen_cpus += idle

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..block import Block
+from ..block import Block, int64
 from ..jit import inner
 from .record_order import sort_records
 
@@ -48,3 +48,10 @@ def count_test(world: Block, part: int) -> int:
         row.tested_pass, row.tested = world.count.passes, 0
     row.tested += 1
     return row.tested
+
+
+@inner
+def least_priority(world: Block, job: int) -> int:
+    """Return the priority below which a job neither closes its partition nor has a reservation."""
+    least = world.qos[world.jobs[job].qos].least_priority
+    return int64(least if least > 0 else world.rules.bf_min_prio_reserve)

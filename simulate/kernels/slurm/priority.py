@@ -23,6 +23,7 @@ from .tables import (
     HELD,
     INCR_ONLY,
     MAX_TRES,
+    MAX_TRES_GRES,
     MEM,
     NO_NORMAL_TRES,
     NODE_COUNT,
@@ -223,4 +224,7 @@ def billing_of_amounts(world: Block, part: int, cpus: int, memory: int, nodes: i
     for tres, amount in ((CPU, cpus), (MEM, memory), (NODE_COUNT, nodes), (GPU, gpus)):
         largest = max(largest, weights[part, tres] * amount)
         total += weights[part, tres] * amount
+    if world.rules.priority_flags & MAX_TRES_GRES:
+        devices = weights[part, GPU] * gpus
+        return max(weights[part, CPU] * cpus, weights[part, MEM] * memory, weights[part, NODE_COUNT] * nodes) + devices
     return largest if world.rules.priority_flags & MAX_TRES else total

@@ -12,6 +12,7 @@ from ..jit import inner
 from .bits import add, contains, copy, empty, number_of
 from .job_limits import is_blocked_with_nodes, minutes_of
 from .node_ends import leave_free, note_ends
+from .pass_records import least_priority
 from .plan import are_free_until, is_clear, leave_out_reserved, next_freed, reserve
 from .reserved_nodes import nodes_outside_reservations
 from .start_test import chosen_memory, find_candidates, has_required, try_start
@@ -94,6 +95,8 @@ def _plan(world: Block, job: int, slot: int, part: int, now: int) -> int:
             row.expected = begin
             return IS_PASSED_OVER
         first, last = begin // step * step, (begin + 60 * limit) // step * step
+        if rules.short_jobs_apart == 1:
+            last = max(last, first + step)
         if not is_clear(world, world.scratch[CHOSEN], first, last):
             at = begin
             continue
@@ -126,7 +129,7 @@ def _is_now_only(world: Block, job: int, slot: int, now: int) -> bool:
     limits, most = world.partitions[world.job_parts[slot]], rules.bf_job_part_count_reserve
     if most > 0 and limits.reserves_pass == world.count.passes and limits.reserves >= most:
         return True
-    if rules.bf_min_prio_reserve > 0 and world.part_priority[slot] < rules.bf_min_prio_reserve:
+    if world.part_priority[slot] < least_priority(world, job):
         return True
     return bool(rules.bf_one_resv_per_job == 1 and row.expected > 0)
 

@@ -38,9 +38,10 @@ SUBMIT, RELEASE, CANCEL, NODE_STATE, RESERVATION_EDGE = range(5)
 #: Kinds of dependencies.
 AFTER_ANY, AFTER_OK, AFTER_NOT_OK, AFTER_START = range(4)
 #: Flags of PriorityFlags, bits of `rules.priority_flags`; the others are in the tables of what they scale.
-FAIR_TREE, SMALL_RELATIVE_TO_TIME, FAVOR_SMALL, ACCRUE_ALWAYS, NO_NORMAL_TRES, INCR_ONLY, MAX_TRES, DEPTH_OBLIVIOUS = (
-    1, 2, 4, 8, 16, 32, 64, 128,
-)  # fmt: skip
+(
+    FAIR_TREE, SMALL_RELATIVE_TO_TIME, FAVOR_SMALL, ACCRUE_ALWAYS, NO_NORMAL_TRES, INCR_ONLY, MAX_TRES, DEPTH_OBLIVIOUS,
+    MAX_TRES_GRES,
+) = (1, 2, 4, 8, 16, 32, 64, 128, 256)  # fmt: skip
 #: Columns of amounts of trackable resources.
 CPU, MEM, NODE_COUNT, GPU, BILLING = range(5)
 TRES_COUNT = 5
@@ -68,7 +69,8 @@ RULES = row_dtype(
     "multifactor priority_flags period enforces_limits enforces_qos safe complete_wait kill_wait over_time_limit "
     "resv_over_run counts_memory least_loaded cpus_total nodes_total pack_serial weighs_tres "
     "restarts preempts preempt_pause preempt_exempt preempt_youngest_first preempt_strict_order "
-    "preempt_reorder_count soft_time_min closes_late searches_from_start waits_for_own_nodes",
+    "preempt_reorder_count soft_time_min closes_late searches_from_start waits_for_own_nodes "
+    "short_jobs_apart drops_jobs kills_dependents",
 )
 #: A node: its size and state; `jobs`: jobs on it; `completing`: jobs that have ended on it and are not cleaned up;
 #: `touched`: the question for which its later view was made.
@@ -90,6 +92,7 @@ PARTITION = row_dtype(
 #: `successful`: whether afterok counts it as met; `fate`: what becomes of it at its end, STAYS if it is not killed;
 #: `yields`: 1 once it was preempted; `preempted_at`, `preempted_pass`: when it last preempted jobs, 0 if never;
 #: `granted`: the limit with which it starts, -1: `limit`;
+#: `never`: 1 once a job ended so that this one's dependency on it can no longer be met;
 #: `possible`: 1 + the row of `job_parts` in which it could run if no other job did, 0 if none is known.
 JOB = row_dtype(
     "run finish billing",
@@ -98,7 +101,7 @@ JOB = row_dtype(
     "array task array_limit after0 afters unmet begin_at deadline requeued successful allowed required "
     "state start until part piece0 pieces counted_cpus expected cpus started_by refused refused_part running_tasks "
     "restarts log fate yields preempted_at preempted_pass resv_count resv_pass licence0 licences magnet0 magnets "
-    "submitted listed granted possible",
+    "submitted listed granted possible never",
 )
 #: What a job has, or had, on a node.
 PIECE = np.dtype([("node", np.int32), ("cores", np.int32), ("cpus", np.int32), ("memory", np.int32)])
@@ -122,8 +125,11 @@ ASSOCIATION = row_dtype(
     "parent fair_parent is_user shares_parent child0 children place",
 )
 #: A QOS; `factor`: its priority by the largest one; `exempt`: seconds that a run is safe from preemption, -1: as in
-#: `rules`; `within`: a job preempts those of lower priority in the same QOS.
-QOS = row_dtype("usage factor usage_factor", "priority no_reserve no_decay preempt_mode grace exempt within")
+#: `rules`; `within`: a job preempts those of lower priority in the same QOS; `least_priority`: below it, a job neither
+#: closes its partition nor has a reservation, 0: as in `rules`.
+QOS = row_dtype(
+    "usage factor usage_factor", "priority no_reserve no_decay preempt_mode grace exempt within least_priority"
+)
 #: A reservation, one instance; `next`: the next instance of the same name, -1 if none; `created`: jobs see it from then
 #: on; `began`: 1 if a pass was asked for; `closed`: the pass in which a job of it was refused.
 RESERVATION = row_dtype("", "start end created maint overlap flex next began closed")
@@ -231,6 +237,8 @@ class Slurm(Block):
         "reservation_stops": (INT, 2),  # [reservations, partitions] 1: a job of the partition waits for its end
         "magnets": (INT, 1),  # magnetic reservations that jobs may use; see `jobs.magnet0`
         "user_counts": (INT, 1),  # records of each user in a backfill pass
+        "user_part_counts": (INT, 2),  # [users, partitions] the same in each partition
+        "association_counts": (INT, 1),  # the same of each association
         "agenda": (EVENT, 1),  # what happens by itself, by time
         "history": (HISTORY, 1),
         "count": (COUNT, 0),

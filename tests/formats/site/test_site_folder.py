@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import gzip
 import random
+from dataclasses import replace
 from datetime import UTC
 from pathlib import Path
 
 import pytest
 
+from pilotfish.api import read_slurm_policy
 from pilotfish.formats.site import read_site
 from pilotfish.formats.site.site_folder import time_zone
 from pilotfish.simulate.errors import ConfigError
+from pilotfish.simulate.slurm.version_rules import NEWEST
 from tests.support.slurm_queue_lines import RUNNING, WAITING, line
-from tests.support.slurm_site_files import FILES, write_site
+from tests.support.slurm_site_files import CONF, FILES, write_site
 
 CONFIG = """\
 Configuration data as of 2026-03-02T09:44:43
@@ -69,7 +72,7 @@ def test_scontrol_in_the_place_of_slurm_conf(tmp_path: Path) -> None:
     (tmp_path / "shown").mkdir()
     configured = read_site(write_site(tmp_path / "conf"))
     shown = read_site(write_site(tmp_path / "shown", slurm_conf=None, **SCONTROL))
-    assert shown.rules == configured.rules
+    assert shown.rules == replace(configured.rules, version=(22, 5))
     assert shown.nodes == configured.nodes  # their state at the end of the period does not count
     assert shown.partitions == configured.partitions
     assert shown.jobs == configured.jobs
@@ -116,9 +119,31 @@ def test_time_zones() -> None:
 
 
 def test_versions_come_from_scontrol(tmp_path: Path) -> None:
-    assert any("no file says which version" in sentence for sentence in read_site(write_site(tmp_path)).unknown)
+    unknown = read_site(write_site(tmp_path))
+    assert any("no file says which version" in sentence for sentence in unknown.unknown)
+    assert unknown.rules.version == NEWEST
     newer = NODE.format(1).replace("22.05.8", "23.11.4")
     assert read_site(write_site(tmp_path, scontrol_node_txt=newer)).rules.version == (23, 11)
+
+
+@pytest.mark.parametrize(
+    ("suffix", "version"), [("", (22, 5)), (":version=23.11", (23, 11)), (":version=26.05", (26, 5))]
+)
+def test_a_policy_follows_the_version_that_it_names_else_the_site_s(
+    tmp_path: Path, suffix: str, version: tuple[int, int]
+) -> None:
+    text = "\n".join(line for line in CONF.split("\n") if not line.startswith("Select"))
+    folder = write_site(tmp_path, slurm_conf=text, scontrol_node_txt=NODE.format(1))
+    policy = read_slurm_policy(f"slurm:{folder}{suffix}")
+    assert policy.site.rules.version == version
+    assert policy.site.rules.selects == ("nodes" if version < (23, 11) else "cores")  # the default of each
+    assert any("26.05: it is followed as 25.11" in text for text in policy.site.unknown) == (version > NEWEST)
+
+
+@pytest.mark.parametrize("version", ["", "new", "20.11"])
+def test_a_policy_of_a_version_that_is_not_known_is_refused(tmp_path: Path, version: str) -> None:
+    with pytest.raises(ConfigError, match=r"version: found .*22\.05 or later"):
+        read_slurm_policy(f"slurm:{write_site(tmp_path)}:version={version}")
 
 
 #: Pieces that damage a dump where a clean one would have something else.

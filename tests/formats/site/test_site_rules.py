@@ -49,7 +49,7 @@ def test_what_is_not_followed_is_named() -> None:
 
 def test_selection_of_resources(tmp_path: Path) -> None:
     cons = "SelectType=select/cons_tres\nSelectTypeParameters="
-    assert rules(tmp_path, "KillWait=1").selects == "nodes"  # select/linear before 23.11
+    assert rules(tmp_path, "KillWait=1", (22, 5)).selects == "nodes"  # select/linear before 23.11
     newer = rules(tmp_path, "KillWait=1", (23, 11))
     assert (newer.selects, newer.counts_memory, newer.priority.is_multifactor) == ("cores", True, True)
     sockets = rules(tmp_path, f"{cons}CR_SOCKET_MEMORY,CR_LLN,CR_ONE_TASK_PER_CORE")
@@ -92,7 +92,8 @@ def test_priority_and_times(tmp_path: Path) -> None:
 
 
 def test_basic_priority_is_the_old_default(tmp_path: Path) -> None:
-    assert not rules(tmp_path, "KillWait=1").priority.is_multifactor
+    assert not rules(tmp_path, "KillWait=1", (23, 2)).priority.is_multifactor
+    assert rules(tmp_path, "KillWait=1").priority.is_multifactor  # of a version that is not known
 
 
 def test_versions_and_licences() -> None:

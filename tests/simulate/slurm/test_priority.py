@@ -210,6 +210,7 @@ WEIGHTS = {"cpu": 1.0, "mem": 0.01, "node": 2.0, "gres/gpu": 4.0}
         (WEIGHTS, "", False, 4.0 + 6.0 + 4.0 + 8.0),
         (WEIGHTS, "", True, 8.0 + 6.0 + 4.0 + 8.0),
         (WEIGHTS, "MAX_TRES", False, 8.0),
+        (WEIGHTS, "MAX_TRES_GRES", False, 6.0 + 8.0),
     ],
 )
 def test_billing_weighs_what_a_job_has(

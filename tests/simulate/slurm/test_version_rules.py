@@ -60,9 +60,9 @@ def running(name: str, minutes: int, *nodes: str) -> SiteJob:
     return on(name, 0, minutes, *nodes, runs=(record,))
 
 
-def planned(jobs: list[SiteJob], version: tuple[int, int]) -> dict[str, float]:
+def planned(jobs: list[SiteJob], version: tuple[int, int], **changes: Any) -> dict[str, float]:
     """Return id -> minutes from T0 to the planned start of each waiting job."""
-    site = Site(replace(IN_TURN, version=version), NODES, (MAIN,), jobs=tuple(jobs))
+    site = Site(replace(IN_TURN, version=version, **changes), NODES, (MAIN,), jobs=tuple(jobs))
     ((_, rows),) = planned_starts(site, [T0 + 45.0])
     return {jobs[row].id: (start - T0) / 60 for row, start in rows.items()}
 
@@ -84,6 +84,16 @@ def test_a_start_is_looked_for_where_the_plan_has_room(version: tuple[int, int],
     starts = planned(jobs, version)
     assert starts["wide"] == pytest.approx(60, abs=1) and starts["long"] == pytest.approx(120, abs=2)
     assert starts["next"] == pytest.approx(minutes, abs=2)
+
+
+@pytest.mark.parametrize(("version", "is_shared"), [((23, 11), True), ((24, 5), False)])
+def test_jobs_shorter_than_the_resolution_do_not_share_a_place_in_the_plan(
+    version: tuple[int, int], is_shared: bool
+) -> None:
+    """Both jobs take a minute, and a place in the plan ten."""
+    jobs = [running("a", 60, "n0"), on("one", 10, 1, "n0"), on("other", 11, 1, "n0")]
+    starts = planned(jobs, version, scheduler=SchedulerRules(bf_resolution=600))
+    assert (starts["other"] == starts["one"]) == is_shared
 
 
 @pytest.mark.parametrize(("version", "run_min"), [((22, 5), 58), ((23, 11), 110)])
