@@ -1,4 +1,4 @@
-"""What sprio and sshare of a site printed when it was recorded: priorities of waiting jobs, and fair-share factors.
+"""The priorities of waiting jobs, and the fair-share factors, that sprio and sshare printed when a site was recorded.
 
 Rule: a line that cannot be read is left out; the tables are only compared with, so nothing rests on them.
 Source: sprio(1) and sshare(1) of Slurm 22.05.

@@ -24,7 +24,7 @@ NEAR_SHARE, NEAR_FACTOR = 0.05, 0.05
 
 @dataclass(frozen=True, slots=True)
 class PrintedNumbers:
-    """What sprio and sshare printed at a time.
+    """The numbers that sprio and sshare printed at a time.
 
     Args:
         at: epoch seconds; None: not known, with the last record.

@@ -43,7 +43,7 @@ def test_long_names_of_limits_and_limits_that_are_not_followed(tmp_path: Path) -
     assert service.limits == SiteLimits(
         user_tres={"cpu": 4, "mem": 1.5 * 2**20}, group_submit=5, group_wall_min=10, user_run_minutes={"cpu": 3}
     )
-    assert "QOS: minpriothreshold is set and not followed" in result.unknown
+    assert (service.min_priority, service.limit_factor) == (7, 1.0)
     assert any("1 QOS with a value that cannot be read" in sentence for sentence in result.unknown)
 
 
