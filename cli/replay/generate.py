@@ -267,8 +267,9 @@ def site(
 ) -> None:
     """A Slurm site for `whatif`, with its accounting.
 
-    archer2 and peta4 have the published sizes of two machines (Wilkinson et al., 2023); the rest is assumed. The
-    starts in the accounting are those of EASY backfilling or first fit, and not of a real Slurm.
+    archer2 has the published limits of a real machine, and its jobs by size and run time; peta4 has the published size
+    and rate of another. The rest is assumed. The starts in the accounting are those of EASY backfilling or first fit,
+    and not of a real Slurm.
 
     \b
     Examples:

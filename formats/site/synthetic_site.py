@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from itertools import groupby
 
-from ...simulate.generate.site_models import NodeKind, SiteModel
+from ...simulate.generate.site_model import NodeKind, SiteModel
 from ...simulate.generate.synthetic_jobs import SyntheticJobs
 
 #: Begin of the period, a Saturday as October 2022 had; the first day counts as a Monday of the model.
@@ -62,9 +62,10 @@ def _configuration(model: SiteModel) -> Iterator[str]:
     for kind in model.nodes:
         cores = kind.cpus // kind.sockets
         gres = f" Gres=gpu:{kind.gpus}" if kind.gpus else ""
+        weight = f" Weight={kind.weight}" if kind.weight > 1 else ""
         yield (
             f"NodeName={node_list(kind.prefix, range(kind.count))} CPUs={kind.cpus} Sockets={kind.sockets} "
-            f"CoresPerSocket={cores} ThreadsPerCore=1 RealMemory={kind.memory_mib}{gres} State=UNKNOWN"
+            f"CoresPerSocket={cores} ThreadsPerCore=1 RealMemory={kind.memory_mib}{gres}{weight} State=UNKNOWN"
         )
     for partition in model.partitions:
         kinds = [model.nodes[pool] for pool in partition.pools]

@@ -19,14 +19,14 @@ from ..model.workload import Workload
 from ..queue_policies.policy_specs import Easy
 from ..replay.replay import replay
 from .models import DAY_S, Generator, generator, rounded
-from .site_models import SiteModel
+from .site_model import SiteModel
 
 #: Weight of the arrivals in each hour of a day, and on each day of the week from Monday on.
 HOURS = (6, 5, 5, 4, 4, 4, 5, 6, 8, 10, 12, 12, 11, 11, 12, 12, 12, 11, 9, 8, 8, 7, 7, 6)
 WEEK = (1.05, 1.1, 1.1, 1.1, 1.05, 0.8, 0.8)
-#: Mean seconds between the jobs of a session, deviation of the logarithm of run times within one, and shares of jobs
-#: that run into their limit, and that fail at once.
-GAP_S, ALIKE, TIMEOUTS, FAILURES = 3.0, 0.3, 0.02, 0.05
+#: Mean seconds between the jobs of a session, deviation of the logarithm of run times within one, and the share of jobs
+#: that run into their limit.
+GAP_S, ALIKE, TIMEOUTS = 3.0, 0.3, 0.02
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,7 +58,12 @@ def site_jobs(model: SiteModel, jobs: int, seed: int = 0) -> SyntheticJobs:
     days = model.days * jobs / model.jobs
     ends = np.rint(np.cumsum([one.share for one in model.classes]) / sum(one.share for one in model.classes) * jobs)
     counts = np.diff(ends, prepend=0.0).astype(int).tolist()
-    parts = [_class_jobs(draw, model, number, count, days) for number, count in enumerate(counts) if count]
+    users = {one.name: draw.permutation(model.users) for one in model.qos}
+    parts = [
+        _class_jobs(draw, model, number, count, days, users[model.classes[number].qos])
+        for number, count in enumerate(counts)
+        if count
+    ]
     submit, units, run, job_class, user = (np.concatenate(column) for column in zip(*parts, strict=True))
     order = np.argsort(submit, kind="stable")
     submit, units, run, job_class, user = (column[order] for column in (submit, units, run, job_class, user))
@@ -74,22 +79,23 @@ def site_jobs(model: SiteModel, jobs: int, seed: int = 0) -> SyntheticJobs:
     return SyntheticJobs(submit, start, run, limit, units, job_class, user, nodes)
 
 
-def _class_jobs(draw: Generator, model: SiteModel, number: int, count: int, days: float) -> tuple[Array, ...]:
-    """Return submission, units, run time, class and user of the jobs of a class."""
+def _class_jobs(
+    draw: Generator, model: SiteModel, number: int, count: int, days: float, users: Array
+) -> tuple[Array, ...]:
+    """Return submission, units, run time, class and user of the jobs of a class; the first users are the busiest."""
     one = model.classes[number]
-    sizes = draw.geometric(1.0 / one.session, count)
+    sizes = np.minimum(draw.geometric(1.0 / one.session, count), one.most_session)
     sizes = sizes[: int(np.searchsorted(np.cumsum(sizes), count)) + 1]
     sessions = np.repeat(np.arange(len(sizes)), sizes)[:count]
     begins = _begins(draw, len(sizes), days)
-    units = np.exp2(np.rint(np.log2(one.size[0]) + draw.normal(0.0, one.size[1], len(sizes)) / np.log(2.0)))
-    units = np.clip(units, *one.bounds).astype(np.int64)
-    medians = np.exp(np.log(one.run_s[0]) + draw.normal(0.0, one.run_s[1], len(sizes)))
+    units = np.clip(np.rint(one.size.draw(draw, len(sizes))), *one.bounds).astype(np.int64)
+    medians = one.run_s.draw(draw, len(sizes))
     weights = 1.0 / np.arange(1, model.users + 1) ** 0.4
-    users = draw.permutation(model.users)[draw.choice(model.users, len(sizes), p=weights / weights.sum())]
+    users = users[draw.choice(model.users, len(sizes), p=weights / weights.sum())]
     within = np.cumsum(np.rint(draw.exponential(GAP_S, count)))
     first = np.searchsorted(sessions, np.arange(len(sizes)))
     submit = begins[sessions] + within - within[np.minimum(first, count - 1)][sessions]
-    run = medians[sessions] * np.exp(draw.normal(0.0, ALIKE, count))
+    run = one.run_s.within(medians[sessions] * np.exp(draw.normal(0.0, ALIKE, count)))
     return submit, units[sessions], run, np.full(count, number), users[sessions]
 
 
@@ -108,7 +114,7 @@ def _times(
     most = np.array([one.most_min for one in model.classes])[job_class] * 60.0
     unit_nodes = np.array([1.0 / model.nodes[one.pool].units for one in model.classes])[job_class]
     capacity = sum(kind.count for kind in model.nodes) * days * DAY_S
-    failed = draw.random(len(run)) < FAILURES
+    failed = draw.random(len(run)) < model.failures
     run = np.where(failed, draw.exponential(30.0, len(run)), run)
     scale = 1.0
     for _ in range(20):  # the limit cuts run times, so that the scale is found by iteration
@@ -116,9 +122,8 @@ def _times(
         scale *= model.load * capacity / work
     run = np.maximum(1.0, np.floor(np.minimum(run * np.where(failed, 1.0, scale), most)))
     limit = np.minimum(rounded(run / draw.uniform(0.15, 1.0, len(run))), most)
-    timeout = draw.random(len(run)) < TIMEOUTS
-    run = np.where(timeout | (run >= limit), limit, run)
-    return run, np.ceil(limit / 60.0).astype(np.int64)
+    limit = np.where(draw.random(len(run)) < TIMEOUTS, np.maximum(60.0, np.rint(run / 60.0) * 60.0), limit)
+    return np.minimum(run, limit), np.ceil(limit / 60.0).astype(np.int64)
 
 
 def _pool_record(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from pilotfish.formats.documents.atomic_write import write_together
@@ -13,6 +14,9 @@ from pilotfish.formats.site import read_site
 from pilotfish.formats.site.synthetic_site import BEGIN, node_list, site_files
 from pilotfish.simulate.generate.site_models import MODELS
 from pilotfish.simulate.generate.synthetic_jobs import site_jobs
+from pilotfish.simulate.slurm.site_tables import Phases, completed, site_block
+from pilotfish.simulate.slurm.start_columns import SiteStarts
+from pilotfish.simulate.slurm.twin import advanced
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -39,6 +43,21 @@ def test_it_is_read_back(name: str, tmp_path: Path) -> None:
             assert job.min_nodes == jobs.units[row]
         assert len(job.runs[0].nodes) == len(jobs.nodes[row])
         assert job.runs[0].start == BEGIN + jobs.start[row]
+
+
+def test_archer2_is_as_busy_under_the_rules_of_slurm_as_was_published(tmp_path: Path) -> None:
+    """Four months have a mean queue near 541 and a use above 90 %; the fourth day is held to be of this order."""
+    model, day = MODELS["archer2"], 86_400.0
+    jobs = site_jobs(model, round(model.jobs * 4 / model.days), 0)
+    write_together({tmp_path / file: text for file, text in site_files(model, jobs, "by hand").items()})
+    site = completed(read_site(tmp_path))
+    state = advanced(site_block(site, Phases.drawn(site, 0)), BEGIN + 4 * day)
+    starts = SiteStarts.of_state(site, state)
+    start, row, hours = starts.start - BEGIN, starts.job, np.arange(72, 96) * 3600.0
+    queue = np.searchsorted(np.sort(jobs.submit), hours) - np.searchsorted(np.sort(start), hours)
+    used = np.minimum(start + jobs.run_s[row], 4 * day) - np.maximum(start, 3 * day)
+    assert 100 < queue.mean() < 1200
+    assert 0.88 < (jobs.units[row] * np.maximum(0.0, used)).sum() / (5860 * day) <= 1.0
 
 
 def test_a_list_of_nodes_is_a_hostlist() -> None:

@@ -7,7 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pilotfish.simulate.generate.site_models import MODELS, SiteModel
+from pilotfish.simulate.generate import archer2
+from pilotfish.simulate.generate.site_model import SiteModel
+from pilotfish.simulate.generate.site_models import MODELS
 from pilotfish.simulate.generate.synthetic_jobs import SyntheticJobs, site_jobs
 
 #: Jobs of each model, some days of it.
@@ -55,8 +57,9 @@ def test_times_and_sizes_are_those_of_the_classes(drawn: tuple[SiteModel, Synthe
     for row, one in enumerate(model.classes):
         chosen = jobs.job_class == row
         assert chosen.sum() == pytest.approx(one.share * len(jobs), abs=1.5)
-        assert jobs.units[chosen].min() >= one.bounds[0] and jobs.units[chosen].max() <= one.bounds[1]
-        assert jobs.limit_min[chosen].max() <= one.most_min
+        if chosen.any():
+            assert jobs.units[chosen].min() >= one.bounds[0] and jobs.units[chosen].max() <= one.bounds[1]
+            assert jobs.limit_min[chosen].max() <= one.most_min
 
 
 def test_the_work_is_the_load_of_the_model(drawn: tuple[SiteModel, SyntheticJobs]) -> None:
@@ -72,6 +75,21 @@ def test_the_seed_decides(drawn: tuple[SiteModel, SyntheticJobs]) -> None:
     same, other = (site_jobs(model, len(jobs), seed) for seed in (3, 4))
     assert np.array_equal(same.start, jobs.start) and same.nodes == jobs.nodes
     assert not np.array_equal(other.submit, jobs.submit)
+
+
+def test_jobs_of_archer2_have_the_published_sizes_and_run_times() -> None:
+    jobs = site_jobs(MODELS["archer2"], 40_000, 1)
+    names = np.array([one.qos for one in MODELS["archer2"].classes])[jobs.job_class]
+    metered = names != "lowpriority"
+    assert len(archer2.JOBS) == len(archer2.MEAN_RUN_S) == len(archer2.MEAN_NODES) == len(archer2.HOURS)
+    share = np.array(archer2.JOBS) / np.sum(archer2.JOBS)
+    for column, (least, most) in enumerate(archer2.SIZES):
+        chosen = metered & (jobs.units >= least) & (jobs.units <= most)
+        assert chosen.sum() / metered.sum() == pytest.approx(share[:, column].sum(), abs=0.001)
+        assert set(names[chosen]) <= ({"largescale"} if least > 1024 else set(names) - {"largescale"})
+    for row, (least, most) in enumerate(archer2.HOURS):
+        chosen = metered & (jobs.run_s >= 3600 * least) & (jobs.run_s < 3600 * most)
+        assert chosen.sum() / metered.sum() == pytest.approx(share[row].sum(), abs=0.02)
 
 
 def test_half_of_the_jobs_come_in_half_of_the_time() -> None:
