@@ -17,6 +17,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Protocol
 
+from ..formats.site.site_texts import SiteTexts
 from ..simulate.errors import PilotfishError
 from ..simulate.model.accounting_record import AccountingRecord
 from ..simulate.model.observed_queue import ObservedQueue
@@ -214,6 +215,15 @@ class Observe(Protocol):
 
     def queue(self) -> ObservedQueue | None:
         """Return the whole queue as of the last snapshot, with one small request at most. Default: None, unknown."""
+        return None
+
+    def site(self) -> SiteTexts | None:
+        """Go on to read what the resource manager's own scheduler rests on; never wait for it.
+
+        Returns:
+            Its texts once they are complete and new; before, none, and why if they cannot be read. Default: None, its
+            rules are not known.
+        """
         return None
 
     def recall(self, since: Mapping[str, float]) -> Mapping[str, JobView] | None:

@@ -22,6 +22,7 @@ from .learning.job_profiles import GivenProfiles
 from .learning.node_speeds import NodeSpeeds
 from .learning.profile_drift import ProfileDrift
 from .loop import Cycle
+from .oracle.queue_oracle import QueueOracle
 from .planning.guarded_planner import GuardedPlanner, simulate_plan
 from .planning.isolation import Isolation
 from .planning.kept_policy import KeptPolicy
@@ -89,6 +90,7 @@ def assemble(
     delays_file: Path | None = None,
     others: LoadOfOthers | None = None,
     most_taken_in: float = MOST_TAKEN_IN,
+    oracle: QueueOracle | None = None,
 ) -> Cycle:
     """Return a cycle with everything around it.
 
@@ -111,6 +113,7 @@ def assemble(
         delays_file: where measured delays are kept; None: nowhere.
         others: knows what other programs leave of the nodes; None = nothing is known yet.
         most_taken_in: jobs of the resource manager's users that a cycle takes in; the others wait for the next ones.
+        oracle: knows the rules by which the resource manager decides; None: nothing does.
     """
     journal.damage.count_in(metrics.damaged_rows)
     unsaved, trigger = Unsaved(), Trigger(PlanCache(adapter, clock), deciding.recheck_s)
@@ -143,7 +146,7 @@ def assemble(
         stopping, breathe,
     )  # fmt: skip
     queued = journal.queued(QUEUED_JOBS)
-    queue_forecasts = QueueForecasts(adapter, queue, unsaved.queued, metrics, clock, queued, breathe)
+    queue_forecasts = QueueForecasts(adapter, queue, unsaved.queued, metrics, clock, queued, breathe, oracle)
     watching = (
         kept_policy,
         latency,

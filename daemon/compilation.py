@@ -254,7 +254,7 @@ def compile_kernels(
     yield CompilationProgress(tuple(kernels), tuple(finished), 1.0, 0.0)
 
 
-def _die_with(parent: int) -> None:
+def die_with(parent: int) -> None:
     """Let the kernel kill this process when its parent ends."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:
@@ -263,7 +263,7 @@ def _die_with(parent: int) -> None:
 
 def _work(parent: int) -> None:
     """Compile the kernels that are named on the standard input, until it closes or one fails."""
-    _die_with(parent)
+    die_with(parent)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
     for work, module in zip((IMPORTS, STARTED), COMPILER, strict=True):
         import_module(module, __package__)
@@ -282,7 +282,7 @@ def _compile(kernel: str, worker: int) -> None:
     """Compile a kernel, write its code, and end this process, without a word if that fails: the parent tries again."""
     status = 1
     try:
-        _die_with(worker)
+        die_with(worker)
         code = machine_code(kernel, lambda lines: _report("lines", lines))
         _report("code", len(code))
         with os.fdopen(os.dup(sys.stdout.fileno()), "wb") as stream:

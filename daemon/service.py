@@ -17,7 +17,7 @@ import socket
 import time
 import traceback
 from collections.abc import Callable
-from contextlib import ExitStack, nullcontext, suppress
+from contextlib import ExitStack, closing, nullcontext, suppress
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -44,6 +44,7 @@ from .first_start import load_loops
 from .learning.node_counters import NodeCounters, configured_counters
 from .learning.profile_drift import ProfileDrift
 from .learning.profile_learning import LearnedProfiles
+from .oracle.twin_oracle import TwinOracle
 from .planning.guarded_planner import load_simulator, simulate_plan
 from .planning.live_component import end_components
 from .planning.power_saving import check_power
@@ -192,6 +193,7 @@ class Service:
             drift=self._drift,
             observers=lambda tracker: self._observers(stack, profiles, tracker),
             delays_file=None if self._dry else config.delays,
+            oracle=stack.enter_context(closing(TwinOracle(self._adapter, time.monotonic))),
         )
         self._tracker = self._cycle.tracker
         if self._recorder:
@@ -372,6 +374,7 @@ class Service:
         news = False
         self._server.answer()  # what has waited for the cycle that has just ended
         while not (self._stop or self._reload_wanted):
+            self._cycle.queue_forecasts.proceed()
             if self._server.receive() and self._next_look.outdated():
                 return
             self._server.answer()
@@ -389,6 +392,7 @@ class Service:
         if busy and descriptor is None and self._adapter.capabilities.events:
             virtual = self._adapter.capabilities.virtual_time
             return self._adapter.wait(self.config.cycle_seconds if virtual else min(pause_s, TICK_S)) or virtual
+        pause_s = min(pause_s, self._cycle.queue_forecasts.patience_s)
         pause_s = pause_s if descriptor is None else min(pause_s, self._adapter.timer_s())
         self._server.wait(pause_s, self._wakeup, *(file for file in (descriptor, events) if file is not None))
         with suppress(BlockingIOError):

@@ -51,6 +51,7 @@ def create(
     unheld_prefix: str = "",
     asked_file: str = "",
     time_min: bool = False,
+    twin: bool = True,
     rest_url: str = "",
     rest_user: str = "",
     rest_token_file: str = "",
@@ -78,6 +79,8 @@ def create(
         asked_file: File that job_submit.lua opens for each job that is offered; "": none.
         time_min: A job that is given to Slurm gets a TimeMin from its predicted run time, for Slurm's backfill; only
             where TimeMin is a soft limit: Slurm 23.11 or newer with SchedulerParameters=time_min_as_soft_limit.
+        twin: Starts of waiting jobs are forecast by Slurm's own rules; its configuration, accounts and jobs are read
+            for that.
         rest_url: slurmrestd, preferred to commands: `http://HOST:PORT`, `https://HOST:PORT` or `unix:/PATH`; "": none.
         rest_user: User of the token; "": the user that runs pilotfish.
         rest_token_file: File with the token, renewed by the site.
@@ -88,6 +91,7 @@ def create(
     from .adapter import SlurmAdapter
     from .handed_over.ownership import SlurmSelection
     from .placement.eligibility import Deferral
+    from .site_files import TIMEOUT_S, SiteFileReader
     from .transport.command_transport import USAGE_TIMEOUT_S, CommandTransport
     from .transport.guard import GuardedTransport
     from .transport.rows import Unreadable
@@ -111,6 +115,7 @@ def create(
     if time_min:
         _refuse_hard_time_min(commands)
     guarded = GuardedTransport(transport, requests_per_minute)
+    aside = guarded.may_ask_aside, guarded.note_aside, time.monotonic
     return SlurmAdapter(
         cluster,
         guarded,
@@ -122,6 +127,7 @@ def create(
         unheld_prefix=Path(unheld_prefix).absolute() if unheld_prefix else None,
         asked_file=Path(asked_file).absolute() if asked_file else None,
         time_min=time_min,
+        site_files=SiteFileReader(CommandRunner(TIMEOUT_S), *aside) if twin else None,
     )
 
 
@@ -145,7 +151,7 @@ def examine(
     `submit_options` are added to the `sbatch` of the job of `trial`.
     """
     from ...trust import as_account, owner_of
-    from .doctor import check_queue, check_reaper, check_rest, findings_of
+    from .doctor import check_queue, check_reaper, check_rest, check_twin, findings_of
     from .doctor import trial as rights_trial
     from .doctor.questions import ask
     from .handed_over.job_update import with_our_pins
@@ -162,6 +168,7 @@ def examine(
     answers.jobs, answers.pins_unread = jobs
     findings = [*findings_of(answers, selection, cluster, service), *check_reaper.findings(run, service)]
     findings += check_queue.time_min_findings(answers, is_wanted=bool(options.get("time_min")))
+    findings += check_twin.findings(run, is_wanted=options.get("twin", True))
     findings += check_rest.findings(options, service.account or user, run, time.time())
     return [*findings, *rights_trial.findings(run, options.get("submit_options", ()))] if trial else findings
 
@@ -276,6 +283,7 @@ _KINDS = {
     "rest_token_lifespan_s": seconds(least=1.0),
     "comment": SWITCH,
     "time_min": SWITCH,
+    "twin": SWITCH,
     "requests_per_minute": REQUESTS,
     "wide_nodes": or_none(number_from(1)),
     "output_dir": PATH._replace(allowed="a folder"),

@@ -15,6 +15,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from ...formats.site.site_texts import SiteTexts
 from ...simulate.model.accounting_record import AccountingRecord
 from ...simulate.model.cluster import Cluster
 from ...simulate.model.observed_queue import ObservedQueue
@@ -39,6 +40,7 @@ from .placement.eligibility import Deferral
 from .placement.future_occupancy import START_S
 from .queue_reads import QueueReads
 from .records import SlurmJob
+from .site_files import SiteFileReader
 from .site_state import SiteReader
 from .transport.command_transport import CommandTransport, Transport
 from .whole_queue import observed_queue
@@ -70,6 +72,7 @@ class SlurmAdapter(ManagedAdapter[SlurmJob, QueueReads]):
         unheld_prefix: Path | None = None,
         asked_file: Path | None = None,
         time_min: bool = False,
+        site_files: SiteFileReader | None = None,
     ) -> None:
         keys_and_files = job_views.id_in, submission.files_of
         super().__init__(cluster, QueueReads(clock), submit_options, output_dir, clock, *keys_and_files)
@@ -84,7 +87,7 @@ class SlurmAdapter(ManagedAdapter[SlurmJob, QueueReads]):
         self._watch = FileWatch([asked_file], clock) if asked_file else None
         self._site_reader = SiteReader(clock)
         self._evaluated = EvaluatedQueue(cluster, selection, deferral, self._uid, clock)
-        self._load, self._time_min = load, time_min
+        self._load, self._time_min, self._site_files = load, time_min, site_files
 
     @property
     def capabilities(self) -> Capabilities:
@@ -187,6 +190,12 @@ class SlurmAdapter(ManagedAdapter[SlurmJob, QueueReads]):
     def queue(self) -> ObservedQueue:
         """Return the queue as Slurm's own scheduler sees it."""
         return observed_queue(self._jobs, self._evaluated.nodes, self._site_reader.site, self._clock.now(), self._uid)
+
+    def site(self) -> SiteTexts:
+        """Return what Slurm's scheduler rests on."""
+        if self._site_files is None:
+            return SiteTexts(why_not="adapter.options.twin is false")
+        return self._site_files.look(self._clock.now())
 
     def recall(self, since: Mapping[str, float]) -> dict[str, JobView] | None:
         """Look up ended jobs in accounting: one request for users' jobs, by id, and one for our own, by name."""

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from ...formats.site.site_file_list import PRESENT, SITE_FILES
+from ...formats.site.site_texts import SiteTexts
 from ..base import AdapterError
 from .transport.runner import Runner
 
@@ -20,19 +20,6 @@ DAY_S = 86_400.0
 #: Columns of SACCT_COLUMNS that tell a record from all others: ids, index in the database, user, account.
 KEY_COLUMNS = 5
 _BEGIN = re.compile(rb"\d+[\d_+\[\],:%.-]*\|\d+\|\d+\|")
-
-
-@dataclass(frozen=True, slots=True)
-class SiteTexts:
-    """Answers of a running Slurm about its site.
-
-    Args:
-        texts: name of a file in `SITE_FILES` -> what its command printed.
-        missing: name of a file -> why there is no text.
-    """
-
-    texts: dict[str, str] = field(default_factory=dict)
-    missing: dict[str, str] = field(default_factory=dict)
 
 
 def site_texts(run: Runner, names: Sequence[str] = PRESENT, since: float = 0.0, until: float = 0.0) -> SiteTexts:

@@ -54,6 +54,8 @@ def put_queue(screen: Screen, reply: dict[str, Any], *, everything: bool) -> Non
     title = f"{count(total, 'job')} not handed over, in the resource manager's order{forecast}"
     screen.put("", Text(title, style="bold"))
     screen.table(_COLUMNS, [_row(job, reply["time"]) for job in shown])
+    if source := _source(reply.get("forecasts", {}), total):
+        screen.put(*hanging("starts ", source, screen.cells))
     for reason, ids in _reasons(shown).items():
         more_jobs = f" and {len(ids) - _NAMED:,} more" if len(ids) > _NAMED else ""
         screen.put(*hanging("?  ", f"{reason}: {', '.join(ids[:_NAMED])}{more_jobs}", screen.cells))
@@ -62,6 +64,17 @@ def put_queue(screen: Screen, reply: dict[str, Any], *, everything: bool) -> Non
         screen.put(*hanging(f"{_name(array)}: ", text, screen.cells))
     if more := len(jobs) - len(shown):
         screen.put(Text(f"{more:,} more: --all", style="dim"))
+
+
+def _source(forecasts: dict[str, Any], jobs: int) -> str:
+    """Return what the starts come from; "" where the resource manager has no rules that are known."""
+    if forecasts.get("why_not"):
+        return f"as in a replay under EASY, not by the resource manager's own rules: {forecasts['why_not']}"
+    if not forecasts.get("jobs"):
+        return ""
+    others = f" ({forecasts['jobs']} of {jobs}, the others as in a replay under EASY)" * (forecasts["jobs"] < jobs)
+    left_out = count(len(forecasts["unfollowed"]), "rule")
+    return f"by the resource manager's own rules{others}{f'; {left_out} left out' * bool(forecasts['unfollowed'])}"
 
 
 def _row(job: dict[str, Any], now: float) -> tuple[str, ...]:

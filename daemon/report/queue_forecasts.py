@@ -1,10 +1,11 @@
 """Forecasts of the starts that the resource manager itself decides, for all jobs in its queue, and their errors.
 
-Rule: the forecasts are made after a cycle, from its snapshot, and take at most SHARE of a core: the longer the queue,
-the less often. Which jobs wait is as new as the last cycle for every question, and a forecast says when it was made. A
-job that is handed over takes part with its planned start. Once enough jobs have started, the interval of a start comes
-from their errors: those of the same user if there are enough, else of all. An error is the logarithm of actual over
-forecast wait, counted from the first forecast, with SPARE_S more. The error of a guess counts in both directions, and
+Rule: an oracle forecasts what it knows, and a replay under EASY backfilling the rest, see `oracle.queue_oracle`. The
+forecasts are made after a cycle, from its snapshot, and take at most SHARE of a core: the longer the queue, the less
+often. Which jobs wait is as new as the last cycle for every question, and a forecast says when it was made. A job that
+is handed over takes part with its planned start. Once enough jobs have started, the interval of a start comes from
+their errors: those of the same user if there are enough, else of all. An error is the logarithm of actual over forecast
+wait, counted from the first forecast, with SPARE_S more. The error of a guess counts in both directions, and
 so do all errors for the later forecasts of a job, which know more and lack the bias of the first. Until then, predicted
 run times are guesses, and the interval reaches at least SPARE_S later than the forecast, because a resource manager
 starts jobs in passes, some time after they could start.
@@ -18,7 +19,7 @@ from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from ...adapters.base import Adapter, AdapterError
@@ -27,6 +28,7 @@ from ...simulate.model.observed_queue import ObservedJob, ObservedQueue
 from ...simulate.model.plan import LEVEL
 from ...simulate.model.snapshot import JobState, JobViews, Snapshot
 from ...simulate.replay.queue_forecast import STEP, ExpectedRun, QueueForecast, forecast_queue
+from ..oracle.queue_oracle import EASY, QueueOracle
 from ..state.queue import Queue
 from ..state.recorded_outcome import QueueRecord
 from ..state.users import user_name
@@ -37,6 +39,8 @@ from .start_accuracy import start_errors
 
 #: Largest share of the time that forecasts take; where nothing has changed, they are made again after LONGEST_S.
 SHARE, LONGEST_S = 0.005, 60.0
+#: Longest time until an answer of the oracle is taken, seconds.
+ORACLE_S = 0.5
 #: Added to waits before they are compared, seconds: errors of a few seconds say little.
 SPARE_S = 10.0
 #: Newest gaps from an end to the next start on the same nodes that count; the longest that is one, seconds.
@@ -54,6 +58,7 @@ class QueueForecasts(Observer):
         clock: seconds, monotonic.
         past: records of jobs seen before, in the order of their ends.
         breathe: called between two steps of a forecast, so that clients are answered meanwhile.
+        oracle: knows the rules of the resource manager; None: nothing does.
     """
 
     def __init__(
@@ -65,7 +70,9 @@ class QueueForecasts(Observer):
         clock: Callable[[], float],
         past: Iterable[QueueRecord] = (),
         breathe: Callable[[], None] = lambda: None,
+        oracle: QueueOracle | None = None,
     ) -> None:
+        self.oracle = oracle or QueueOracle()
         self._adapter, self._queue, self._changed, self._metrics, self._clock = adapter, queue, changed, metrics, clock
         self._breathe, self._answered_s = breathe, 0.0
         self._runs, self._bounds = QueueRunTimes(), AdaptiveBounds(LEVEL)
@@ -76,7 +83,7 @@ class QueueForecasts(Observer):
         self.observed: ObservedQueue | None = None
         #: When the forecasts were made, epoch seconds; 0: never.
         self.time = 0.0
-        self._dry = False
+        self._dry, self._by_rules = False, 0
         self.forecasts: dict[str, QueueForecast] = {}
         self._present: dict[str, ObservedJob] = {}
         for record in past:
@@ -118,22 +125,56 @@ class QueueForecasts(Observer):
 
     def update(self, observed: ObservedQueue) -> None:
         """Learn from a queue, and forecast it. O(jobs log jobs)."""
-        present, now, forecasts = self._take_in(observed), observed.time, dict[str, QueueForecast]()
-        forecast_of = forecast_queue(present, self._expected, tuple(self._gaps), breathe=self._answer)
-        for number, (key, forecast) in enumerate(forecast_of.items()):
+        present = self._take_in(observed)
+        self.oracle.note_queue(present)
+        self._make(present)
+
+    def proceed(self) -> None:
+        """Let the oracle go on; what it answers counts at once. The loop calls it between cycles."""
+        queue = self.observed
+        if queue is not None and self.oracle.proceed(queue, self._expected, self._planned_begin):
+            self._make(queue)
+
+    @property
+    def patience_s(self) -> float:
+        """Seconds within which `proceed` is to be called again."""
+        return ORACLE_S if self.oracle.is_busy else math.inf
+
+    def _make(self, queue: ObservedQueue) -> None:
+        """Forecast a queue."""
+        now, forecasts = queue.time, dict[str, QueueForecast]()
+        for number, (key, forecast) in enumerate(self._forecast(queue).items()):
             if number % STEP == 0:
                 self._answer()
             forecasts[key] = self._corrected(forecast, self._records[key], now)
         self.forecasts, self.time = forecasts, now
-        for job in present.jobs:
+        for job in queue.jobs:
             if job.waiting:
                 self._note_forecast(job, forecasts[job.key], now)
+
+    def _forecast(self, queue: ObservedQueue) -> dict[str, QueueForecast]:
+        """Return the forecast of each job that waits: the oracle's, or that of a replay under EASY."""
+        answers = {key: one for key, one in self.oracle.forecasts(queue).items() if one.start_time is not None}
+        waiting, self._by_rules = [job.key for job in queue.jobs if job.waiting], len(answers)
+        if all(key in answers for key in waiting):
+            return {key: answers[key] for key in waiting}
+        replayed = forecast_queue(queue, self._expected, tuple(self._gaps), breathe=self._answer)
+        return {key: answers.get(key, forecast) for key, forecast in replayed.items()}
 
     def _answer(self) -> None:
         """Answer clients between two steps; the time that this takes is theirs."""
         began = time.thread_time()
         self._breathe()
         self._answered_s += time.thread_time() - began
+
+    def source(self) -> dict[str, Any]:
+        """Return what the forecasts come from, and how many do, as `status` shows it."""
+        state = self.oracle.state
+        return {
+            **asdict(state),
+            "unfollowed": list(state.unfollowed),
+            "jobs": self._by_rules if state.by != EASY else 0,
+        }
 
     def document(self, job: ObservedJob) -> dict[str, Any]:
         """Return the document of a job that is not handed over, as `status` shows it."""
@@ -210,10 +251,15 @@ class QueueForecasts(Observer):
 
     def _as_planned(self, job: ObservedJob) -> ObservedJob:
         """Return the job; one that we start when we have planned to begins then."""
+        begin = self._planned_begin(job)
+        return job if begin is None else replace(job, begin=begin)
+
+    def _planned_begin(self, job: ObservedJob) -> float | None:
+        """Return when a job that waits and is handed over is planned to begin; None: it is not."""
         entry = self._queue.find(job.key) if job.waiting else None
         if entry is None or entry.outlook is None:
-            return job
-        return replace(job, begin=entry.outlook.time + entry.outlook.planned.start_time)
+            return None
+        return entry.outlook.time + entry.outlook.planned.start_time
 
     def _follow(self, observed: ObservedQueue) -> None:
         """Note which jobs are new, have begun, or have ended, and learn from those."""

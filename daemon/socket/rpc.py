@@ -168,6 +168,7 @@ class Requests:
             reply = yield from self._documents.overview(present, ended, shown)
             reply["queue"], reply["queue_left_out"] = yield from self._waiting_elsewhere(shown)
             reply["forecast_time"] = self._cycle.queue_forecasts.time
+            reply["forecasts"] = self._cycle.queue_forecasts.source()
         all_words = self._access.administers(peer)
         for workflow in reply["workflows"]:
             for job in workflow["jobs"]:

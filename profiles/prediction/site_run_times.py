@@ -1,25 +1,20 @@
 """Run times of the jobs of a Slurm site, drawn from what like jobs took.
 
 Rule: a prediction rests on jobs that have ended, alike in user, account, name, partition, size or limit
-(`predictors.History`). A draw is one of that distribution; that of a running job is longer than it has run already. A
-job that is like none of them runs until its limit. The jobs of a user are drawn together: their errors go one way.
+(`predictors.History`). Draws are those of `run_time_draws`; the jobs of a user are drawn together.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ...simulate.slurm.site import SiteJob
-from .predictors import LIMIT, History, SubmittedJob
+from .predictors import LIMIT, History, Prediction, SubmittedJob
+from .run_time_draws import Array, RunTimeDraws
 
-Array = npt.NDArray[Any]
-#: Probabilities of the points between which a draw is interpolated, and the first and last point by the next one.
-_LEVELS, _LEAST, _MOST = np.array((0.0, 0.1, 0.5, 0.9, 1.0)), 0.5, 1.5
 #: Ends of jobs that say how long such jobs run.
 _TELLING = ("COMPLETED", "FAILED", "TIMEOUT", "OUT_OF_MEMORY")
 
@@ -46,47 +41,30 @@ class SiteRunTimes:
             history.learn(_submitted(job, job.limit_min and job.limit_min * 60.0), run_s)
         #: Numbers of jobs that it learned from, and whose run times it predicts.
         self.learned, self.predicted = len(runs), 0
-        self._limit, self._ran = limit_s, ran_s
-        self._points = np.empty((len(jobs), len(_LEVELS)))
-        points_of = dict[object, Sequence[float]]()
+        bounds, bounds_of = np.full((len(jobs), 3), math.inf), dict[object, tuple[float, float, float]]()
         for row, job in enumerate(jobs):
             submitted = _submitted(job, float(limit_s[row]))
             key = submitted.traits
-            if key not in points_of:
-                prediction = history.predict(submitted) if runs else None
-                low, value, high = (
-                    (math.inf,) * 3
-                    if prediction is None
-                    or prediction.kind == LIMIT
-                    or prediction.low is None
-                    or prediction.high is None
-                    else (prediction.low, prediction.value, prediction.high)
-                )
-                points_of[key] = (_LEAST * low, low, value, high, _MOST * high)
-            self.predicted += points_of[key][0] < math.inf
-            self._points[row] = np.clip(points_of[key], 1.0, max(1.0, float(limit_s[row])))
-
-        #: Bounds that a run time exceeds with probability 0.9, 0.5 and 0.1, seconds, [jobs, 3].
-        self.bounds = self._points[:, 1:4]
+            if key not in bounds_of:
+                bounds_of[key] = _bounds(history.predict(submitted) if runs else None)
+            bounds[row] = bounds_of[key]
+        self.predicted = int(np.isfinite(bounds[:, 0]).sum())
         users = dict[str, int]()
-        self._groups = np.array([users.setdefault(job.user, len(users)) for job in jobs], np.int64)
-        self._logs, self._passed = np.log(self._points), np.zeros(len(jobs))
-        for row in np.flatnonzero(ran_s > 0).tolist():
-            self._passed[row] = np.interp(math.log(ran_s[row]), self._logs[row], _LEVELS)
+        groups = np.array([users.setdefault(job.user, len(users)) for job in jobs], np.int64)
+        self._draws = RunTimeDraws(bounds, limit_s, ran_s, groups)
+        #: Bounds that a run time exceeds with probability 0.9, 0.5 and 0.1, seconds, [jobs, 3].
+        self.bounds = self._draws.bounds
 
     def drawn(self, seed: int) -> Array:
         """Return a run time for each job, seconds, at most its limit; the same seed draws the same."""
-        draws = np.random.default_rng(seed).random(self._groups.max(initial=0) + 1)[self._groups]
-        levels = self._passed + (1.0 - self._passed) * draws
-        rows, place = (
-            np.arange(len(levels)),
-            np.clip(np.searchsorted(_LEVELS, levels, "right") - 1, 0, len(_LEVELS) - 2),
-        )
-        share = (levels - _LEVELS[place]) / (_LEVELS[place + 1] - _LEVELS[place])
-        run_s = self._points[rows, place] * np.exp(share * (self._logs[rows, place + 1] - self._logs[rows, place]))
-        outlasts = self._ran >= self._points[:, -1]  # longer than all before it: nothing but its limit is known
-        result: Array = np.where(outlasts, self._ran + draws * np.maximum(self._limit - self._ran, 0.0), run_s)
-        return result
+        return self._draws.drawn(seed)
+
+
+def _bounds(prediction: Prediction | None) -> tuple[float, float, float]:
+    """Return the bounds of a prediction; inf if nothing but a limit is known."""
+    if prediction is None or prediction.kind == LIMIT or prediction.low is None or prediction.high is None:
+        return (math.inf,) * 3
+    return prediction.low, prediction.value, prediction.high
 
 
 def _submitted(job: SiteJob, limit_s: float | None) -> SubmittedJob:

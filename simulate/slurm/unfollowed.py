@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from .limit_tables import unfollowed_limits
 from .preemption_tables import unfollowed_preemption
@@ -30,6 +30,26 @@ def unfollowed_rules(site: Site) -> tuple[str, ...]:
         *_scheduler_rules(site), *_other_rules(site), *_qos_flags(site), *unfollowed_shares(site),
         *unfollowed_limits(site), *unfollowed_reservations(site), *unfollowed_version(site),
     )  # fmt: skip
+
+
+def reasons_not_to_forecast(site: Site, missing: Mapping[str, str]) -> Iterator[str]:
+    """Yield why the starts of a site's queue are better not forecast by its rules: these decide, and are not known.
+
+    Args:
+        site: the site.
+        missing: name of a file of the site -> why it could not be read.
+    """
+    rules = site.rules
+    needs: dict[str, float] = {
+        "qos.psv": rules.enforces_qos or rules.enforces_limits or rules.priority.qos,
+        "assoc.psv": rules.enforces_associations or rules.priority.fair_share,
+        "sshare.psv": rules.priority.fair_share,
+        "scontrol_res.txt": True,
+    }
+    for name, is_needed in needs.items():
+        if is_needed and name in missing:
+            yield missing[name]
+    yield from unfollowed_preemption(site)
 
 
 def _scheduler_rules(site: Site) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Lines of `scontrol -ao show job` of Slurm 22.05."""
+"""Lines of `scontrol -ao show job` of Slurm 22.05, and the other texts of a small site as it is now."""
 
 from __future__ import annotations
 
@@ -30,3 +30,19 @@ RUNNING = {
 
 def line(number: int, base: dict[str, object], **changes: object) -> str:
     return HEAD.format(id=number, **{**base, **changes})
+
+
+NODES = "".join(f"NodeName=n{i} CPUTot=8 CoresPerSocket=8 RealMemory=16000 State=IDLE\n" for i in range(1, 5))
+CONFIG = (
+    "Configuration data as of 2026-03-02T07:10:00\nClusterName = c\nSchedulerType = sched/backfill\n"
+    "SelectType = select/cons_tres\nSelectTypeParameters = CR_CORE\nPriorityType = priority/basic\n"
+)
+
+
+def present_texts(*jobs: str, **changes: str) -> dict[str, str]:
+    """Return what Slurm prints at 2026-03-02T07:10:00 of four nodes, one partition and these jobs."""
+    part = "PartitionName=main Nodes=n[1-4] Default=YES\n"
+    return {
+        "scontrol_config.txt": CONFIG, "scontrol_node.txt": NODES, "scontrol_part.txt": part,
+        "scontrol_job.txt": "".join(jobs), **changes,
+    }  # fmt: skip

@@ -42,6 +42,7 @@ class GuardedTransport:
         guard = RequestGuard(per_minute, SERVICES, clock=clock, draw=draw, sleep=sleep)
         self.notes: Sequence[str] = inner.notes
         self.load, self.close = guard.load, inner.close
+        self.may_ask_aside, self.note_aside = guard.may_ask_aside, guard.note_aside
         self.jobs = _through(guard.read, inner.jobs, "jobs")
         self.excluded = _through(guard.read, inner.excluded, "excluded")
         self.nodes = _through(guard.read, inner.nodes, "nodes")

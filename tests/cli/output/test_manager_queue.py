@@ -49,6 +49,27 @@ def test_a_queue_forecast_long_ago_shows_its_age_and_starts_that_count_from_now(
     assert row.split()[3:5] == ["5.000", "s"]
 
 
+@pytest.mark.parametrize(
+    ("forecasts", "words"),
+    [
+        (
+            {"by": "EASY", "why_not": "twin is false", "unfollowed": [], "jobs": 0},
+            "replay under EASY, not by the resource",
+        ),
+        ({"by": "its own rules", "why_not": "", "unfollowed": ["x"], "jobs": 1}, "(1 of 2, the others as in a replay"),
+        ({"by": "EASY", "why_not": "", "unfollowed": [], "jobs": 0}, ""),
+    ],
+)
+def test_where_the_starts_come_from(
+    forecasts: dict[str, object], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    reply = {"queue": [JOB, HELD], "queue_left_out": 0, "time": 100.0, "forecasts": forecasts}
+    put_queue(Screen(), reply, everything=False)
+    lines = [line for line in capsys.readouterr().out.splitlines()[5:] if not line.startswith("?")]
+    assert " ".join(" ".join(lines).split()).startswith("starts ") == bool(words)
+    assert words in " ".join(" ".join(lines).split()) and max(map(width, lines), default=0) <= 80
+
+
 def test_an_array_says_how_many_of_its_tasks_wait(capsys: pytest.CaptureFixture[str]) -> None:
     put_queue(Screen(), {"queue": [JOB, HELD | {"tasks": 1200}], "queue_left_out": 0, "time": 100.0}, everything=False)
     *_, array, why, legend = capsys.readouterr().out.splitlines()

@@ -12,13 +12,8 @@ from pilotfish.cli.whatif.change_options import ChangeOptions
 from pilotfish.cli.whatif.present_queue import present_queue
 from pilotfish.cli.whatif.scenarios import CHANGED, Scenario, scenarios_of
 from pilotfish.formats.site.site_file_list import PRESENT
-from tests.support.slurm_queue_lines import RUNNING, SUBMIT, WAITING, line
+from tests.support.slurm_queue_lines import RUNNING, SUBMIT, WAITING, line, present_texts
 
-NODES = "".join(f"NodeName=n{i} CPUTot=8 CoresPerSocket=8 RealMemory=16000 State=IDLE\n" for i in range(1, 5))
-CONFIG = (
-    "Configuration data as of 2026-03-02T07:10:00\nClusterName = c\nSchedulerType = sched/backfill\n"
-    "SelectType = select/cons_tres\nSelectTypeParameters = CR_CORE\nPriorityType = priority/basic\n"
-)
 NOW = SUBMIT + 4200.0
 ALL = {**RUNNING, "nodes": "n[1-4]", "count": "4", "cpus": "32", "limit": "01:00:00", "shared": "NO", "name": "sim"}
 #: A running job that ends 50 minutes from now at the latest, and one that waits for two of its nodes.
@@ -29,11 +24,7 @@ PAST = "9|sim|ann|lab|high|main|COMPLETED|2026-03-01T06:00:00|2026-03-01T06:00:0
 
 
 def texts(*jobs: str, **changes: str) -> dict[str, str]:
-    part = "PartitionName=main Nodes=n[1-4] Default=YES\n"
-    return {
-        "scontrol_config.txt": CONFIG, "scontrol_node.txt": NODES, "scontrol_part.txt": part,
-        "scontrol_job.txt": "".join(jobs or JOBS), **changes,
-    }  # fmt: skip
+    return present_texts(*(jobs or JOBS), **changes)
 
 
 def starts(files: Mapping[str, str], choices: Sequence[Scenario] = (), draws: int = 3) -> list[list[float]]:

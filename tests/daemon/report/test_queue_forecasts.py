@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from pilotfish.adapters.base import Adapter
+from pilotfish.daemon.oracle.queue_oracle import Expected, OracleState, Planned, QueueOracle
 from pilotfish.daemon.report.cycle_report import CycleReport
 from pilotfish.daemon.report.metrics import Metrics
 from pilotfish.daemon.report.queue_forecasts import LONGEST_S, SPARE_S, QueueForecasts
@@ -27,7 +28,7 @@ from pilotfish.simulate.model.plan import PlannedJob
 from pilotfish.simulate.model.snapshot import JobState, JobView, JobViews, NodeState, Snapshot
 from pilotfish.simulate.model.workload import Workload
 from pilotfish.simulate.queue_policies.policy_specs import Easy
-from pilotfish.simulate.replay.queue_forecast import STEP
+from pilotfish.simulate.replay.queue_forecast import STEP, QueueForecast
 from pilotfish.simulate.replay.replay import replay
 from tests.support.clock import Clock
 
@@ -306,6 +307,51 @@ def test_it_costs_a_bounded_share_of_the_time_and_nothing_where_there_is_no_queu
     nothing = QueueForecasts(quiet, Queue(), {}, Metrics(), played.clock)
     nothing.on_cycle(CycleReport(1, 0.0), first)
     assert nothing.observed is None and not nothing.forecasts
+
+
+class Ruled(QueueOracle):
+    """Knows the starts that a test sets."""
+
+    def __init__(self) -> None:
+        self.known, self.has_news = dict[str, QueueForecast](), False
+
+    @property
+    def state(self) -> OracleState:
+        return OracleState("rules", unfollowed=("one",))
+
+    def proceed(self, queue: ObservedQueue, expected: Expected, planned: Planned) -> bool:
+        return self.has_news
+
+    def forecasts(self, queue: ObservedQueue) -> dict[str, QueueForecast]:
+        return self.known
+
+
+def test_an_oracle_forecasts_what_it_knows_and_a_replay_the_rest() -> None:
+    played, oracle = Played(), Ruled()
+    replayed = Played()
+    played.made = QueueForecasts(
+        played.manager, played.queue, played.changed, played.metrics, played.clock, oracle=oracle
+    )
+    for world in (played, replayed):
+        world.manager.run("a")
+        for name in "bcd":
+            world.manager.put(name)
+        world.look()
+    assert played.made.forecasts == replayed.made.forecasts, "it knows nothing"
+    assert played.made.source()["jobs"] == 0
+    at = NOW + 77.0
+    oracle.known = {
+        "rm/b": QueueForecast(at, at + 60.0, (at, at), (at, at + 60.0)),
+        "rm/c": QueueForecast(unknown="why"),
+    }
+    played.made.proceed()
+    assert played.made.forecasts == replayed.made.forecasts, "no news"
+    oracle.has_news = True
+    played.made.proceed()
+    assert played.start_of("b") == at and played.start_of("c") == replayed.start_of("c")
+    assert played.made.source() == {"by": "rules", "why_not": "", "unfollowed": ["one"], "jobs": 1}
+    early, late = played.made.forecasts["rm/b"].start_within
+    assert early <= at and late >= at + SPARE_S, "errors of starts widen the interval"
 
 
 def test_clients_are_answered_while_a_long_queue_is_forecast() -> None:
