@@ -76,6 +76,7 @@ class Comparison:
     Args:
         cycles: that were played.
         decisions: actions and rejections of the record.
+        decided_now: actions and rejections that are decided now.
         equal: cycles in which the same is decided now.
         failed: recorded cycles that ended with an error.
         cut: recorded plans that a limit in seconds cut short.
@@ -85,6 +86,7 @@ class Comparison:
 
     cycles: int = 0
     decisions: int = 0
+    decided_now: int = 0
     equal: int = 0
     failed: int = 0
     cut: int = 0
@@ -95,6 +97,7 @@ class Comparison:
         """Count a cycle."""
         self.cycles += 1
         self.decisions += len(cycle.recorded.get("did", ()))
+        self.decided_now += len(cycle.played.get("did", ()))
         self.failed += cycle.failed
         self.cut += bool(cycle.recorded.get("cut"))
         self.equal += not cycle.differs
@@ -200,7 +203,8 @@ class RecordRun:
             )
             return {}
         if not header.get("state"):
-            self.comparison.gaps.append(f"{segment.path.name}: {header.get('why_no_state', 'it has no state')}")
+            if why := header.get("why_no_state"):
+                self.comparison.gaps.append(f"{segment.path.name}: {why}")
             return {}
         return read_state(self._folder / Path(header["state"]).name)
 
@@ -223,7 +227,7 @@ class RecordRun:
             played = {}
         self.comparison.strays = self._player.strays
         recorded = {name: line[name] for name in (*COMPARED, "cut") if name in line}
-        compared = DONE if self._change else COMPARED
+        compared = () if line.get("decides") is False else DONE if self._change else COMPARED
         return PlayedCycle(number, self._player.time, recorded, played, "failed" in line, compared)
 
     def _take_input(self, kind: str, facts: list[Any]) -> None:

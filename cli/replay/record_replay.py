@@ -64,9 +64,11 @@ def replay_record(folder: Path, config: DaemonConfig | None, *, as_json: bool) -
 def _print(folder: Path, outcome: Comparison, version: str, differences: list[PlayedCycle], others: int) -> None:
     by = f"recorded by pilotfish {clean(version)}, played by {__version__}"
     show(f"{count(outcome.cycles, 'cycle')}, {count(outcome.decisions, 'decision')}; {by}")
+    if outcome.decided_now != outcome.decisions:
+        show(f"Now there are {count(outcome.decided_now, 'decision')}.")
     changed = outcome.cycles - outcome.equal
     if not changed:
-        show("All cycles decide the same.")
+        show("All cycles decide the same." if outcome.decisions else "Nothing was decided when it was recorded.")
     else:
         show(f"{count(changed, 'cycle')} of {outcome.cycles:,} decide otherwise:")
     for cycle in differences:

@@ -46,19 +46,12 @@ def begin_record(
     section = config.record
     if not section.enabled:
         return None
-    began = time.time()
-    header: dict[str, Any] = {
-        "run": secrets.token_hex(8),
-        "began": began,
-        "pilotfish": __version__,
-        "adapter": adapter.name,
-        "capabilities": plain(adapter.capabilities, {}),
-        "cluster": Path(config.cluster).read_text(),
+    folder, began = config.record_folder, time.time()
+    header = header_of(adapter, Path(config.cluster).read_text(), began) | {
         "config": config.model_dump(mode="json", include=set(KEPT_KEYS)),
         "dry_run": dry,
         "learns": not dry,
     }
-    folder = config.record_folder
     try:
         files = _files_of(config, journal, dry=dry)
         if sum(map(len, files.values())) > MOST_BYTES:
@@ -72,6 +65,27 @@ def begin_record(
         return None
     log.info("what is seen is recorded in %s, at most %d MiB of %g days", folder, section.max_mib, section.keep_days)
     return Recorder(writer, clock)
+
+
+def header_of(adapter: Adapter, cluster: str, began: float) -> dict[str, Any]:
+    """Return the header of a record whose daemon decides nothing, and learns nothing.
+
+    Args:
+        adapter: that is recorded.
+        cluster: text of the cluster file.
+        began: when the record begins, epoch seconds.
+    """
+    return {
+        "run": secrets.token_hex(8),
+        "began": began,
+        "pilotfish": __version__,
+        "adapter": adapter.name,
+        "capabilities": plain(adapter.capabilities, {}),
+        "cluster": cluster,
+        "config": {},
+        "dry_run": True,
+        "learns": False,
+    }
 
 
 def _files_of(config: DaemonConfig, journal: Journal, *, dry: bool) -> dict[str, bytes]:

@@ -6,7 +6,8 @@ Rule: recording changes no answer and no decision, and an error of the record is
 - `calls`: [name, answer] of each call of the adapter, or [name, null, error];
 - `did`: what was decided and became of it, each as one line; `plan`: the policy; `forecasts`: a check sum of its plan;
   `cut`: a limit in seconds cut it;
-- `inputs`: what clients submitted or cancelled before the cycle.
+- `inputs`: what clients submitted or cancelled before the cycle; `failed`: the cycle ended with an error;
+- `decides`: false for a look after which nothing was to be decided.
 """
 
 from __future__ import annotations
@@ -87,6 +88,12 @@ class Recorder:
         else:
             line |= decisions_of(report)
         self._writer.write(line)
+
+    def end_look(self) -> None:
+        """Write the line of a look after which nothing was to be decided."""
+        if self._line is not None:
+            line, self._line = self._line, None
+            self._writer.write(line | {"decides": False})
 
     def close(self) -> None:
         """End the record."""

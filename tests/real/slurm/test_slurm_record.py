@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import json
 import re
 import shutil
 import subprocess
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -110,3 +113,25 @@ def test_without_accounting_what_is_missing_is_listed_with_its_cost(site: SlurmS
     recorded = read_site(folder / "site")
     assert f"no qos.psv (sacctmgr {absent}): QOS have no priority and no limits" in recorded.unknown
     assert "held" in {job.name for job in recorded.jobs}
+
+
+def test_an_operator_records_what_slurm_shows_and_the_loop_plays_it(site: SlurmSite, tmp_path: Path) -> None:
+    folder = Path(tempfile.mkdtemp(dir=site.shared()))
+    shutil.chown(folder, OPERATOR)
+    argv = ("record", str(folder / "record"), "--adapter", "slurm", "--every", "0.5", "--for", "20s")
+    with ThreadPoolExecutor(1) as pool:
+        recording = pool.submit(pilotfish, site, *argv)
+        eventually(lambda: recording.done() or any((folder / "record").glob("*.gz")), "the record")
+        job = site.submit("sleep 1", "-N2", "-n4", "-t", "5", "--comment=pilotfish", "--job-name=seen")
+        eventually(lambda: site.jobs()[job][0] == "COMPLETED", "the job")
+        result = recording.result()
+    assert result.returncode == 0, result.stderr
+    assert "records slurm into" in result.stderr
+    (segment,) = (folder / "record").glob("*.jsonl.gz")
+    lines = [json.loads(line) for line in gzip.decompress(segment.read_bytes()).splitlines()]
+    calls = [name for line in lines[1:] for name, *_ in line["calls"]]
+    assert lines[0]["adapter"] == "slurm" and {"snapshot", "queue"} <= set(calls)
+    assert f'"slurm/{job}"' in json.dumps(lines)
+    played = run_here("replay", folder / "record", "--json")
+    document = json.loads(played.stdout)
+    assert played.returncode == 0 and document["equal"] == document["cycles"] > 2, played.stderr

@@ -1,0 +1,80 @@
+"""`pilotfish record`: keep what a resource manager shows, without a service."""
+
+from __future__ import annotations
+
+import math
+import re
+import tempfile
+import time
+from contextlib import ExitStack, closing, suppress
+from pathlib import Path
+from typing import Annotated
+
+from ...adapters import registry
+from ...formats.cluster import dump_cluster
+from ...formats.documents.atomic_write import check_folder
+from ...formats.documents.quantities import format_size
+from ...formats.record.segments import Bounds, RecordWriter, segments
+from .. import options
+from ..options import argument, option
+from ..streams import note
+from ..usage_errors import adapter_errors, bad
+
+_SPAN = re.compile(r"(\d{1,6})([dhms])", re.ASCII)
+_UNITS_S = {"d": 86_400.0, "h": 3600.0, "m": 60.0, "s": 1.0}
+
+
+def record(
+    folder: Annotated[Path, argument("DIR", "Folder of the record; what it has already stays.")],
+    adapter: Annotated[str, options.ThisSite] = "slurm",
+    length: Annotated[
+        str | None, option("TIME", "End after a time, such as 7d or 12h.", "--for", default="until Ctrl-C")
+    ] = None,
+    every: Annotated[float, option("SECONDS", "Shortest time between two looks.", min=0.05, max=600.0)] = 10.0,
+    max_mib: Annotated[int, option("MIB", "Keep at most so much; the oldest days go first.", min=1)] = 500,
+) -> int:
+    """Keep what a resource manager shows: its queue, its nodes, how jobs start and end. Change nothing there.
+
+    It looks only if something has happened or a minute has passed, and decides nothing: `pilotfish replay DIR` plays
+    the record to the control loop of the service, and shows what that decides. A service keeps such a record itself if
+    its configuration says so. Only you can read the record, because it has names and users of jobs.
+
+    \b
+    Examples:
+      pilotfish record seen --for 7d
+      pilotfish record seen --adapter oar --every 30
+    """
+    seconds = math.inf if length is None else _seconds(length)
+    check_folder(folder)
+    import yaml
+
+    from ...daemon.recording.begin_record import header_of
+    from ...daemon.recording.recorder import Recorder
+    from ...daemon.recording.watch import Watch
+
+    with ExitStack() as stack:
+        state = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pilotfish-")))
+        with adapter_errors(None):
+            nodes, assumed = registry.discover(adapter)
+            chosen = registry.options_of_service(adapter, {}, folder=Path.cwd(), state_dir=state, read_only=True)
+            manager = stack.enter_context(closing(registry.create(adapter, nodes, **chosen)))
+        note(*assumed)
+        header = header_of(manager, yaml.safe_dump(dump_cluster(nodes), sort_keys=False), time.time())
+        writer = RecordWriter(folder, header, Bounds(max_mib * 2**20, math.inf), time.time)
+        recorder = stack.enter_context(closing(Recorder(writer, time.monotonic)))
+        note(f"records {adapter} into {folder}, {f'for {length}' if length else 'until Ctrl-C'}")
+        watch, until = Watch(manager, recorder, time.monotonic), time.monotonic() + seconds
+        with suppress(KeyboardInterrupt):
+            while (now := time.monotonic()) < until:
+                watch.step()
+                time.sleep(max(0.0, min(now + every, until) - time.monotonic()))
+    size = sum(path.stat().st_size for path in segments(folder))
+    note(f"{folder}: {format_size(size)}; `pilotfish replay {folder}` plays it")
+    return 0
+
+
+def _seconds(text: str) -> float:
+    match = _SPAN.fullmatch(text)
+    if match is None or not int(match[1]):
+        raise bad("--for", f"{text!r} (allowed: a time such as 7d, 12h, 30m or 90s)")
+    return int(match[1]) * _UNITS_S[match[2]]
