@@ -38,7 +38,7 @@ _SPECIAL = {
     "core_spec": "CoreSpec", "thread_spec": "CoreSpec", "required_switches": "reqswitch",
     "minimum_tmp_disk_per_node": "MinTmpDisk", "tasks_per_socket": "ntpersocket", "tasks_per_core": "NTPerCore",
     "sockets_per_node": "Sockets", "cores_per_socket": "Cores", "threads_per_core": "Threads", "prefer": "prefer",
-    "cluster_features": "ClusterFeature",
+    "cluster_features": "ClusterFeature", "time_minimum": "MinTime", "burst_buffer": "BurstBuffer",
 }  # fmt: skip
 #: Keys that every job must have.
 NEEDED = frozenset((

@@ -46,7 +46,8 @@ class Version:
         """Return the body of a request that writes these fields of a job, all at once. Raises NotDone, `unsupported`.
 
         Args:
-            fields: As `scontrol update` names them: ReqNodeList, StartTime (`now`, `utsEPOCH`).
+            fields: As `scontrol update` names them: ReqNodeList, StartTime (`now`, `utsEPOCH`), TimeMin (minutes; only
+                structured versions, because Slurm before 23.02 takes it for a hard limit).
             now: Controller's clock, epoch seconds.
         """
         structured = self.number >= STRUCTURED
@@ -59,6 +60,8 @@ class Version:
             elif name == "StartTime" and (value == "now" or value.startswith(EPOCH)):
                 number = int(now if value == "now" else value.removeprefix(EPOCH))
                 body["begin_time"] = {"set": True, "infinite": False, "number": number} if structured else value
+            elif name == "TimeMin" and structured:
+                body["time_minimum"] = {"set": True, "infinite": False, "number": int(value)}
             else:
                 raise self._cannot(f"write {name}={value}")
         for key in body.keys() - self.takes - ({"nodelist"} if not structured else set()):

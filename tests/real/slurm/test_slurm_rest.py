@@ -20,7 +20,7 @@ from slurm_site import OPERATOR, SlurmSite
 
 from pilotfish.adapters.base import AdapterError
 from pilotfish.adapters.findings import ServiceState
-from pilotfish.adapters.slurm import examine
+from pilotfish.adapters.slurm import create, examine
 from pilotfish.adapters.slurm.adapter import SlurmAdapter
 from pilotfish.adapters.slurm.handed_over.job_update import BEGUN, hold_back
 from pilotfish.adapters.slurm.handed_over.ownership import SlurmSelection
@@ -31,6 +31,7 @@ from pilotfish.adapters.slurm.rest.failover import FailoverTransport
 from pilotfish.adapters.slurm.rest.transport import RestTransport, rest_transport
 from pilotfish.adapters.slurm.transport.command_transport import CommandTransport
 from pilotfish.adapters.slurm.transport.runner import CommandRunner
+from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
 from pilotfish.simulate.model.plan import Place, Release
 from pilotfish.simulate.model.snapshot import JobState
@@ -144,6 +145,21 @@ def test_nodes_and_a_start_are_written_in_one_request(site: SlurmSite, rest: Res
     assert site.show(job)["ReqNodeList"] == "(null)"
     rest.update(job, {"ReqNodeList": "n5", "StartTime": "now"})
     site.until(lambda: site.jobs()[job] == ("RUNNING", "n5"), "the job to run on n5")
+
+
+def test_a_hard_time_min_is_not_written_over_rest(site: SlurmSite, rest: RestTransport) -> None:
+    if rest.version.number >= versions.STRUCTURED:
+        pytest.skip("NOT TESTED: this Slurm may take TimeMin for a soft limit")
+    job = site.submit("true", "--begin=now+600", "--time=60")
+    with pytest.raises(NotDone, match="cannot write TimeMin=5"):
+        rest.update(job, {"StartTime": "now", "TimeMin": "5"})
+    kind = NodeType("t", 4, 4 * 2.0**30, 1e10)
+    cluster = Cluster("pilot", tuple(Node(f"n{number}", kind) for number in range(1, site.nodes + 1)))
+    with pytest.raises(ConfigError, match=r"time_min: Slurm 2\d\.\d\d.* cuts the time limits of such jobs for good"):
+        create(cluster, rest_url=site.rest_url, time_min=True)
+    shown = site.show(job)
+    assert (shown["JobState"], shown["TimeLimit"]) == ("PENDING", "01:00:00")
+    site.run("scancel", str(job))
 
 
 def test_a_job_is_held_back_unless_it_has_begun(site: SlurmSite, rest: RestTransport) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
@@ -15,11 +17,18 @@ from pilotfish.adapters.slurm.adapter import SlurmAdapter
 from pilotfish.adapters.slurm.doctor.check_queue import time_min_findings
 from pilotfish.adapters.slurm.doctor.questions import Answers
 from pilotfish.adapters.slurm.handed_over.job_update import let_go_fields
+from pilotfish.adapters.slurm.rest.client import Client
+from pilotfish.adapters.slurm.rest.failover import FailoverTransport
+from pilotfish.adapters.slurm.rest.transport import RestTransport
+from pilotfish.adapters.slurm.transport.command_transport import CommandTransport
 from pilotfish.adapters.slurm.transport.scontrol import Configuration, hard_time_min, parse_settings
 from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.model.plan import Release
 from tests.adapters.slurm.handed_over.test_job_update import JOB
-from tests.adapters.slurm.test_users_text import CLUSTER, HELD, SELECTION, SITE, Slurm, transport_of
+from tests.adapters.slurm.rest.test_client import Always, body
+from tests.adapters.slurm.rest.test_forms import ALL, number, offers
+from tests.adapters.slurm.test_users_text import CLUSTER, HELD, NODE, NOW, SELECTION, SITE, Slurm, form_of, transport_of
+from tests.support.slurm_rest_fake import FakeRest
 
 SOFT = "SchedulerParameters     = bf_continue,time_min_as_soft_limit"
 
@@ -95,6 +104,39 @@ def test_a_released_job_gets_it_in_the_same_command(version: str, wanted: bool, 
         return
     adapter.apply(release)
     assert slurm.updates == [("8", ("StartTime=now", *(["TimeMin=2"] if written else [])))]
+
+
+@pytest.mark.parametrize(
+    ("version", "changes", "sent", "by_command"),
+    [
+        (44, {}, {"begin_time": number(NOW - 1), "time_minimum": number(2)}, []),
+        (44, {"time_minimum": number(5)}, {"begin_time": number(NOW - 1)}, []),  # its user's own
+        (38, {}, None, [("8", ("StartTime=now", "TimeMin=2"))]),  # what REST cannot write, scontrol writes
+    ],
+)
+def test_over_rest_it_is_one_request(
+    real: None, version: int, changes: dict[str, Any], sent: dict[str, Any] | None, by_command: list[Any]
+) -> None:
+    slurm, base = Versioned(config("23.11.1"), HELD), f"/slurm/v0.0.{version}"
+    form = form_of(HELD) | {"time_limit": number(10)} | changes
+    with closing(FakeRest()) as fake:
+        fake.answers |= {
+            "/openapi/v3": (200, json.dumps(offers(version, takes=ALL)).encode()),
+            f"{base}/diag": body(statistics={"req_time": NOW}),
+            f"{base}/jobs": body(jobs=[form]),
+            f"{base}/nodes": body(nodes=[NODE | {"name": name} for name in ("n1", "n2", "n3")]),
+        }
+        fake.answers[f"{base}/job/8"] = fake.answers[f"{base}/jobs"]
+        rest = RestTransport(Client(fake.url, "backup", Always(), 5.0), lambda: 0.0)
+        commands = CommandTransport(slurm, clock=lambda: 0.0, wall=lambda: NOW)
+        adapter = SlurmAdapter(
+            CLUSTER, FailoverTransport(rest, commands), SELECTION, clock=lambda: 0.0, time_min=True
+        )  # fmt: skip
+        for _ in range(8):  # a snapshot reads one thing that changes rarely
+            adapter.snapshot()
+        adapter.apply(Release("slurm/8", "it gains nothing", 60.0))
+        posted = [json.loads(text) for method, _, _, text in fake.asked if method == "POST"]
+    assert posted == ([] if sent is None else [sent]) and slurm.updates == by_command
 
 
 def test_a_daemon_does_not_start_where_limits_would_be_cut() -> None:

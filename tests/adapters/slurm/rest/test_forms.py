@@ -60,7 +60,7 @@ def documented(version: int, **changed: Any) -> dict[str, Any]:
         "core_spec": 0, "thread_spec": 32766, "minimum_tmp_disk_per_node": number(0), "tasks_per_socket": number(None),
         "tasks_per_core": number(None), "sockets_per_node": number(None), "cores_per_socket": number(None),
         "threads_per_core": number(None), "cluster_features": "", "scheduled_nodes": "", "required_switches": 0,
-        "prefer": "", "max_nodes": number(0),
+        "prefer": "", "max_nodes": number(0), "time_minimum": number(0), "burst_buffer": "",
     }  # fmt: skip
     return job | changed
 
@@ -368,7 +368,7 @@ def offers(*numbers: int, takes: tuple[str, ...] = (), slash: str = "") -> dict[
     return {"paths": paths, "components": {"schemas": schemas}}
 
 
-ALL = ("required_nodes", "begin_time", "comment")
+ALL = ("required_nodes", "begin_time", "comment", "time_minimum")
 
 
 def test_the_newest_readable_version_is_chosen() -> None:
@@ -413,6 +413,11 @@ def test_a_pin_is_one_body_or_none() -> None:
     begin = {"set": True, "infinite": False, "number": 9}
     assert new.body(PIN, 9.7) == {"required_nodes": ["n5", "n6"], "begin_time": begin}
     assert new.body({"StartTime": "uts1030"}, 9.7) == {"begin_time": begin | {"number": 1030}}
+    soft = {"set": True, "infinite": False, "number": 20}
+    assert new.body({"StartTime": "now", "TimeMin": "20"}, 9.7) == {"begin_time": begin, "time_minimum": soft}
+    for cannot, words in ((old, "write TimeMin=20"), (choose(offers(44, takes=("begin_time",))), "write time_minimum")):
+        with pytest.raises(NotDone, match=f"cannot {words}"):
+            cannot.body({"StartTime": "now", "TimeMin": "20"}, 9.7)
     with pytest.raises(NotDone, match="cannot clear ReqNodeList"):
         new.body({"ReqNodeList": "", "StartTime": "now"}, 9.7)
     with pytest.raises(NotDone, match="cannot write StartTime=2026"):
