@@ -22,6 +22,7 @@ import numpy as np
 from ... import __version__
 from ...formats.site.site_folder import read_site, time_zone
 from ...simulate.errors import ConfigError
+from ...simulate.kernels.object_cache import source_stamp
 from ...simulate.slurm.site_outcome import SiteOutcome, replayed_outcome
 from ..sweeps.tasks import Contents, TraceFile, copied, digest_of
 from .change_options import ChangeOptions
@@ -46,9 +47,9 @@ class RecordedSite:
 
     @property
     def identity(self) -> str:
-        """Return what is equal only if the site, and the version of pilotfish, are equal."""
+        """Return what is equal only if the site, the version of pilotfish and its compiled rules are equal."""
         columns = [part.name for part in fields(SiteOutcome)]
-        parts = [__version__, columns, sorted(self.trace.hashes.items()), self.sacct, self.zone]
+        parts = [__version__, source_stamp(), columns, sorted(self.trace.hashes.items()), self.sacct, self.zone]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
 
     def read(self, folder: Path, paths: list[Path] | None = None) -> Site:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pilotfish.cli.__main__ import USAGE, main
-from pilotfish.cli.whatif import replays
+from pilotfish.cli.whatif import replay_tasks, replays
 from pilotfish.cli.whatif.change_options import CHANGES, ChangeOptions
 from pilotfish.cli.whatif.replay_tasks import ReplayTask, replay_task, source_of
 from pilotfish.cli.whatif.scenarios import scenarios_of
@@ -172,6 +172,16 @@ def test_a_command_stopped_before_the_first_pair_prints_nothing(
     assert capsys.readouterr().out == ""
 
 
+def test_replays_under_other_compiled_rules_are_refused(
+    site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    journal = tmp_path / "kept"
+    out(capsys, *command(site, "--resume", journal))
+    monkeypatch.setattr(replay_tasks, "source_stamp", lambda: "after an upgrade")
+    assert main(command(site, "--resume", journal)) == 1
+    assert "another version of pilotfish" in capsys.readouterr().err
+
+
 def test_replays_of_another_site_are_refused(site: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     journal = tmp_path / "kept"
     out(capsys, *command(site, "--resume", journal))
@@ -192,7 +202,6 @@ def test_a_worker_without_the_files_replays_the_same(site: Path) -> None:
 
 
 def test_a_file_that_changes_meanwhile_fails_the_replay(site: Path, tmp_path: Path) -> None:
-    from pilotfish.cli.whatif import replay_tasks
     from pilotfish.simulate.errors import ConfigError
 
     folder = tmp_path / "copy"
