@@ -24,17 +24,23 @@ class Block:
     """Named arrays with a header that compiled code can read.
 
     Subclasses name their tables in `layout`: name -> (dtype, dimensions); 0 dimensions: one row, of
-    the state. `fixed` tables are kept as they are and
-    shared by copies; the others live in one zeroed buffer of the given shapes, so that a copy of the state is one
-    memory copy. Attributes of that name are views, made when first asked for.
+    the state. `fixed` tables are kept as they are and shared by copies; `copied` tables are kept as they are, too, and
+    copied one by one; the others live in one zeroed buffer of the given shapes, so that their copy is one memory copy.
+    Attributes of that name are views, made when first asked for.
     """
 
     layout: ClassVar[dict[str, tuple[np.dtype[Any], int]]] = {}
     numba_type: Any = None
 
-    def __init__(self, fixed: dict[str, npt.NDArray[Any]], shapes: dict[str, tuple[int, ...]]) -> None:
-        rows = {name: () for name, (_, dims) in self.layout.items() if dims == 0 and name not in fixed}
-        self.fixed, self.shapes = fixed, shapes | rows
+    def __init__(
+        self,
+        fixed: dict[str, npt.NDArray[Any]],
+        shapes: dict[str, tuple[int, ...]],
+        copied: dict[str, npt.NDArray[Any]] | None = None,
+    ) -> None:
+        tables = fixed | (copied or {})
+        rows = {name: () for name, (_, dims) in self.layout.items() if dims == 0 and name not in tables}
+        self.fixed, self.copied, self.shapes = fixed, copied or {}, shapes | rows
         self._offsets: dict[str, int] = {}
         size = 0
         for name, shape in self.shapes.items():
@@ -47,7 +53,7 @@ class Block:
             if name in self.shapes:
                 words += (base + self._offsets[name], *self.shapes[name], 1, 1)[:3]
                 continue
-            table = fixed[name]
+            table = tables[name]
             if table.dtype != dtype or table.ndim != dims or not table.flags.c_contiguous:
                 raise TypeError(f"table {name}: {table.dtype}, {table.ndim} dimensions; wanted {dtype}, {dims}")
             setattr(self, name, table)
@@ -64,8 +70,8 @@ class Block:
         return view
 
     def copy(self) -> Self:
-        """The same fixed tables, an own copy of the others: one memory copy."""
-        twin = type(self)(self.fixed, self.shapes)
+        """The same fixed tables, an own copy of the others: one memory copy, and one for each table of `copied`."""
+        twin = type(self)(self.fixed, self.shapes, {name: table.copy() for name, table in self.copied.items()})
         np.copyto(twin.buffer, self.buffer)
         return twin
 

@@ -72,7 +72,7 @@ def distinct(*columns: Array) -> tuple[Array, Array]:
         if size * width >= 2**62:
             keys, column = (np.unique(one, return_inverse=True)[1] for one in (keys, column))
             least, size, width = 0, int(keys.max(initial=0)) + 1, int(column.max(initial=0)) + 1
-        keys, size = keys * width + (column - least), size * width
+        keys, size = keys * width + np.subtract(column, least, dtype=np.int64), size * width
     if size > 4 * rows:
         keys = np.unique(keys, return_inverse=True)[1]
         size = int(keys.max(initial=-1)) + 1

@@ -28,6 +28,7 @@ from ..kernels.slurm.tables import (
     HELD,
     HISTORY,
     JOB,
+    LARGEST,
     NODE_STATE,
     RELEASE,
     REQUEUE_S,
@@ -131,7 +132,7 @@ def _fill_own(jobs: Array, columns: SiteJobs, site: Site) -> None:
     users, accounts, arrays = columns.users.compact(), columns.accounts.compact(), columns.arrays.compact()
     jobs["user"], jobs["account"] = users.codes, accounts.codes
     jobs["assoc"] = association_rows(site)
-    jobs["run"], jobs["submit"], jobs["task"] = columns.run_s, columns.submit, columns.task
+    jobs["run"], jobs["submit"] = columns.run_s, columns.submit
     jobs["begin_at"] = np.nan_to_num(columns.begin, nan=0.0)
     jobs["deadline"] = np.nan_to_num(columns.deadline, nan=-1.0)
     jobs["state"] = np.where(np.isnan(columns.released), FUTURE, HELD)
@@ -166,7 +167,7 @@ def _fill_request(row: Array, job: SiteJob, site: Site, partition: SitePartition
         "requeued": job.is_requeued and rules.requeues, "resv_pass": -1, "refused": -1, "log": -1, "granted": -1,
     }  # fmt: skip
     for name, value in values.items():
-        row[name] = value
+        row[name] = max(-LARGEST, min(value, LARGEST))
 
 
 def requested_memory(site: Site) -> tuple[Array, Array]:
@@ -253,15 +254,15 @@ def agenda_tables(site: Site, jobs: Array, parts: Array, sets: NodeSets, *, repe
     if repeats:
         history, again = _history(site, columns, jobs, parts, sets)
         tables.append(again)
-    events = list[tuple[int, int, int, int]]()
+    events = list[tuple[int, int, int, int]]()  # in the order of the fields of EVENT
     for event in site.events:
         if event.node in nodes:
             state = DOWN if event.kills else DRAINED
-            events.append((int(event.start), NODE_STATE, nodes[event.node], state))
+            events.append((int(event.start), nodes[event.node], state, NODE_STATE))
             if event.end is not None:
-                events.append((int(event.end), NODE_STATE, nodes[event.node], UP))
+                events.append((int(event.end), nodes[event.node], UP, NODE_STATE))
     for row, reservation in enumerate(site.reservations):
-        events += [(int(time), RESERVATION_EDGE, row, 0) for time in (reservation.start, reservation.end)]
+        events += [(int(time), row, 0, RESERVATION_EDGE) for time in (reservation.start, reservation.end)]
     agenda = np.concatenate([*tables, np.array(events, EVENT)])
     order = np.lexsort((agenda["what"], agenda["kind"], agenda["time"]))
     return {"agenda": agenda[order], "history": history}

@@ -131,7 +131,7 @@ def limit_tables(site: Site, jobs: Array, job_parts: Array) -> dict[str, Array]:
     allowed = slots.allowances(least, most)
     bounds = np.array([_most_nodes(limits) for limits in groups.limits])[group_of]
     most = np.where(most < 0, bounds, np.minimum(most, bounds))
-    most = np.where(np.isinf(most), -1, most).astype(np.int64)
+    most = np.where(np.isinf(most), -1, np.minimum(most, tables.LARGEST)).astype(np.int64)
     columns = {
         "part_allowed": (allowed, 0), "part_denied": (slots.denials(groups, group_of), 0),
         "part_least_nodes": (least, -1), "part_most_nodes": (most, -1), "part_group": (group_of, -1),

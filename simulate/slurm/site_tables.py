@@ -23,6 +23,8 @@ from .version_rules import version_rules
 
 #: Tables that no kernel writes; copies of a state share them.
 _FIXED = ("partition_nodes", "allowed_nodes", "job_parts", "after", "agenda", "history", "preemptible")
+#: Tables that are too large to be there twice: a state takes them over.
+_COPIED = ("jobs",)
 
 
 def completed(site: Site) -> Site:
@@ -93,12 +95,11 @@ def site_block(
     tables |= (
         reservation_tables(site, jobs) | share_tables(site) | limit_tables(site, jobs, parts) | preemption_tables(site)
     )
-    shapes = {**{name: table.shape for name, table in tables.items()}, **_shapes(site, jobs, parts, repeats=repeats)}
-    fixed = {name: tables[name] for name in _FIXED}
-    block = Slurm(fixed, {name: shape for name, shape in shapes.items() if name not in _FIXED})
+    fixed, copied = ({name: tables.pop(name) for name in names} for names in (_FIXED, _COPIED))
+    shapes = {name: table.shape for name, table in tables.items()}
+    block = Slurm(fixed, shapes | _shapes(site, jobs, parts, repeats=repeats), copied)
     for name, table in tables.items():
-        if name not in _FIXED:
-            getattr(block, name)[:] = table
+        getattr(block, name)[:] = table
     _fill_nodes(block, site)
     _fill_node_sets(block)
     _fill_partitions(block, site)
@@ -107,7 +108,7 @@ def site_block(
     set_shares(block, site)
     if repeats:
         block.rules["epilog_least"] = block.rules["epilog_most"] = 0.0  # the record says when nodes were free
-    first = float(tables["agenda"]["time"][0]) if len(tables["agenda"]) else 0.0
+    first = float(block.agenda["time"][0]) if len(block.agenda) else 0.0
     block.count["jobs"], block.count["history"], block.clock["now"] = len(jobs), int(repeats), first
     set_clocks(block, site, phases, first if begin is None else begin, seed)
     return block
@@ -155,9 +156,12 @@ def _may_restart(site: Site) -> bool:
 
 
 def grown(block: Slurm) -> Slurm:
-    """Return a copy of a state with twice as many rows for starts and what they take; a requeued job starts again."""
+    """Return a state with twice as many rows for starts and what they take; a requeued job starts again.
+
+    The jobs pass over to it.
+    """
     shapes = block.shapes | {name: tuple(2 * size for size in block.shapes[name]) for name in ("starts", "pieces")}
-    larger = Slurm(block.fixed, shapes)
+    larger = Slurm(block.fixed, shapes, block.copied)
     for name, shape in block.shapes.items():
         getattr(larger, name)[tuple(slice(size) for size in shape)] = getattr(block, name)
     return larger

@@ -25,12 +25,20 @@ RANDOM_CORE, HIGH_GFLOPS, HIGH_CORE, HIGH_MEM, HIGH_MEM_BW, LOW_POWER, ORDERED_M
 ZERO, ONE, NO_INDEX = int64(0), int64(1), int64(-1)
 WAITING, READY, RUNNING, DONE = 0, 1, 2, 3
 
-FLOAT, INT = np.dtype("f8"), np.dtype("i8")
+FLOAT, INT, NARROW, FLAG = (np.dtype(code) for code in ("f8", "i8", "i4", "i1"))
 
 
-def row_dtype(floats: str, ints: str) -> np.dtype:
-    """Return the type of a row with these fields, aligned so that compiled code loads whole words."""
-    return np.dtype([(name, FLOAT) for name in floats.split()] + [(name, INT) for name in ints.split()], align=True)
+def row_dtype(floats: str, ints: str, narrow: str = "", flags: str = "") -> np.dtype:
+    """Return the type of a row with these fields, aligned so that compiled code loads whole words.
+
+    Args:
+        floats: names of the fields with reals.
+        ints: of those with whole numbers.
+        narrow: of those with whole numbers of 32 bits.
+        flags: of those with whole numbers of 8 bits.
+    """
+    kinds = ((floats, FLOAT), (ints, INT), (narrow, NARROW), (flags, FLAG))
+    return np.dtype([(name, kind) for names, kind in kinds for name in names.split()], align=True)
 
 
 def extended(row: np.dtype, floats: Iterable[str] = (), ints: Iterable[str] = ()) -> np.dtype:

@@ -224,12 +224,12 @@ def _happen(world: Block, now: int) -> None:
     """Carry out the next entry of the agenda."""
     event = world.agenda[world.count.next_event]
     world.count.next_event += 1
-    kind, row = event.kind, event.what
+    kind, row = event.kind, int64(event.what)
     if kind == SUBMIT:
         if event.state == 0:
             submit(world, row, now)
         else:
-            requeue(world, row, now, event.state)
+            requeue(world, row, now, int64(event.state))
     elif kind == RELEASE:
         release(world, row, now)
     elif kind == CANCEL:

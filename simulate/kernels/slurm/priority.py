@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 
-from ..block import Block
+from ..block import Block, int64
 from ..jit import inner
 from .fair_shares import book_usage, clear_usage, decay_usage, fair_share_factor, forget_classic_factors, rank_fairly
 from .tables import (
@@ -212,7 +212,7 @@ def billing_of(world: Block, job: int) -> float:
         piece = world.pieces[place]
         cpus += world.nodes[piece.node].cpus if exclusive else piece.cpus
         memory += piece.memory
-    return billing_of_amounts(world, row.part, cpus, memory, row.pieces, row.gpus * row.pieces)
+    return billing_of_amounts(world, row.part, cpus, memory, int64(row.pieces), row.gpus * row.pieces)
 
 
 @inner

@@ -12,7 +12,7 @@ from typing import ClassVar
 import numpy as np
 
 from ..block import Block
-from ..mapping.layout import FLOAT, INT, row_dtype
+from ..mapping.layout import FLAG, FLOAT, INT, NARROW, row_dtype
 
 WORD = np.dtype("u8")
 #: States of a job. HELD: its priority is 0. COMPLETING: it ended, and its nodes are being cleaned up.
@@ -96,13 +96,15 @@ PARTITION = row_dtype(
 #: `possible`: 1 + the row of `job_parts` in which it could run if no other job did, 0 if none is known.
 JOB = row_dtype(
     "run finish billing",
-    "submit begin accrue limit time_min min_nodes max_nodes want_nodes min_cpus tasks cpus_per_task tasks_per_node "
-    "memory memory_per_cpu gpus exclusive contiguous nice user account assoc qos reservation part0 parts "
-    "array task array_limit after0 afters unmet begin_at deadline requeued successful allowed required "
-    "state start until part piece0 pieces counted_cpus expected cpus started_by refused refused_part running_tasks "
-    "restarts log fate yields preempted_at preempted_pass resv_count resv_pass licence0 licences magnet0 magnets "
-    "submitted listed granted possible never",
+    "submit begin accrue begin_at deadline start until expected preempted_at memory reservation part",
+    "limit time_min min_nodes max_nodes want_nodes min_cpus tasks cpus_per_task tasks_per_node gpus nice user account "
+    "assoc qos part0 parts array array_limit after0 afters unmet allowed required piece0 pieces counted_cpus cpus "
+    "refused refused_part running_tasks restarts log preempted_pass resv_count resv_pass licence0 licences magnet0 "
+    "magnets granted possible",
+    "memory_per_cpu exclusive contiguous requeued successful state started_by fate yields submitted listed never",
 )
+#: The largest number of a field of 32 bits.
+LARGEST = 2**31 - 1
 #: What a job has, or had, on a node.
 PIECE = np.dtype([("node", np.int32), ("cores", np.int32), ("cpus", np.int32), ("memory", np.int32)])
 #: A record of the queue: a job, and a row of `job_parts`.
@@ -143,10 +145,10 @@ LIMIT_GROUP = row_dtype("usage_factor time_factor", "limits0 after0 limits1 subm
 #: usage decays.
 COUNTER = row_dtype("", "nodes decays")
 LICENCE = row_dtype("", "licence number")
-COUNTED = np.dtype("i4")
+COUNTED = NARROW
 #: A start in the result; `end` is -1 while the job runs.
-START = row_dtype("priority", "job part start end by piece0 pieces cpus")
-EVENT = row_dtype("", "time kind what state")
+START = row_dtype("priority", "start end", "job part piece0 pieces cpus", "by")
+EVENT = row_dtype("", "time", "what state", "kind")
 #: A run that really happened; its nodes are a row of `allowed_nodes`.
 HISTORY = row_dtype("finish", "job part start nodes by cpus")
 
@@ -175,11 +177,11 @@ class Slurm(Block):
         "allowed_nodes": (WORD, 2),  # sets that jobs name by features and lists; -1: all
         "jobs": (JOB, 1),
         "job_parts": (INT, 1),  # partitions of each job, by tier
-        "part_allowed": (INT, 1),  # of each: whether the job keeps the partition's limits, see `job_limits.ALLOWED`
-        "part_denied": (INT, 1),  # of each: 1 if sbatch rejects the job
-        "part_group": (INT, 1),  # of each: its row of `limit_groups`
-        "part_least_nodes": (INT, 1),  # of each: nodes that the job gets at least, and at most; -1: any number
-        "part_most_nodes": (INT, 1),
+        "part_allowed": (FLAG, 1),  # of each: whether the job keeps the partition's limits, see `job_limits.ALLOWED`
+        "part_denied": (FLAG, 1),  # of each: 1 if sbatch rejects the job
+        "part_group": (NARROW, 1),  # of each: its row of `limit_groups`
+        "part_least_nodes": (NARROW, 1),  # of each: nodes that the job gets at least, and at most; -1: any number
+        "part_most_nodes": (NARROW, 1),
         "part_priority": (FLOAT, 1),  # of each: the job's priority in it
         "after": (AFTER, 1),
         "pieces": (PIECE, 1),
