@@ -243,6 +243,7 @@ def _fill_rules(block: Any, site: Site) -> None:
         "over_time_limit": _unset(rules.over_time_limit_min),
         "resv_over_run": _unset(rules.resv_over_run_min), "restarts": _may_restart(site),
         "counts_memory": rules.counts_memory, "least_loaded": rules.is_least_loaded,
+        "threads": int(block.nodes["threads"].max(initial=1)),
         "cpus_total": sum(node.cpus for node in site.nodes), "nodes_total": len(site.nodes),
         "drops_jobs": rules.kills_invalid_dependents or bool((block.jobs["deadline"] > 0).any()),
         "kills_dependents": rules.kills_invalid_dependents, "pack_serial": scheduler.pack_serial_at_end,

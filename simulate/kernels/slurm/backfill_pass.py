@@ -14,7 +14,7 @@ from .job_limits import has_licences, is_allowed_when_shortened, is_blocked_befo
 from .job_states import is_eligible
 from .pass_records import begin_pass, count_test, is_preempting, is_task_refused, refuse_tasks
 from .plan import are_free_until, begin_plan, is_full
-from .record_plan import HAS_STARTED, IS_PASSED_OVER, plan_record, planned_minutes
+from .record_plan import HAS_STARTED, IS_PASSED_OVER, is_never_planned, plan_record, planned_minutes
 from .start_test import count_whole_nodes
 from .tables import AVAILABLE, CLEAN, FREE, IDLE, NOT_AT_ALL, OWN, TAKING
 
@@ -82,7 +82,7 @@ def _may_start(world: Block, job: int, slot: int, now: int) -> bool:
     row, part = world.jobs[job], world.job_parts[slot]
     if not is_eligible(world, job, now) or is_task_refused(world, job, part) or not has_licences(world, job):
         return False
-    if is_blocked_before_nodes(world, job, part, now):
+    if is_blocked_before_nodes(world, job, part, now) or is_never_planned(world, job, part):
         return False
     words, partition = world.scratch[OWN], world.partition_nodes[part]
     is_whole = row.exclusive == 1 or world.partitions[part].exclusive == 1

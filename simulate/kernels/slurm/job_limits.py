@@ -106,6 +106,43 @@ def is_blocked_with_nodes(
 
 
 @inner
+def is_blocked_on_all_nodes(world: Block, job: int, part: int) -> bool:
+    """Return True if limits on CPUs or GPUs block a job whichever nodes are picked for it.
+
+    It has at least its CPUs, or one for each task; if its nodes are busy, the CPUs of its last test count.
+    """
+    row = world.jobs[job]
+    cpus, gpus = int64(row.min_cpus), row.gpus * max(row.min_nodes, int64(1))
+    is_whole = row.exclusive == 1 or world.partitions[part].exclusive == 1
+    if not is_whole and not has_certain_cpus(world, job, part):
+        cpus = min(cpus, int64(row.tasks))
+    if row.counted_cpus > 0:
+        cpus = min(cpus, int64(row.counted_cpus))
+    group = world.part_group[slot_of(world, job, part)]
+    for place in range(world.limit_groups[group].after0, world.limit_groups[group].limits1):
+        limit = world.limits[place]
+        if (limit.kind == HELD or limit.kind == MOST) and (limit.column == CPU or limit.column == GPU):
+            held = world.held[limit.counter, limit.column] if limit.kind == HELD else int64(0)
+            if held + (cpus if limit.column == CPU else gpus) > limit.bound:
+                return True
+    return False
+
+
+@inner
+def has_certain_cpus(world: Block, job: int, part: int) -> bool:
+    """Return True if a job has `min_cpus` CPUs whichever nodes are picked for it.
+
+    So it has one task, or tasks of one CPU, on shared nodes whose cores have one CPU.
+    """
+    row = world.jobs[job]
+    if row.exclusive == 1 or world.partitions[part].exclusive == 1 or world.rules.threads > 1:
+        return False
+    if row.want_nodes > row.tasks:
+        return False
+    return (row.tasks == 1 or row.cpus_per_task <= 1) and row.tasks * max(row.cpus_per_task, int64(1)) == row.min_cpus
+
+
+@inner
 def _is_over(world: Block, row: int, minutes: float) -> bool:
     """Return whether the job of `request`, which takes `minutes`, is over a limit."""
     limit = world.limits[row]

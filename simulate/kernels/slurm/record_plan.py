@@ -10,7 +10,7 @@ from ...arrays import Array
 from ..block import Block, int64
 from ..jit import inner
 from .bits import add, contains, copy, empty, number_of
-from .job_limits import is_blocked_with_nodes, minutes_of
+from .job_limits import has_certain_cpus, is_blocked_on_all_nodes, is_blocked_with_nodes, minutes_of
 from .node_ends import leave_free, note_ends
 from .pass_records import least_priority
 from .plan import are_free_until, is_clear, leave_out_reserved, next_freed, reserve
@@ -35,6 +35,8 @@ def plan_record(world: Block, job: int, slot: int, part: int, now: int) -> int:
     its own limit where TimeMin is a soft one.
     """
     row, limit, most = world.jobs[job], world.jobs[job].limit, world.partitions[part].max_time
+    if is_never_planned(world, job, part):
+        return IS_PASSED_OVER
     if not 0 < row.time_min < limit:
         return _plan(world, job, slot, part, now)
     if 0 <= most < limit:
@@ -47,6 +49,15 @@ def plan_record(world: Block, job: int, slot: int, part: int, now: int) -> int:
         row.limit = limit
     row.granted = -1
     return outcome
+
+
+@inner
+def is_never_planned(world: Block, job: int, part: int) -> bool:
+    """Return True if a limit stops a job on all nodes, and no later question is about its place in the plan."""
+    rules = world.rules
+    if world.count.plans == 1 or rules.preempts != NOT_AT_ALL or rules.bf_one_resv_per_job == 1:
+        return False
+    return has_certain_cpus(world, job, part) and is_blocked_on_all_nodes(world, job, part)
 
 
 @inner

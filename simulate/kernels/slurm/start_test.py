@@ -11,12 +11,12 @@ from ..block import Block, int64
 from ..jit import inner
 from .bits import copy, has, intersect, next_node, number_of, shared_number
 from .early_ends import preempt
-from .job_limits import is_blocked_before_nodes, is_blocked_with_nodes
+from .job_limits import is_blocked_before_nodes, is_blocked_on_all_nodes, is_blocked_with_nodes
 from .job_states import start
 from .node_choice import choose_nodes
 from .node_use import begin_later, give_up
 from .reserved_nodes import nodes_outside_reservations
-from .tables import BUSY, CANDIDATES, CLEAN, LATER, LIMITED, NOT_AT_ALL, NOW, RESERVED, STARTED, UNAVAILABLE
+from .tables import BUSY, BY_MAIN, CANDIDATES, CLEAN, LATER, LIMITED, NOT_AT_ALL, NOW, RESERVED, STARTED, UNAVAILABLE
 from .victims import choose_victims
 
 
@@ -58,13 +58,13 @@ def try_start(world: Block, job: int, slot: int, available: Array, now: int, by:
         by: who starts it: BY_MAIN or BY_BACKFILL.
     """
     row, part = world.jobs[job], world.job_parts[slot]
-    if is_blocked_before_nodes(world, job, part, now):
+    if is_blocked_before_nodes(world, job, part, now) or _is_limited_anyway(world, job, part, by):
         return int64(LIMITED)
     find_candidates(world, job, part, available)
     words = world.scratch[CANDIDATES]
     if row.allowed >= 0 and number_of(words) < max(row.min_nodes, int64(1)):
         return int64(UNAVAILABLE)  # its features' nodes are down, or another partition's job has closed them
-    begin = nodes_outside_reservations(world, job, part, now, row.limit, CANDIDATES)
+    begin = nodes_outside_reservations(world, job, part, now, int64(row.limit), CANDIDATES)
     if begin < 0 or begin > now:
         return int64(RESERVED)
     intersect(words, world.node_sets[CLEAN])
@@ -84,12 +84,20 @@ def try_start(world: Block, job: int, slot: int, available: Array, now: int, by:
     if not _waits_for_jobs(world, job, slot, available, now):
         return int64(UNAVAILABLE)
     # An exclusive job's last test counted the CPUs of whole nodes.
-    cpus = row.counted_cpus if row.counted_cpus > 0 else row.min_cpus
-    memory = row.memory * (cpus if row.memory_per_cpu == 1 else row.min_nodes)
+    cpus, nodes = int64(row.counted_cpus if row.counted_cpus > 0 else row.min_cpus), int64(row.min_nodes)
+    memory = row.memory * (cpus if row.memory_per_cpu == 1 else nodes)
     world.count.chosen = 0
-    if is_blocked_with_nodes(world, job, part, now, cpus, row.min_nodes, memory, row.gpus * row.min_nodes):
+    if is_blocked_with_nodes(world, job, part, now, cpus, nodes, memory, row.gpus * nodes):
         return int64(LIMITED)
     return int64(BUSY)
+
+
+@inner
+def _is_limited_anyway(world: Block, job: int, part: int, by: int) -> bool:
+    """Return True if a limit stops a job on all nodes, and a main pass does not ask what else would stop it."""
+    if by != BY_MAIN or world.rules.assoc_limit_stop == 1 or world.jobs[job].reservation >= 0:
+        return False
+    return is_blocked_on_all_nodes(world, job, part)
 
 
 @inner
@@ -103,7 +111,7 @@ def _waits_for_jobs(world: Block, job: int, slot: int, available: Array, now: in
     find_candidates(world, job, part, world.partition_nodes[part])
     nodes = number_of(words)
     find_candidates(world, job, part, available)
-    nodes_outside_reservations(world, job, part, now, row.limit, CANDIDATES)
+    nodes_outside_reservations(world, job, part, now, int64(row.limit), CANDIDATES)
     has_all = number_of(words) == nodes
     if has_all and row.possible == slot + 1:
         return True

@@ -67,7 +67,7 @@ RULES = row_dtype(
     "bf_max_job_assoc bf_max_job_array_resv bf_job_part_count_reserve bf_min_age_reserve bf_min_prio_reserve "
     "bf_one_resv_per_job bf_window_linear bf_busy_nodes bf_node_space_size "
     "multifactor priority_flags period enforces_limits enforces_qos safe complete_wait kill_wait over_time_limit "
-    "resv_over_run counts_memory least_loaded cpus_total nodes_total pack_serial weighs_tres "
+    "resv_over_run counts_memory least_loaded threads cpus_total nodes_total pack_serial weighs_tres "
     "restarts preempts preempt_pause preempt_exempt preempt_youngest_first preempt_strict_order "
     "preempt_reorder_count soft_time_min closes_late searches_from_start waits_for_own_nodes "
     "short_jobs_apart drops_jobs kills_dependents",

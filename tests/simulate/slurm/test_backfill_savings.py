@@ -39,7 +39,9 @@ def jobs(draw: st.DrawFn) -> list[SiteJob]:
             min_nodes=(width := draw(st.integers(1, WIDE))),
             max_nodes=width,
             tasks=width,
-            min_cpus=width,
+            cpus_per_task=(cpus := draw(st.integers(1, 3))),
+            min_cpus=width * cpus,
+            gpus_per_node=draw(st.integers(0, 1)),
             limit_min=draw(st.integers(1, LONG)),
             run_s=draw(st.floats(1, 60 * LONG)),
             is_exclusive=draw(st.booleans()),
@@ -50,11 +52,26 @@ def jobs(draw: st.DrawFn) -> list[SiteJob]:
 
 
 @settings(max_examples=30, deadline=None)
-@given(jobs=jobs(), most_jobs=st.integers(1, 4))
-def test_the_jobs_that_are_left_out_would_not_have_started(jobs: list[SiteJob], most_jobs: int) -> None:
+@given(jobs=jobs(), most_jobs=st.integers(1, 4), cpus=st.integers(1, 12), gpus=st.integers(1, 4))
+def test_the_jobs_that_are_left_out_would_not_have_started(
+    jobs: list[SiteJob], most_jobs: int, cpus: int, gpus: int
+) -> None:
     rules = replace(RULES, priority=PriorityRules(size=1000, age=100))
-    place = site(jobs, rules=rules, associations={"alice": SiteLimits(max_jobs=most_jobs)})
+    bob = SiteLimits(group_tres={"cpu": float(cpus), "gres/gpu": float(gpus)})
+    place = site(jobs, rules=rules, associations={"alice": SiteLimits(max_jobs=most_jobs), "bob": bob})
     assert starts_and_tests(place, plans=False)[0] == starts_and_tests(place, plans=True)[0]
+
+
+def test_jobs_of_a_user_at_the_limit_are_not_tested() -> None:
+    small = job(max_nodes=1, cpus_per_task=2, min_cpus=2, run_s=1500.0)
+    place = site(
+        [replace(small, id=str(k), submit=T0 + k) for k in range(1, 51)],
+        associations={"alice": SiteLimits(group_tres={"cpu": 5.0})},
+    )
+    starts, tests = starts_and_tests(place, plans=False)
+    all_starts, all_tests = starts_and_tests(place, plans=True)
+    assert starts == all_starts and len(starts) == 50
+    assert tests * 4 < all_tests
 
 
 def test_jobs_that_would_run_into_a_reservation_are_not_tested() -> None:
