@@ -108,7 +108,7 @@ class AccountingRecords:
         submits = texts["submit"]
         submit = self._times.column(submits)
         runs, is_read = self._runs(texts, absent, columns["nodelist"])
-        columns |= runs | {"submit": submit, "table": np.full(len(absent), self._tables)}
+        columns |= runs | {"submit": submit, "table": np.full(len(absent), self._tables, np.int32)}
         has_time = ids & ~np.isneginf(submit)
         self._repeated_hours += self._times.repeated([submits[row] for row in np.flatnonzero(has_time).tolist()])
         reasons = {
@@ -130,7 +130,7 @@ class AccountingRecords:
     ) -> tuple[Array, dict[str, Array], dict[int, tuple[str, int]]]:
         """Return which records are of jobs, their ids as columns, and the lists of tasks with their limits."""
         numbers = len(ids)
-        columns: dict[str, Array] = {"task": np.full(numbers, -1, np.int64), "component": np.zeros(numbers, np.int32)}
+        columns: dict[str, Array] = {"task": np.full(numbers, -1, np.int32), "component": np.zeros(numbers, np.int32)}
         are_jobs, lists = np.ones(numbers, bool), dict[int, tuple[str, int]]()
         digits = "".join(ids)
         if digits.isascii() and digits.isdigit() and 0 < min(map(len, ids)) <= max(map(len, ids)) <= 12:

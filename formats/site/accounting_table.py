@@ -6,20 +6,23 @@ name that come again a day after a job ended are another job.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import overload
 
 import numpy as np
 
 from ...simulate.arrays import Array
-from ...simulate.slurm.job_columns import Coded, RunColumns, spans
+from ...simulate.slurm.job_columns import Coded, RunColumns, offsets, spans
 from ...simulate.slurm.site import JobRecord
 from .. import slurm_values
-from .accounting_records import AccountingRecords, whole_number
+from .accounting_records import TEXTS, AccountingRecords, whole_number
 from .bar_table import Record
 
 #: Seconds after which a record with the same id is another job.
 _DAY_S = 86_400.0
+#: Job ids that are written at once.
+_IDS = 4096
 #: Columns of records that rows have for themselves.
 _OF_ROWS = (
     "job", "task", "component", "table", "submit", "eligible", "start", "end", "elapsed", "state", "nodelist",
@@ -60,7 +63,41 @@ class JobGroups:
     def select(self, jobs: Array) -> JobGroups:
         """Return the groups of some jobs, by their numbers or a mask."""
         begin, counts = self.begin[:-1][jobs], np.diff(self.begin)[jobs]
-        return JobGroups(self.runs[spans(begin, counts)], np.cumsum([0, *counts]))
+        return JobGroups(self.runs[spans(begin, counts)], offsets(counts))
+
+
+class JobIds(Sequence[str]):
+    """The JobIDs of jobs, which are written when they are looked at.
+
+    Args:
+        jobs: numbers of the jobs, or of their arrays.
+        tasks: indices in the array, -1 for none.
+        components: `+1` for a component of a heterogeneous job, else "".
+    """
+
+    def __init__(self, jobs: Array, tasks: Array, components: Coded[str]) -> None:
+        self._jobs, self._tasks, self._components = jobs, tasks, components
+
+    def __len__(self) -> int:
+        return len(self._jobs)
+
+    @overload
+    def __getitem__(self, row: int) -> str: ...
+    @overload
+    def __getitem__(self, row: slice) -> list[str]: ...
+    def __getitem__(self, row: int | slice) -> str | list[str]:
+        places = range(len(self))[row]
+        if isinstance(places, int):
+            return self[places : places + 1][0]
+        names, codes = self._components.values, self._components.codes[row].tolist()
+        return [
+            f"{job}{'' if task < 0 else f'_{task}'}{names[code]}"
+            for job, task, code in zip(self._jobs[row].tolist(), self._tasks[row].tolist(), codes, strict=True)
+        ]
+
+    def __iter__(self) -> Iterator[str]:
+        for first in range(0, len(self), _IDS):
+            yield from self[first : first + _IDS]
 
 
 class SiteAccounting:
@@ -69,7 +106,7 @@ class SiteAccounting:
     `rows["record"]` is the record of a row. Times are epoch seconds, NaN where they are not known.
 
     Args:
-        records: all of them.
+        records: all of them; columns that rows have for themselves pass over to them.
     """
 
     def __init__(self, records: AccountingRecords) -> None:
@@ -82,7 +119,10 @@ class SiteAccounting:
         for record, (tasks, limit) in records.tasks.items():
             counts[record], limits[record] = len(tasks), limit
         record_of = np.repeat(np.arange(number), counts)
-        rows = {name: records.columns[name][record_of] for name in _OF_ROWS}
+        rows = {
+            name: (records.columns[name] if name in TEXTS else records.columns.pop(name))[record_of]
+            for name in _OF_ROWS
+        }
         first = np.cumsum(counts) - counts
         for record, (tasks, _) in records.tasks.items():
             rows["task"][first[record] : first[record] + len(tasks)] = tasks
@@ -98,20 +138,19 @@ class SiteAccounting:
         if len(order):
             is_new[1:] = np.logical_or.reduce([np.diff(key[order]) != 0 for key in keys])
         begin = np.flatnonzero(is_new)
-        sizes = np.diff([*begin, len(order)])
+        sizes = np.diff(begin, append=len(order))
         single = order[begin[sizes == 1]]
-        runs, counts, appearances = [*single.tolist()], [1] * len(single), [*single.tolist()]
+        runs, counts, appearances = list[int](), list[int](), list[int]()
         for start, size in zip(begin[sizes > 1].tolist(), sizes[sizes > 1].tolist(), strict=True):
             members = order[start : start + size].tolist()
             for group in self._split(members):
                 runs += group
                 counts.append(len(group))
                 appearances.append(min(members))
-        jobs = JobGroups(np.array(runs, np.int64), np.cumsum([0, *counts]))
-        first = jobs.runs[jobs.begin[:-1]]
-        return jobs.select(
-            np.lexsort((np.array(appearances), *(rows[name][first] for name in ("task", "job", "submit"))))
-        )
+        counts_of_all = np.concatenate([np.ones(len(single), np.int64), np.array(counts, np.int64)])
+        jobs = JobGroups(np.concatenate([single, np.array(runs, np.int64)]), offsets(counts_of_all))
+        places, first = np.concatenate([single, np.array(appearances, np.int64)]), jobs.runs[jobs.begin[:-1]]
+        return jobs.select(np.lexsort((places, *(rows[name][first] for name in ("task", "job", "submit")))))
 
     def _split(self, members: list[int]) -> Iterator[list[int]]:
         """Yield the runs of each job with this id, user and name, which begin again a day after a job ended."""
@@ -163,16 +202,10 @@ class SiteAccounting:
             run=next(self.runs(np.array([row])).rows(0, 1)),
         )
 
-    def ids(self, rows: Array) -> list[str]:
+    def ids(self, rows: Array) -> JobIds:
         """Return the JobIDs of rows."""
-        jobs, tasks, components = (self.rows[name][rows].tolist() for name in ("job", "task", "component"))
-        if max(tasks, default=-1) < 0 and not any(components):
-            return [*map(str, jobs)]
-        names = self._records.components.values_by_code
-        return [
-            f"{job}{'' if task < 0 else f'_{task}'}{names[component]}"
-            for job, task, component in zip(jobs, tasks, components, strict=True)
-        ]
+        jobs, tasks, components = (self.rows[name][rows] for name in ("job", "task", "component"))
+        return JobIds(jobs, tasks, Coded(self._records.components.values_by_code, components))
 
     def codes(self, name: str, rows: Array) -> Array:
         """Return the codes of a column of texts of rows."""

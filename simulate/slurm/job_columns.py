@@ -79,9 +79,14 @@ def distinct(*columns: Array) -> tuple[Array, Array]:
     first = np.full(size, -1, np.int64)
     first[keys[::-1]] = np.arange(rows - 1, -1, -1)
     first_rows = np.sort(first[first >= 0])
-    place = np.empty(size, np.int64)
+    place = np.empty(size, np.int32)
     place[keys[first_rows]] = np.arange(len(first_rows))
     return first_rows, place[keys]
+
+
+def offsets(counts: Array) -> Array:
+    """Return where each of some spans begins if they stand one after another, and where the last one ends."""
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(counts, dtype=np.int64)])
 
 
 def spans(starts: Array, counts: Array) -> Array:

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..arrays import Array
 from ..kernels.slurm.tables import BY_MAIN
-from .job_columns import Coded, spans, times_of
+from .job_columns import Coded, offsets, spans, times_of
 from .site import Site
 
 
@@ -84,7 +84,7 @@ class SiteStarts(Sequence[SiteStart]):
             partition=Coded([partition.name for partition in site.partitions], rows["part"].copy()),
             start=rows["start"].astype(np.float64),
             end=np.where(rows["end"] < 0, np.nan, rows["end"]),
-            begin=np.cumsum([0, *rows["pieces"].tolist()]),
+            begin=offsets(rows["pieces"]),
             nodes=nodes[order],
             by=Coded(("main", "backfill"), (rows["by"] != BY_MAIN).astype(np.int8)),
             priority=rows["priority"].astype(np.int64),
