@@ -100,9 +100,9 @@ def site_reservations(
     """Return the reservations of `sacctmgr show reservation` or `scontrol show reservation`, by start, each once.
 
     Args:
-        records: rows with Name or ReservationName, TimeStart or StartTime, TimeEnd or EndTime, NodeNames or Nodes,
-            Flags, PartitionName, Created (the time), and who may use it: Users, Accounts, or Assocs, which are ids of
-            associations. Name, times and nodes must be there.
+        records: rows with Name or ReservationName, TimeStart or StartTime, TimeEnd or EndTime, NodeNames, NodeName
+            (22.05) or Nodes, Flags, PartitionName, Created (the time), and who may use it: Users, Accounts, or Assocs,
+            which are ids of associations. Name, times and nodes must be there.
         nodes: all nodes of the site.
         by_id: associations by id.
         zone: of the times.
@@ -128,7 +128,7 @@ def _reservation(
 ) -> SiteReservation:
     start = slurm_values.dump_moment(record.text("timestart", "start", "starttime"), zone)
     end = slurm_values.dump_moment(record.text("timeend", "end", "endtime"), zone)
-    name, members = record.text("name", "reservationname"), record.text("nodenames", "nodes")
+    name, members = record.text("name", "reservationname"), record.text("nodenames", "nodename", "nodes")
     if start is None or end is None or end < start or not name:
         raise ValueError("no time or no name")
     users, accounts = (_allowed(record.text(key)) for key in ("users", "accounts"))

@@ -149,7 +149,8 @@ class JobReader:
             submit, eligible, end = (float(rows[name][row]) for name in ("submit", "eligible", "end"))
             if one.begin is not None:
                 moment = self._moment(one.begin, submit)
-                begin[job] = eligible if moment is None else moment
+                # sbatch reads its clock before Slurm notes the submission.
+                begin[job] = eligible if moment is None else np.fmin(moment, eligible)
             if (moment := self._moment(one.deadline, submit)) is not None:
                 deadline[job] = moment
             if one.is_held:  # after its end, or the end of the dump, if it was never released

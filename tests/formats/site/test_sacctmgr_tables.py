@@ -147,13 +147,15 @@ def test_reservations_of_the_database_and_of_scontrol(tmp_path: Path) -> None:
     assert everything.nodes == ("n1", "n2", "n3", "n4")
 
 
-def test_reservations_by_ids_of_associations(tmp_path: Path) -> None:
+@pytest.mark.parametrize("column", ["NodeName", "NodeNames", "Nodes"])
+def test_reservations_by_ids_of_associations(tmp_path: Path, column: str) -> None:
+    """Slurm 22.05 prints NodeName where NodeNames was asked for."""
     rows = ASSOCIATIONS.splitlines()
     with_ids = "\n".join([f"{rows[0]}|ID", *(f"{text}|{i}" for i, text in enumerate(rows[1:], start=1))])
-    text = "Name|TimeStart|TimeEnd|NodeNames|Flags|Assocs\nr|2026-03-02T09:00:00|2026-03-02T10:00:00|n1||3,4,77\n"
+    text = f"Name|TimeStart|TimeEnd|{column}|Flags|Assocs\nr|2026-03-02T09:00:00|2026-03-02T10:00:00|n1||3,4,77\n"
     result = site(tmp_path, assoc_psv=with_ids, reservations_psv=text)
     (reservation,) = result.reservations
-    assert (reservation.users, reservation.accounts) == ({"ann"}, {"lab"})
+    assert (reservation.users, reservation.accounts, reservation.nodes) == ({"ann"}, {"lab"}, ("n1",))
     assert any("1 association of reservations that are in no file" in sentence for sentence in result.unknown)
 
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import guardian
 import slurm_site
 from slurm_site import SlurmSite
 
@@ -54,7 +55,9 @@ AccountingStorageHost=127.0.0.1
 AccountingStoragePort={database}
 AccountingStoragePass={path}/munge/munged.sock
 {rules}
-PartitionName=main Nodes=ALL Default=YES MaxTime=1-0 DefaultTime=10 State=UP
+{nodes}
+PartitionName=main Nodes=ALL Default=YES
+{partitions}
 """
 NODE = "NodeName=n{number} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} State=UNKNOWN {shape}"
 
@@ -69,15 +72,18 @@ class FastSlurm(SlurmSite):
 
     Args:
         path: its folder.
-        rules: lines of slurm.conf, with the partitions.
+        rules: lines of slurm.conf, perhaps with defaults of partitions.
+        parts: lines of its partitions; `main` has all nodes.
         shapes: of each node, n1, n2, ...: what its line in slurm.conf has besides its name and address.
         accounts: arguments of sacctmgr, one command each.
         speed: seconds of its clock in a second.
     """
 
-    def __init__(self, path: Path, rules: str, shapes: Sequence[str], accounts: Sequence[str], speed: float) -> None:
+    def __init__(
+        self, path: Path, rules: str, parts: Sequence[str], shapes: Sequence[str], accounts: Sequence[str], speed: float
+    ) -> None:  # fmt: skip
         super().__init__(path, nodes=len(shapes))
-        self.rules, self.shapes, self.accounts, self.speed = rules, shapes, accounts, speed
+        self.rules, self.parts, self.shapes, self.accounts, self.speed = rules, parts, shapes, accounts, speed
         self.clock: dict[str, str] = {}
 
     @property
@@ -133,9 +139,24 @@ class FastSlurm(SlurmSite):
         self.start_accounting()
         self._add_accounts()
         self.start_controller()
-        for number in range(1, self.nodes + 1):
-            self.start_node(f"n{number}")
+        self._start_nodes()
         self.resume()
+
+    def _start_nodes(self) -> None:
+        names = [f"n{number}" for number in range(1, self.nodes + 1) if not self.pid(f"slurmd.n{number}")]
+        for name in names:
+            (self.path / "spool" / name).mkdir(parents=True, exist_ok=True)
+        if names:
+            self._start(*guardian.HOLD, "sh", "-c", " && ".join(f"slurmd -N {name}" for name in names))
+
+    def _lay_out(self) -> None:
+        super()._lay_out()
+        gpus = [
+            f"NodeName=n{number} Name=gpu File=/dev/null,/dev/zero"
+            for number, shape in enumerate(self.shapes, 1)
+            if "Gres=gpu:2" in shape
+        ]
+        (self.path / "etc" / "gres.conf").write_text("\n".join(gpus) + "\n")
 
     def _add_accounts(self) -> None:
         if "pilot" not in self.run("sacctmgr", "-nP", "list", "cluster"):
@@ -149,7 +170,7 @@ class FastSlurm(SlurmSite):
             for number, (port, shape) in enumerate(zip(ports[1:], self.shapes, strict=True), 1)
         ]
         words = {"host": host, "path": self.path, "controller": ports[0], "database": self.ports["database"]}
-        return CONFIG.format(rules="\n".join([*nodes, self.rules]), **words)
+        return CONFIG.format(rules=self.rules, nodes="\n".join(nodes), partitions="\n".join(self.parts), **words)
 
     def _surroundings(self) -> dict[str, str]:
         return super()._surroundings() | self.clock | {"TZ": "UTC"}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -21,6 +22,8 @@ Change = Callable[[Site], Site]
 CORES = "CPUs=4 RealMemory=4000"
 #: Seconds between two starts from which on their order is not by chance: a pass of each kind, and its delay.
 APART_S = 35.0
+#: Seconds of the fast clock that a pass may take, and until a node is free after the end of its job.
+SOON_S = 6.0
 SEEDS = (1, 2, 3)
 
 
@@ -82,7 +85,9 @@ class Case:
         nodes = ",".join(self.words(first).values())
         for suffix, attributes in self.partitions.items():
             line = attributes.format(**self.words(first))
-            line = line if "Nodes=" in line else f"Nodes={nodes} {line}"
+            line = line if "DefMem" in line else f"{line} DefMemPerCPU=100"
+            line = line.replace("DefMem=none", "")
+            line = line if line.startswith("Nodes=") else f"Nodes={nodes} {line}"
             yield f"PartitionName={self.partition(suffix)} {line}".strip()
 
     def partition(self, suffix: str = "") -> str:
@@ -101,120 +106,134 @@ class Case:
         return f"{variable}=$(sbatch --parsable {words} --wrap={shlex.quote(line)})"
 
 
-Start = tuple[float, str, tuple[str, ...]]  # when, which pass, nodes
+def of_case(site: Site, case: str) -> Site:
+    """Return a site with the jobs of one case: those of others have nodes of their own."""
+    return replace(site, jobs=[job for job in site.jobs if job.name.startswith(f"{case}.")])
 
 
-def decisions(
-    site: Site, case: str, phases: Phases | None = None
-) -> Iterator[tuple[float, dict[str, Start], dict[str, Start]]]:
-    """Yield (time, real starts, the twin's starts in the same second) of the jobs of a case."""
-    for step in history_steps(site, phases):
-        real, twin = (
-            {
-                label(site.jobs[one.job]): (step.time, one.by, one.nodes)
-                for one in starts
-                if belongs(site.jobs[one.job], case)
-            }
-            for starts in (step.real, step.twin)
-        )
-        if real or twin:
-            yield step.time, real, twin
-
-
-def differences(site: Site, case: str, phases: Phases | None = None) -> list[str]:
-    """Return in what the twin differs from the record of a case: step by step, and in the order of free replays.
+def differences(site: Site, phases: Phases | None = None) -> list[str]:
+    """Return in what the twin differs from the record: step by step, and in the order of free replays.
 
     Args:
-        site: what the twin gets.
-        case: name of the case.
+        site: the site with the jobs of one case.
         phases: of the clocks in the record.
     """
+    record = {row: _first_run(job) for row, job in enumerate(site.jobs)}
     lines = list[str]()
-    for time, real, twin in decisions(site, case, phases):
-        for name in sorted(real.keys() | twin.keys()):
-            if real.get(name) != twin.get(name):
-                lines.append(f"{time:.0f}: {name}: real {shown(real.get(name))}, twin {shown(twin.get(name))}")
-    record = {label(job): _first_run(job) for job in site.jobs if belongs(job, case)}
+    for step in history_steps(site, phases):
+        real, twin = ({one.job: (one.by, one.nodes) for one in starts} for starts in (step.real, step.twin))
+        for row in sorted(real.keys() | twin.keys()):
+            job, start = site.jobs[row], record[row]
+            # The pass may have begun before the submission, and be at this job only some seconds later.
+            is_chance = row not in real and (
+                job.submit >= step.time or (start is not None and step.time <= start <= step.time + SOON_S)
+            )
+            if real.get(row) != twin.get(row) and not is_chance:
+                lines.append(f"{step.time:.0f}: {label(job)}: real {shown(real.get(row))}, twin {shown(twin.get(row))}")
     for seed in SEEDS:
-        lines += [f"seed {seed}: {line}" for line in _order(record, _free(site, case, seed))]
+        replayed, numbers = dict[int, float](), Counter[int]()
+        for one in replay_site(site, seed).starts:
+            replayed.setdefault(one.job, one.start)
+            numbers[one.job] += 1
+        lines += [f"seed {seed}: {line}" for line in _order(site, record, replayed)]
+        for row, job in enumerate(site.jobs):
+            if numbers[row] != (starts := sum(run.start is not None for run in job.runs)):
+                lines.append(
+                    f"seed {seed}: {label(job)} starts {starts} times in the record, {numbers[row]} times in the twin"
+                )
     return lines
 
 
-def _order(real: Mapping[str, float | None], twin: Mapping[str, float | None]) -> Iterator[str]:
-    for name, start in real.items():
-        if (start is None) != (twin.get(name) is None):
-            yield f"{name}: {'never starts' if start is None else 'starts'} in the record only"
-    started = [(start, name) for name, start in real.items() if start is not None and twin.get(name) is not None]
-    for start, name in started:
+def _order(site: Site, real: Mapping[int, float | None], twin: Mapping[int, float]) -> Iterator[str]:
+    started = sorted((start, row) for row, start in real.items() if start is not None and row in twin)
+    for start, row in started:
         for other_start, other in started:
-            if other_start - start >= APART_S and (twin[name] or 0.0) > (twin[other] or 0.0):
-                yield f"{name} starts {other_start - start:.0f} s before {other} in the record, after it in the twin"
+            if other_start - start >= APART_S and twin[row] > twin[other]:
+                names = label(site.jobs[row]), label(site.jobs[other])
+                yield f"{names[0]} starts {other_start - start:.0f} s before {names[1]} in the record, after it in the twin"
 
 
 def _first_run(job: SiteJob) -> float | None:
     return min((run.start for run in job.runs if run.start is not None), default=None)
 
 
-def _free(site: Site, case: str, seed: int) -> dict[str, float | None]:
-    starts = dict[str, float | None]()
-    for one in replay_site(site, seed).starts:
-        if belongs(job := site.jobs[one.job], case):
-            starts.setdefault(label(job), one.start)
-    return starts
-
-
-def belongs(job: SiteJob, case: str) -> bool:
-    """Whether a job is one of a case."""
-    return job.name.startswith(f"{case}.")
-
-
 def label(job: SiteJob) -> str:
     """Return what a job is called in messages."""
-    return job.name if job.task < 0 else f"{job.name}_{job.task}"
+    return f"{job.name} {job.id}"
 
 
-def shown(start: Start | None) -> str:
-    """Return a start as words."""
-    return f"starts it by {start[1] or '?'} on {','.join(start[2])}" if start else "does not start it"
+def shown(start: tuple[str, tuple[str, ...]] | None) -> str:
+    """Return the pass and the nodes of a start as words."""
+    return f"starts it by {start[0] or '?'} on {','.join(start[1])}" if start else "does not start it"
 
 
 def jobs_changed(case: str, *names: str, **values: object) -> Change:
-    """Return what changes jobs of a case."""
+    """Return what sets fields of jobs of a case."""
     labels = {f"{case}.{name}" for name in names}
+    return lambda site: replace(
+        site,
+        jobs=[replace(job, **values) if job.name in labels else job for job in site.jobs],  # type: ignore[arg-type]
+    )
+
+
+def both(first: Change, second: Change) -> Change:
+    """Return what makes two changes."""
+    return lambda site: second(first(site))
+
+
+def partition_changed(name: str, **values: object) -> Change:
+    """Return what sets fields of a partition."""
 
     def change(site: Site) -> Site:
-        jobs = [replace(job, **values) if job.name in labels else job for job in site.jobs]  # type: ignore[arg-type]
-        return replace(site, jobs=jobs)
+        parts = (replace(part, **values) if part.name == name else part for part in site.partitions)  # type: ignore[arg-type]
+        return replace(site, partitions=tuple(parts))
 
     return change
 
 
-def qos_unlimited(*names: str) -> Change:
-    """Return what takes all limits from QOS."""
+def qos_changed(name: str, **values: object) -> Change:
+    """Return what sets fields of a QOS."""
     return lambda site: replace(
-        site, qos=tuple(replace(qos, limits=SiteLimits()) if qos.name in names else qos for qos in site.qos)
+        site,
+        qos=tuple(replace(qos, **values) if qos.name == name else qos for qos in site.qos),  # type: ignore[arg-type]
     )
 
 
-def scheduler(**values: object) -> Change:
+def nodes_changed(**values: object) -> Change:
+    """Return what sets fields of all nodes."""
+    return lambda site: replace(site, nodes=tuple(replace(node, **values) for node in site.nodes))  # type: ignore[arg-type]
+
+
+def changed_rules(**values: object) -> Change:
+    """Return what sets rules of slurm.conf."""
+    return lambda site: replace(site, rules=replace(site.rules, **values))  # type: ignore[arg-type]
+
+
+def scheduler_changed(**values: object) -> Change:
     """Return what sets words of SchedulerParameters."""
-    return lambda site: replace(
-        site,
-        rules=replace(site.rules, scheduler=replace(site.rules.scheduler, **values)),  # type: ignore[arg-type]
-    )
+    return lambda site: changed_rules(scheduler=replace(site.rules.scheduler, **values))(site)  # type: ignore[arg-type]
 
 
-def priority(**values: object) -> Change:
+def priority_changed(**values: object) -> Change:
     """Return what sets weights of the priority."""
-    return lambda site: replace(
-        site,
-        rules=replace(site.rules, priority=replace(site.rules.priority, **values)),  # type: ignore[arg-type]
-    )
+    return lambda site: changed_rules(priority=replace(site.rules.priority, **values))(site)  # type: ignore[arg-type]
 
 
-def partition(name: str, **values: object) -> Change:
-    """Return what changes a partition."""
-    return lambda site: replace(
-        site,
-        partitions=tuple(replace(one, **values) if one.name == name else one for one in site.partitions),  # type: ignore[arg-type]
-    )
+def no_limits(qos: str = "", account: str = "", user: str = "") -> Change:
+    """Return what takes all limits from a QOS, from an account, or from a user's association."""
+
+    def change(site: Site) -> Site:
+        associations = tuple(
+            replace(one, limits=SiteLimits())
+            if one.user == user and (account or one.account) == one.account and (account or user)
+            else one
+            for one in site.associations
+        )
+        return replace(qos_changed(qos, limits=SiteLimits())(site), associations=associations)
+
+    return change
+
+
+def no_reservations(site: Site) -> Site:
+    """Return a site without its reservations."""
+    return replace(site, reservations=(), jobs=[replace(job, reservation="") for job in site.jobs])

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from fast_slurm import FastSlurm
 from rule_case import Case, Submission
+from rule_sites import RuleSite
 
 from pilotfish.adapters.slurm.site_commands import site_texts, slurm_time
 from pilotfish.formats.site import read_site
@@ -28,26 +29,28 @@ class RuleRun:
 
     Args:
         path: folder of the site.
-        rules: lines of slurm.conf for all cases.
-        accounts: commands of sacctmgr for all cases.
-        cases: the cases.
+        site: the cases, and what they share.
     """
 
-    def __init__(self, path: Path, rules: str, accounts: Sequence[str], cases: Sequence[Case]) -> None:
-        self.cases, self.first, shapes = cases, dict[str, int](), list[str]()
+    def __init__(self, path: Path, site: RuleSite) -> None:
+        self.first, shapes, cases = dict[str, int](), list[str](), site.cases
         for case in cases:
             self.first[case.name] = len(shapes) + 1
             shapes += case.nodes
         lines = [line for case in cases for line in case.conf(self.first[case.name])]
-        commands = [*accounts, *(command for case in cases for command in case.accounts)]
-        self.slurm = FastSlurm(path, "\n".join([rules, *lines]), shapes, commands, SPEED)
-        self.gate, self.folder = path / "gate", path / "recorded"
-        self.ids = dict[str, str]()  # CASE__JOB -> id, "" where Slurm refused it
+        commands = [*site.accounts, *(command for case in cases for command in case.accounts)]
+        self.slurm = FastSlurm(path, site.rules, lines, shapes, commands, SPEED)
+        self.path, self.folder = path, path / "recorded"
+        self.cases: Sequence[Case] = ()
+        self.ids = dict[str, str]()  # CASE__JOB -> id
 
-    def play(self) -> Site:
-        """Let all cases happen, and return the site with their record."""
+    def play(self, cases: Sequence[Case]) -> Site:
+        """Let cases happen, and return the site with their record."""
         slurm, begin = self.slurm, self.slurm.now()
+        self.cases, self.ids = cases, {}
+        self.folder = self.path / f"recorded-{begin:.0f}"
         self.folder.mkdir()
+        self.gate = self.folder / "gate"
         self._write("sshare.psv", begin)
         os.mkfifo(self.gate)
         self.gate.chmod(0o666)
@@ -84,8 +87,10 @@ class RuleRun:
         for case, job in jobs:
             variable = f"{case.name}__{job.name}"
             lines += [case.command(job, variable, self.first[case.name], self.gate), f'echo "{variable}=${variable}"']
-        printed = self.slurm.run("sh", "-c", "\n".join(lines))
+        errors = self.folder.with_name("errors.txt")
+        printed = self.slurm.run("sh", "-c", f"exec 2>{errors}\n" + "\n".join(lines))
         self.ids |= dict(line.split("=", 1) for line in printed.splitlines())
+        assert all(self.ids.values()), f"{errors.read_text()}\n{printed}"
 
     def _command(self, moment: int) -> None:
         for case in self.cases:
@@ -103,7 +108,7 @@ class RuleRun:
 
     def _recorded(self, begin: float) -> Site:
         def is_complete() -> bool:
-            rows = self.slurm.run("sacct", "-anPX", f"-S{slurm_time(begin)}", "--format=JobName,State").splitlines()
+            rows = self.slurm.run("sacct", "-anPX", f"-S{slurm_time(begin)}", "--format=JobID,State").splitlines()
             states = dict(row.rsplit("|", 1) for row in rows)
             return len(states) >= accepted and not {"PENDING", "RUNNING"} & set(states.values())
 
