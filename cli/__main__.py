@@ -52,6 +52,8 @@ class Pilotfish(LazyGroup):
         "Service": {
             "daemon": Lazy(_SERVICE, "daemon", "Start the service that maps and watches submitted jobs."),
             "reload": Lazy(".service.reload", "reload", "Let the service read its configuration again."),
+            "pause": Lazy(".service.pause", "pause", "Let the service start nothing, for now."),
+            "resume": Lazy(".service.pause", "resume", "Let a paused service go on."),
             "submit": Lazy(_SERVICE, "submit", "Submit a workflow."),
             "status": Lazy(_SERVICE, "status", "Show workflows and jobs, with forecasts."),
             "nodes": Lazy(_SERVICE, "nodes", "Show nodes: state, load, bandwidth, power, jobs."),

@@ -41,6 +41,7 @@ from .report.queue_forecasts import QueueForecasts
 from .state.forecasts import Forecaster
 from .state.handed_over import MOST_TAKEN_IN
 from .state.journal import Journal, Unsaved
+from .state.pauses import KEPT, Pauses
 from .state.write_ahead import WriteAhead
 from .tracker import JobTracker
 
@@ -130,7 +131,7 @@ def assemble(
     isolation = Isolation(queue)
     tracker = JobTracker(
         adapter, queue, WriteAhead(journal, queue, unsaved), isolation, unsaved, forecasts, trigger, clock, profiles,
-        others, most_taken_in, breathe,
+        others, most_taken_in, breathe, Pauses() if applier.dry else Pauses(journal.kept(KEPT)),
     )  # fmt: skip
     latency = PlacementLatency(
         metrics, queue, clock, lambda: adapter.capabilities.launch_s,
@@ -154,7 +155,7 @@ def assemble(
         ComponentEvents(),
         switcher,
         *observers(tracker),
-        CycleReporter(metrics, queue, stopwatch or clock),
+        CycleReporter(metrics, queue, stopwatch or clock, lambda: tracker.paused_partitions),
         queue_forecasts,
     )
     return Cycle(adapter, applier, tracker, trigger, guarded, watching, queue_forecasts, clock)

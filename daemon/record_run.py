@@ -35,6 +35,7 @@ from .report.cycle_report import Observer
 from .report.metrics import Metrics
 from .state.codec import decode_stored
 from .state.journal import Journal
+from .state.pauses import Pauses
 from .state.queue import Submission
 from .tracker import JobTracker
 
@@ -242,6 +243,9 @@ class RecordRun:
         elif kind == "cancel":
             keys, by = facts
             tracker.cancel([entry for key in keys if (entry := tracker.queue.find(key))], by)
+        elif kind == "pauses":
+            tracker.pauses = Pauses(facts[0])
+            self._cycle.trigger.renew()
         elif kind == "config" and self._change is None:
             config = DaemonConfig.model_validate({"cluster": "cluster.yaml", **facts[0]})
             self._cycle.planner.use(options_of(config), decided_by(config, self._journal).guard)

@@ -5,16 +5,17 @@ Rule: only a snapshot, a user, or the outcome of an action changes a job. All of
 
 from __future__ import annotations
 
-import dataclasses
 import logging
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from operator import itemgetter
 
 from ..adapters.base import Adapter
-from ..simulate.model.bounded import in_turns
+from ..simulate.model.job import Job
 from ..simulate.model.plan import Action, Cancel, Plan, PlannedJob, Rejection, Release, SubmitAhead
 from ..simulate.model.snapshot import JobState, JobView, Snapshot
+from .due_releases import CONFIGURED, handed_back, lapsed, overdue
 from .learning.external_load import LoadOfOthers, taken_by_others
 from .learning.forecast_errors import ForecastErrors, interval_groups, owner_of
 from .learning.job_profiles import GivenProfiles
@@ -29,6 +30,7 @@ from .state.forecasts import NOW_S, JobForecast, Outlook
 from .state.handed_over import MOST_TAKEN_IN, take_in
 from .state.job_stages import JobStage
 from .state.journal import Unsaved
+from .state.pauses import KEPT, Pause, Pauses
 from .state.profile_labels import label_of
 from .state.queue import JobEvent, Queue, Submission
 from .state.queue_entry import Entry, busy
@@ -41,36 +43,6 @@ PIN_S = 10.0
 MOST_ENDED = 5000
 #: Most jobs that are submitted ahead in a cycle: it lasts for as long as the resource manager takes for each.
 MOST_AHEAD = 2
-#: Why a pause gives a job back.
-PAUSED = "pilotfish is paused"
-
-
-def overdue(snapshot: Snapshot, older_s: float) -> list[Release]:
-    """Return releases for the pins set longer ago than `older_s` seconds, by the resource manager's clock."""
-    before = snapshot.time - older_s
-    pinned = (view for view in snapshot.jobs.offered if view.pinned_since is not None)
-    return [Release(view.key) for view in pinned if view.pinned_since is not None and view.pinned_since < before]
-
-
-def lapsed(snapshot: Snapshot, older_s: float = 0.0, starting: Collection[str] = ()) -> list[Release]:
-    """Return releases for the jobs held beyond their deadline, those of all users in turn.
-
-    Args:
-        snapshot: the jobs, with their deadlines.
-        older_s: least time since the deadline, seconds.
-        starting: keys of jobs that are about to start, and are left out.
-    """
-    before, offered = snapshot.time - older_s, snapshot.jobs.offered
-    due = (view for view in offered if view.due is not None and view.due <= before and view.key not in starting)
-    views = in_turns(due, lambda view: view.job.owner)
-    return [Release(view.key, view.due_why or "it was held long enough") for view in views]
-
-
-def handed_back(snapshot: Snapshot) -> list[Release]:
-    """Return releases for all jobs that we pin or may hold, the pinned ones first."""
-    pinned = [Release(one.key, PAUSED) for one in overdue(snapshot, -math.inf)]
-    held = lapsed(snapshot, -math.inf, {one.key for one in pinned})
-    return [*pinned, *(Release(one.key, PAUSED) for one in held)]
 
 
 def due_ahead(queue: Queue, now: float, within_s: float) -> list[SubmitAhead]:
@@ -110,6 +82,7 @@ class JobTracker:
         others: knows what other programs leave of the nodes.
         most_taken_in: see `take_in`.
         breathe: called between two steps of long computations, so that clients are answered meanwhile.
+        pauses: what administrators have stopped.
     """
 
     def __init__(
@@ -126,7 +99,9 @@ class JobTracker:
         others: LoadOfOthers,
         most_taken_in: float = MOST_TAKEN_IN,
         breathe: Callable[[], None] = lambda: None,
+        pauses: Pauses | None = None,
     ) -> None:
+        self.pauses = Pauses() if pauses is None else pauses
         self._adapter, self.unsaved, self._forecasts, self._trigger = adapter, unsaved, forecasts, trigger
         self.queue, self.write_ahead, self._isolation = queue, write_ahead, isolation
         self.log = JobLog(unsaved, lambda entry: owner_of(entry, self.queue.submissions[entry.workflow]))
@@ -142,7 +117,7 @@ class JobTracker:
         self.left: Mapping[str, str] = {}  #: why the last plan leaves jobs to the resource manager, by key
         #: The last snapshot; None before the first.
         self.snapshot: Snapshot | None = None
-        #: Nothing is planned or started, and what was handed over is given back.
+        #: The configuration pauses it: nothing is planned or started, and what was handed over is given back.
         self.paused = False
         #: Called with what a client asked for, before it is done.
         self.note_input: Callable[..., None] = lambda kind, *facts: None
@@ -165,7 +140,30 @@ class JobTracker:
     @property
     def halted(self) -> str:
         """The mode in which nothing is started, `blocked` or `paused`, or ""."""
-        return "blocked" if self.blocked else "paused" if self.paused else ""
+        return "blocked" if self.blocked else "paused" if self._pause_of_all else ""
+
+    @property
+    def _pause_of_all(self) -> Pause | None:
+        return CONFIGURED if self.paused else self.pauses.of_all
+
+    @property
+    def paused_partitions(self) -> list[str]:
+        """Names of the partitions that are paused; "": all jobs are."""
+        return sorted({pause.partition for pause in self.pauses} | ({""} if self.paused else set()))
+
+    def _pause_of(self, job: Job) -> Pause | None:
+        """Return the pause that holds for a job."""
+        return CONFIGURED if self.paused else self.pauses.of(job)
+
+    def _gives_back(self, job: Job) -> Pause | None:
+        """Return the pause for which a job is given back now, if it is held."""
+        pause = self._pause_of(job)
+        return None if pause is None or pause.keeps_held else pause
+
+    def note_pauses(self) -> None:
+        """Note that pauses have begun or ended: plan again, and write them to the journal."""
+        self.unsaved.kept[KEPT] = self.pauses.state()
+        self._trigger.renew()
 
     @property
     def holds_anything(self) -> bool:
@@ -217,7 +215,7 @@ class JobTracker:
         """Return the snapshot with known facts about its nodes: speed, load of others, pair factors of programs."""
         cluster = self._forecasts.speeds.on(self._profiles.with_interference(snapshot.cluster))
         cluster = self._others.leave(cluster, snapshot.time)
-        return dataclasses.replace(snapshot, cluster=cluster)
+        return replace(snapshot, cluster=cluster)
 
     def fold(self, snapshot: Snapshot, cycle: int) -> list[JobEvent]:
         """Update every job from a snapshot, and return what happened. O(jobs).
@@ -235,6 +233,9 @@ class JobTracker:
         self._trigger.unfinished = intake.unfinished
         events = self.queue.observe(snapshot, records, self._adapter.capabilities.late_s)
         self._isolation.prune(snapshot)
+        if over := self.pauses.expire(snapshot.time):
+            self.note_pauses()
+            log.info("its time is over: %s", "; ".join(pause.reason for pause in over))
         self.log.add_events(events)
         for event in events:
             if event.entry.state is JobState.COMPLETED:
@@ -266,7 +267,7 @@ class JobTracker:
         """
         if self._followed is not snapshot:
             self._follow(snapshot)
-        if self.paused or (returning is None and not self.any_waiting):
+        if self._pause_of_all or (returning is None and not self.any_waiting):
             return None
         aside = self._isolation
         problem = build_problem(
@@ -275,12 +276,19 @@ class JobTracker:
             self._progress.of,
             window,
             self._neighbours,
-            aside.split,
+            self._set_aside,
             returning or (),
             self._breathe,
         )
         self._note_stuck(problem)
         return aside.applied(problem)
+
+    def _set_aside(self, keys: Iterable[str]) -> dict[str, str]:
+        """Return why jobs are not planned, by key: planning fails with them, or their partition is paused."""
+        keys = list(keys)
+        entries = [entry for key in keys if (entry := self.queue.find(key))] if self.pauses else []
+        paused = {entry.key: pause.reason for entry in entries if (pause := self._pause_of(entry.job))}
+        return self._isolation.split(keys) | paused
 
     def _note_stuck(self, problem: Problem) -> None:
         self._stuck = {**self._rejected, **problem.stuck}
@@ -379,17 +387,26 @@ class JobTracker:
             for entry in self.queue.active()
             if entry.cancel_wanted and (entry.taken or entry.stage is JobStage.AHEAD) and entry.not_before <= self.now
         ]
-        if self.paused:
-            return [*cancels, *handed_back(snapshot)]
-        can = self._adapter.capabilities
-        starting = {action.key for action in starts}
-        ahead = [] if starts else due_ahead(self.queue, self.now, can.ahead_s)  # a start waits for nothing
-        releases = overdue(snapshot, max(PIN_S, can.begins_within_s))
+        can, views, back = self._adapter.capabilities, snapshot.jobs.by_key, list[Release]()
+        if self.paused or self.pauses:
+            back = handed_back(snapshot, self._gives_back)
+            starts = [one for one in starts if not self._is_paused(one.key)]  # a pause may have begun since the plan
+            if self.pauses.next_end < math.inf:
+                self._trigger.wake(snapshot.time, self.pauses.next_end - snapshot.time)
+        given_back, starting = {one.key for one in back}, {action.key for action in starts}
+        stops = self._pause_of_all is not None
+        ahead = [] if starts or stops else due_ahead(self.queue, self.now, can.ahead_s)  # a start waits for nothing
+        releases = [one for one in overdue(snapshot, max(PIN_S, can.begins_within_s)) if one.key not in given_back]
         held = [
-            dataclasses.replace(one, expected_s=self._expected_s(one.key))
-            for one in lapsed(snapshot, starting=starting)
+            one if self._pause_of(views[one.key].job) else replace(one, expected_s=self._expected_s(one.key))
+            for one in lapsed(snapshot, starting=starting | given_back)
         ]
-        return [*cancels, *releases, *held, *starts, *ahead]
+        return [*cancels, *back, *releases, *held, *starts, *ahead]
+
+    def _is_paused(self, key: str) -> bool:
+        """Return whether a pause holds for a job of ours."""
+        entry = self.queue.find(key)
+        return entry is not None and self._pause_of(entry.job) is not None
 
     def without_rejected(self, actions: Sequence[Action], rejected: Sequence[Rejection]) -> list[Action]:
         """Return the actions that the check accepted; a rejection makes the plan void."""

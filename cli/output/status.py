@@ -31,7 +31,7 @@ from ...daemon.state.recorded_outcome import ForecastOutcome, QueueRecord, error
 from ...daemon.state.users import user_name
 from ...formats.documents.quantities import format_size
 from ...formats.hostlist import fold
-from ...formats.text import count, joules, percent, seconds, short_time, times
+from ...formats.text import clean, count, joules, percent, seconds, short_time, times
 from ...simulate.model.plan import LEVEL
 from ..streams import show
 from .manager_queue import age_of, plain_name, put_queue, put_starts
@@ -64,6 +64,23 @@ _URGENCY = {"failed": 0, "timeout": 0, "unknown": 0, "running": 1, "pending": 2,
 _MOST_WORKFLOWS, _MOST_JOBS = 20, 30
 
 
+def pause_line(pause: dict[str, Any], now: float) -> str:
+    """Return a line on a pause.
+
+    Args:
+        pause: as the daemon describes it, see `daemon.state.pauses.Pause`.
+        now: the present on the resource manager's clock, epoch seconds.
+    """
+    where = f"partition {clean(pause['partition'])}" if pause["partition"] else "all jobs"
+    until = (
+        "until `pilotfish resume`" if pause["until"] is None else f"for {short_time(max(0.0, pause['until'] - now))}"
+    )
+    held = "; held jobs wait for their deadlines" if pause["keeps_held"] else ""
+    by = f" by {pause['by']}" if pause["by"] else ""
+    why = f": {clean(pause['why'])}" if pause["why"] else ""
+    return f"paused{by}: {where}, {until}{held}{why}"
+
+
 def show_status(reply: dict[str, Any], *, everything: bool) -> None:
     """Print the reply to `status`: a line on the daemon, a line on each workflow, the jobs of unfinished workflows.
 
@@ -80,6 +97,8 @@ def show_status(reply: dict[str, Any], *, everything: bool) -> None:
         screen.put(Text(f"blocked: {reply['blocked']}"))
     elif reply.get("not_ready"):
         screen.put(Text(f"not ready: {reply['not_ready']}"))
+    for pause in reply.get("pauses", ()):
+        screen.put(Text(pause_line(pause, reply["time"])))
     if limit := reply.get("limit"):
         screen.put(Text(limit_line(**limit)))
     if closed := reply.get("closed_queues"):

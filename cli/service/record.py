@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 import tempfile
 import time
 from contextlib import ExitStack, closing, suppress
@@ -16,20 +15,16 @@ from ...formats.documents.atomic_write import check_folder
 from ...formats.documents.quantities import format_size
 from ...formats.record.segments import Bounds, RecordWriter, segments
 from .. import options
+from ..length_option import length_option, length_s
 from ..options import argument, option
 from ..streams import note
-from ..usage_errors import adapter_errors, bad
-
-_SPAN = re.compile(r"(\d{1,6})([dhms])", re.ASCII)
-_UNITS_S = {"d": 86_400.0, "h": 3600.0, "m": 60.0, "s": 1.0}
+from ..usage_errors import adapter_errors
 
 
 def record(
     folder: Annotated[Path, argument("DIR", "Folder of the record; what it has already stays.")],
     adapter: Annotated[str, options.ThisSite] = "slurm",
-    length: Annotated[
-        str | None, option("TIME", "End after a time, such as 7d or 12h.", "--for", default="until Ctrl-C")
-    ] = None,
+    length: Annotated[str | None, length_option("until Ctrl-C")] = None,
     every: Annotated[float, option("SECONDS", "Shortest time between two looks.", min=0.05, max=600.0)] = 10.0,
     max_mib: Annotated[int, option("MIB", "Keep at most so much; the oldest days go first.", min=1)] = 500,
 ) -> int:
@@ -44,7 +39,7 @@ def record(
       pilotfish record seen --for 7d
       pilotfish record seen --adapter oar --every 30
     """
-    seconds = math.inf if length is None else _seconds(length)
+    seconds = length_s(length) or math.inf
     check_folder(folder)
     import yaml
 
@@ -71,10 +66,3 @@ def record(
     size = sum(path.stat().st_size for path in segments(folder))
     note(f"{folder}: {format_size(size)}; `pilotfish replay {folder}` plays it")
     return 0
-
-
-def _seconds(text: str) -> float:
-    match = _SPAN.fullmatch(text)
-    if match is None or not int(match[1]):
-        raise bad("--for", f"{text!r} (allowed: a time such as 7d, 12h, 30m or 90s)")
-    return int(match[1]) * _UNITS_S[match[2]]

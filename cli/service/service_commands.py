@@ -130,7 +130,7 @@ def status(
     ] = None,
     of_workflow: options.OfWorkflow = None,
     partition: Annotated[
-        str | None, option("NAME", "Show only jobs of this partition of Slurm or queue of OAR.", default="all")
+        str | None, option("NAME", "Only jobs of this partition of Slurm or queue of OAR.", default="all")
     ] = None,
     name: Annotated[
         str | None, option("PATTERN", "Show only jobs of this name, such as 'align*'.", default="all")

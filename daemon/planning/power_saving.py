@@ -118,6 +118,8 @@ class NodeSwitcher(Observer):
 
     def on_cycle(self, report: CycleReport, snapshot: Snapshot) -> None:
         """Carry out what the plan switches, and power down what has been idle for long."""
+        if report.mode == "paused":
+            return
         plan = report.plan
         used_nodes = {name for job in plan.jobs for name in job.nodes} if plan else set()
         actions = list[PowerSwitch]()

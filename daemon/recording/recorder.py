@@ -6,7 +6,7 @@ Rule: recording changes no answer and no decision, and an error of the record is
 - `calls`: [name, answer] of each call of the adapter, or [name, null, error];
 - `did`: what was decided and became of it, each as one line; `plan`: the policy; `forecasts`: a check sum of its plan;
   `cut`: a limit in seconds cut it;
-- `inputs`: what clients submitted or cancelled before the cycle; `failed`: the cycle ended with an error;
+- `inputs`: what clients submitted, cancelled or paused before the cycle; `failed`: the cycle ended with an error;
 - `decides`: false for a look after which nothing was to be decided.
 """
 
@@ -72,7 +72,7 @@ class Recorder:
         return cast(Adapter, _RecordedAdapter(inner, self))
 
     def note_input(self, kind: str, *facts: Any) -> None:
-        """Note what a client submitted, cancelled or configured, for the next cycle."""
+        """Note what a client submitted, cancelled, paused or configured, for the next cycle."""
         if kind == "submit":
             (submission,) = facts
             facts = (submission.id, encode(submission.workflow), submission.submit_time, submission.owner)

@@ -81,10 +81,17 @@ class CycleReporter(Observer):
     Args:
         queue: whose jobs are counted by state.
         clock: the one that `CycleReport.began` was read from.
+        paused: returns the names of the paused partitions; "": all jobs are paused.
     """
 
-    def __init__(self, metrics: Metrics, queue: Queue, clock: Callable[[], float]) -> None:
-        self._metrics, self._queue, self._clock = metrics, queue, clock
+    def __init__(
+        self,
+        metrics: Metrics,
+        queue: Queue,
+        clock: Callable[[], float],
+        paused: Callable[[], Sequence[str]] = lambda: (),
+    ) -> None:
+        self._metrics, self._queue, self._clock, self._paused = metrics, queue, clock, paused
 
     def on_cycle(self, report: CycleReport, snapshot: Snapshot) -> None:
         """Count the decisions and their outcomes, show the snapshot, and log the sentence if anything happened."""
@@ -96,6 +103,7 @@ class CycleReporter(Observer):
         states = Counter[JobState](entry.state for entry in self._queue.entries())
         metrics.show_snapshot(snapshot, states)
         metrics.set_mode(report.mode)
+        metrics.show_pauses(self._paused())
         metrics.set_aside.set(report.set_aside)
         metrics.cycle_duration.observe(self._clock() - report.began)
         if text := sentence(report, states, self._clock() - report.began):

@@ -13,7 +13,7 @@ import math
 import re
 from collections import Counter
 from collections import Counter as Counts
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -197,8 +197,8 @@ def begin_at_0(metric: Any, *values: Iterable[str]) -> None:
 class Metrics:
     """Every metric of the daemon, in a registry of its own.
 
-    The mode is one of MODES: fallback = the guard overrules the policy; paused = the configuration says so;
-    blocked = the journal cannot be written.
+    The mode is one of MODES: fallback = the guard overrules the policy; paused = an administrator or the configuration
+    says so, for all jobs; blocked = the journal cannot be written.
     """
 
     def __init__(self) -> None:
@@ -219,6 +219,11 @@ class Metrics:
             "When the configuration in force was read, at the start or by a reload, in seconds since 1970.",
         )  # fmt: skip
         self.mode = make(Gauge, "mode", "1 for the mode the daemon is in, 0 for the others.", ("mode",))
+        self._paused = make(
+            Gauge, "paused", 'While a pause holds, 1 for its partition; partition="": for all jobs.', ("partition",)
+        )
+        self._paused_partitions: Sequence[str] | None = None
+        self.show_pauses(())
         self.cycle_duration = make(Histogram, "cycle_duration_seconds", "Time of a whole cycle.", buckets=_SECONDS)
         self.snapshot_age = make(
             Gauge,
@@ -314,6 +319,15 @@ class Metrics:
         """Show the daemon in `mode`, one of MODES."""
         for name in MODES:
             self.mode.labels(name).set(name == mode)
+
+    def show_pauses(self, partitions: Sequence[str]) -> None:
+        """Show which partitions are paused; "": all jobs are."""
+        if partitions == self._paused_partitions:
+            return
+        self._paused_partitions = partitions
+        self._paused.clear()
+        for name in ("", *partitions):
+            self._paused.labels(name).set(name in partitions)
 
     def expect_policy(self, policy: str) -> None:
         """Begin to count the plans of a policy at 0."""

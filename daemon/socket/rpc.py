@@ -1,4 +1,4 @@
-"""The requests of clients: submit, status, nodes, cancel, explain, accuracy, rights, reload.
+"""The requests of clients: submit, status, nodes, cancel, explain, accuracy, rights, reload, pause, resume.
 
 Rule: every request is answered; a wrong one changes nothing and gets one sentence back. A workflow is accepted whole or
 not at all. Who changes something is written to the log and to the journal.
@@ -11,7 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Generator
 from contextlib import suppress
-from dataclasses import fields
+from dataclasses import asdict, fields
 from operator import attrgetter
 from typing import Any
 
@@ -48,6 +48,7 @@ from ..state.users import Peer, user_name
 from .access import Access, ForbiddenError
 from .intake import Answer, Intake, text_of
 from .ipc import refusal
+from .pause_requests import PauseRequests
 
 log = logging.getLogger("pilotfish.requests")
 RECENT = 20
@@ -94,6 +95,7 @@ class Requests:
         self._minute, self._lines = 0, Counter[int]()
         self._documents = Documents(journal, cycle.adapter, cluster)
         self._intake = Intake(cycle, journal, cluster, profiles, access)
+        self._pauses = PauseRequests(cycle, journal, access)
         self._calls: dict[str, Callable[[dict[str, Any], Peer], dict[str, Any] | Answer]] = {
             "submit": self._submit,
             "status": self._status,
@@ -103,6 +105,8 @@ class Requests:
             "accuracy": self._accuracy,
             "rights": lambda request, peer: {"administers": self._access.administers(peer)},
             "reload": self._reload,
+            "pause": self._pauses.pause,
+            "resume": self._pauses.resume,
         }
 
     def handle(self, request: dict[str, Any], peer: Peer) -> dict[str, Any]:
@@ -183,6 +187,7 @@ class Requests:
             "policy": self._cycle.planner.policy_for(self._tracker.queue),
             "cluster": self._cluster.name,
             "blocked": self._tracker.blocked,
+            "pauses": [asdict(pause) for pause in self._tracker.pauses],
             "not_ready": self._why_not_ready(),
             "limit": limit_document(self._cycle.planner.kept.limit),
             "closed_queues": list(load.closed) if (load := self._adapter.load()) else [],

@@ -60,7 +60,7 @@ class Unsaved:
         errors: (forecaster, error of a run time, a factor less one, uid), for the guard after a restart.
         pending: jobs to look up in the accounting.
         queued: jobs of the resource manager's queue, by key.
-        kept: what the policy must know after a restart, under "policy".
+        kept: what must be known after a restart, under "policy" and `pauses.KEPT`.
     """
 
     records: list[tuple[Any, ...]] = field(default_factory=list)
@@ -380,9 +380,9 @@ class Journal:
         records = self.damage.readable_steps("queued", rows, lambda row: QueueRecord(*checked(row, kinds)))
         return (yield from records)[::-1]
 
-    def kept(self) -> dict[str, Any]:
-        """Return what the policy must know after a restart; empty: nothing. Raises ConfigError: damaged."""
-        rows = self._read("SELECT state FROM kept WHERE name = 'policy'")
+    def kept(self, name: str = "policy") -> dict[str, Any]:
+        """Return what must be known after a restart, as `Unsaved.kept`. Raises ConfigError: it is damaged."""
+        rows = self._read("SELECT state FROM kept WHERE name = ?", (name,))
         try:
             return json_object(checked(rows[0], (TEXT,))[0]) if rows else {}
         except UNREADABLE as error:

@@ -121,7 +121,7 @@ CREATE TABLE queued (
     size INTEGER NOT NULL, walltime REAL, submit_time REAL, said_time REAL, said_start REAL, said_early REAL,
     said_late REAL, compared_time REAL, compared_start REAL, manager_start REAL, start_time REAL, finish_time REAL,
     learned INTEGER NOT NULL, said_guessed INTEGER NOT NULL) WITHOUT ROWID;
--- what the policy must know after a restart, see `planning.kept_policy`
+-- what must be known after a restart: of the policy (`planning.kept_policy`), and the pauses (`pauses`)
 CREATE TABLE kept (name TEXT PRIMARY KEY, state TEXT NOT NULL) WITHOUT ROWID;
 -- read without the definitions, which can be large
 CREATE INDEX owned ON workflows (owner, size);

@@ -150,7 +150,7 @@ class NextLook(Observer):
         due = (view.due for view in snapshot.jobs if view.offered and view.due is not None)
         own_times = [at for at in (*pinned, *due) if at > snapshot.time or not dry]
         retry_at = snapshot.time + self._tracker.retry_in(snapshot.time)
-        return min([self._adapter.next_change(snapshot.time), retry_at, *own_times])
+        return min([self._adapter.next_change(snapshot.time), retry_at, self._tracker.pauses.next_end, *own_times])
 
 
 def _unsettled(entry: Entry, now: float) -> bool:

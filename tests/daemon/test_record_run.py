@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from contextlib import suppress
 from pathlib import Path
@@ -12,11 +13,15 @@ from pilotfish.adapters.base import AdapterError
 from pilotfish.daemon.apply import Live, Recording
 from pilotfish.daemon.assembly import assemble, decided_by
 from pilotfish.daemon.config import DaemonConfig
+from pilotfish.daemon.config_sections import AccessConfig, QuotaConfig
 from pilotfish.daemon.learning.profile_learning import LearnedProfiles
 from pilotfish.daemon.record_run import RecordRun
 from pilotfish.daemon.recording.begin_record import begin_record
 from pilotfish.daemon.report.metrics import Metrics
+from pilotfish.daemon.socket.access import Access
+from pilotfish.daemon.socket.pause_requests import PauseRequests
 from pilotfish.daemon.state.journal import Journal
+from pilotfish.daemon.state.users import Peer
 from pilotfish.formats.cluster import read_cluster
 from pilotfish.formats.record import segments
 from pilotfish.simulate.errors import ConfigError
@@ -95,6 +100,24 @@ def test_a_record_gives_the_same_decisions(tmp_path, dry, policy):
     assert [cycle.number for cycle in cycles if cycle.differs] == []
     assert comparison.cycles == comparison.equal == 120
     assert comparison.decisions > 20 and comparison.strays == 0 and comparison.gaps == []
+
+
+def test_a_pause_is_in_the_record(tmp_path):
+    site = Site(tmp_path, seed=3)
+    access = Access(AccessConfig(), QuotaConfig(), operated="", file=tmp_path)
+    ask, peer = PauseRequests(site.cycle, site.journal, access), Peer(os.geteuid(), os.getegid(), 1)
+    site.run(30)
+    ask.pause({"for_s": "210"}, peer)
+    site.run(60)
+    ask.pause({"partition": "gpu"}, peer)
+    site.run(10)
+    ask.resume({}, peer)
+    site.run(30)
+    cycles, comparison = played(site.config.record_folder)
+    assert [cycle.number for cycle in cycles if cycle.differs] == []
+    assert comparison.equal == comparison.cycles == 130
+    started = {cycle.number for cycle in cycles if any("start" in text for text in cycle.played.get("did", ()))}
+    assert not started & {*range(31, 60)} and min(started) < 31 and max(started) > 61
 
 
 def test_requests_that_failed_fail_again(tmp_path):

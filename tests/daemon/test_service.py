@@ -29,6 +29,7 @@ from pilotfish.cli.streams import show
 from pilotfish.daemon.service import LOOPS
 from pilotfish.daemon.socket.ipc import DaemonError, ask
 from pilotfish.daemon.state.codec import encode
+from pilotfish.daemon.state.users import user_name
 from pilotfish.daemon.timing.age_clock import AgeClock
 from pilotfish.simulate.model.job import DEFAULT_PROFILE, Workflow
 
@@ -217,6 +218,36 @@ def test_a_reload_pauses_it_and_makes_it_a_dry_run_and_live_again(daemon, kit, c
     assert daemon.ended(first)["exit_code"] == 0
     assert (daemon.folder / "trail").read_text() == "a\n"
     assert daemon.stop() == 0 and "Traceback" not in daemon.said()
+
+
+def test_a_pause_survives_a_kill_and_ends_with_resume(daemon, kit, capsys):
+    def run(*words: str) -> str:
+        assert main([*words, "--socket", daemon.endpoint.removeprefix("ipc:")]) == 0
+        return capsys.readouterr().out
+
+    daemon.start()
+    assert run("pause", "--why", "new switches", "--for", "2h").startswith(
+        f"paused by {user_name(os.getuid())}: all jobs, for "
+    )
+    daemon.process.kill()
+    daemon.process.wait(PATIENCE_S)
+    daemon.start()
+    workflow = daemon.submit(shell(kit, "a", "echo a >> trail"))
+    assert shown(daemon)['paused{partition=""}'] == shown(daemon)['mode{mode="paused"}'] == 1.0
+    screen = run("status")
+    assert "paused, policy" in screen and screen.count("new switches") == 1
+    assert json.loads(run("pause", "--partition", "gpu", "--keep-held", "--json"))["pause"]["keeps_held"] is True
+    assert run("resume", "--partition", "gpu") == "resumed: gpu\n"
+    assert not (daemon.folder / "trail").exists()
+    assert run("resume") == "resumed: all jobs\n" and run("resume") == "resumed: nothing was paused\n"
+    assert daemon.ended(workflow)["exit_code"] == 0
+    assert daemon.stop() == 0 and "Traceback" not in daemon.said()
+
+
+@pytest.mark.parametrize("length", ["2", "h", "0s", "1w", "1.5h", "1e9h", "inf"])
+def test_a_wrong_length_of_a_pause_is_a_usage_error(length, capsys):
+    assert main(["pause", "--for", length]) == 64
+    assert "--for" in capsys.readouterr().err
 
 
 MINE = """

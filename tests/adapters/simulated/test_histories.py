@@ -20,12 +20,12 @@ import pytest
 from pilotfish.adapters.base import AdapterError
 from pilotfish.daemon.apply import Live
 from pilotfish.daemon.assembly import Deciding, assemble
+from pilotfish.daemon.due_releases import lapsed, overdue
 from pilotfish.daemon.learning.guard_rail import Guard
 from pilotfish.daemon.planning.problem import Options
 from pilotfish.daemon.report.metrics import Metrics
 from pilotfish.daemon.state.journal import Journal
 from pilotfish.daemon.state.queue import Submission
-from pilotfish.daemon.tracker import lapsed, overdue
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
 from pilotfish.simulate.model.job import Job, Profile, ThreadGroup, Workflow
 from pilotfish.simulate.model.snapshot import JobState, NodeState

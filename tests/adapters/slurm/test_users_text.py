@@ -36,11 +36,11 @@ from pilotfish.adapters.slurm.transport.command_transport import CommandTranspor
 from pilotfish.adapters.slurm.transport.parsing import SEPARATOR, moment
 from pilotfish.daemon.apply import Live
 from pilotfish.daemon.assembly import Deciding, assemble
+from pilotfish.daemon.due_releases import lapsed, overdue
 from pilotfish.daemon.learning.guard_rail import Guard
 from pilotfish.daemon.planning.problem import Options
 from pilotfish.daemon.report.metrics import Metrics
 from pilotfish.daemon.state.journal import Journal
-from pilotfish.daemon.tracker import lapsed, overdue
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
 from pilotfish.simulate.model.plan import Place, Release
 from pilotfish.simulate.model.snapshot import JobState

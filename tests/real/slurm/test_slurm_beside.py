@@ -120,7 +120,9 @@ def test_a_dry_run_logs_its_decisions_and_writes_nothing(
     assert grace_s == 18 or (shown["JobState"], shown["StartTime"]) == ("PENDING", begin)
 
 
-@pytest.mark.parametrize(("key", "mode"), [("paused", "paused"), ("dry_run", "dry-run")])
+@pytest.mark.parametrize(
+    ("key", "mode"), [("paused", "paused"), ("dry_run", "dry-run"), ("all jobs", "paused"), ("partition", "live")]
+)
 def test_the_brake_gives_all_held_jobs_back_without_a_restart(
     slurm: SlurmCluster, daemon: SlurmDaemon, key: str, mode: str
 ) -> None:
@@ -134,10 +136,17 @@ def test_the_brake_gives_all_held_jobs_back_without_a_restart(
         return sum(len(workflow["jobs"]) for workflow in status["workflows"])
 
     eventually(lambda: followed() == len(jobs), "the jobs, in its queue")
-    before = daemon.config.read_text()
-    daemon.config.write_text(f"{before}{key}: true\n")
-    done = pilotfish("reload", "--config", daemon.config)
-    assert (done.returncode, done.stdout) == (0, f"reloaded: {key}\n"), done.stderr
+    if key in ("paused", "dry_run"):
+        before = daemon.config.read_text()
+        daemon.config.write_text(f"{before}{key}: true\n")
+        done = pilotfish("reload", "--config", daemon.config)
+        assert (done.returncode, done.stdout) == (0, f"reloaded: {key}\n"), done.stderr
+    else:
+        where = ("--partition", slurm.show(jobs[0])["Partition"]) if key == "partition" else ()
+        done = pilotfish("pause", *where, "--why", "a test", "--socket", daemon.socket)
+        daemon.stop(signal.SIGKILL)  # the next daemon knows of the pause, and gives back what this one held
+        assert done.returncode == 0 and "a test" in done.stdout and "jobs that it held: 3" in done.stdout, done.stderr
+        daemon.start()
     eventually(lambda: (daemon.ask("status") or {}).get("mode") == mode, mode)
     begins = "%Y-%m-%dT%H:%M:%S"
 
