@@ -45,7 +45,7 @@ def record(
 
     from ...daemon.recording.begin_record import header_of
     from ...daemon.recording.recorder import Recorder
-    from ...daemon.recording.watch import Watch
+    from ...daemon.recording.queue_watch import Watch
 
     with ExitStack() as stack:
         state = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pilotfish-")))
