@@ -44,8 +44,8 @@ def record(
     import yaml
 
     from ...daemon.recording.begin_record import header_of
-    from ...daemon.recording.recorder import Recorder
     from ...daemon.recording.queue_watch import Watch
+    from ...daemon.recording.recorder import Recorder
 
     with ExitStack() as stack:
         state = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pilotfish-")))

@@ -150,7 +150,7 @@ def _report(
     folder: Path, zone: str, replays: Replays, idle_w: float, show_all: bool, as_json: bool
 ) -> list[ScenarioEffect]:
     """Print the comparison of the replays that ended; return the scenarios that have some."""
-    from ...formats.site.printed_numbers import read_printed_numbers
+    from ...formats.site.printed_tables import read_printed_numbers
     from ...formats.site.site_folder import time_zone
     from ...simulate.slurm.printed_numbers import printed_checks
     from ...simulate.slurm.site_comparison import agreement
