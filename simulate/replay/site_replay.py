@@ -18,10 +18,13 @@ from ..model.machine import Machine
 from ..model.workload import Dependencies, Workload
 from ..queue_policies.policy_facts import PolicySpec
 from ..queue_policies.policy_specs import text_of
+from ..slurm.job_columns import Coded, SiteJobs, offsets, spans
 from ..slurm.job_tables import NodeSets, job_tables
-from ..slurm.site import Site, SiteJob
+from ..slurm.site import Site
+from ..slurm.site_changes import first_submission
 from ..slurm.site_tables import completed
-from ..slurm.twin import SiteReplay, SiteStart
+from ..slurm.start_columns import SiteStarts
+from ..slurm.twin import SiteReplay
 from .replay import replay
 from .replay_case import ReplayOptions
 
@@ -71,11 +74,12 @@ def workload_of_site(site: Site) -> SiteWorkload:
     total = sum(cpus.values())
     if is_whole.all() and len(set(cpus.values())) == 1:
         size, total = nodes, len(site.nodes)
-    ready = np.array([max(job.submit, job.begin or 0.0, job.released or 0.0) for job in site.jobs])
-    begin = min((job.submit for job in site.jobs), default=0.0)
+    columns = SiteJobs.of(site.jobs)
+    ready = np.fmax(np.fmax(columns.submit, columns.begin), columns.released)
+    begin = first_submission(site)
     order = np.argsort(ready, kind="stable")
-    rows = order[np.array([_has_run(job) for job in site.jobs], bool)[order]]
-    place = np.full(len(site.jobs), -1)
+    rows = order[_have_run(columns)[order]]
+    place = np.full(len(columns), -1)
     place[rows] = np.arange(len(rows))
     limit = table["limit"][rows] * 60.0
     workload = Workload(
@@ -86,9 +90,12 @@ def workload_of_site(site: Site) -> SiteWorkload:
     return SiteWorkload(workload, Machine(int(total), powers=None), rows, begin)
 
 
-def _has_run(job: SiteJob) -> bool:
-    """Return whether a job ran, as far as the record says."""
-    return not job.runs or any(run.start is not None for run in job.runs)
+def _have_run(jobs: SiteJobs) -> Array:
+    """Return whether each job ran, as far as the record says."""
+    runs = np.diff(jobs.first_run)
+    started = np.bincount(np.repeat(np.arange(len(jobs)), runs)[~np.isnan(jobs.runs.start)], minlength=len(jobs))
+    have_run: Array = (runs == 0) | (started > 0)
+    return have_run
 
 
 def _dependencies(table: Array, after: Array, place: Array) -> Dependencies | None:
@@ -124,13 +131,20 @@ def replay_site_under(site: Site, policy: object, seed: int = 0) -> SiteReplay:
     )
     ends, names = np.cumsum(widths), [node.name for node in site.nodes]
     first, last = (np.searchsorted(ends, result.pieces[name], side="right") for name in ("first", "last"))
-    starts = list[SiteStart]()
-    for row in np.flatnonzero(~result.rejected).tolist():
-        pieces = slice(result.piece0[row], result.piece0[row] + result.piece_count[row])
-        places = {node for low, high in zip(first[pieces], last[pieces], strict=True) for node in range(low, high + 1)}
-        job = int(workload.rows[row])
-        starts.append(SiteStart(
-            job, ",".join(site.jobs[job].partitions), float(result.start_time[row]) + workload.begin,
-            float(result.finish_time[row]) + workload.begin, tuple(names[node] for node in sorted(places)), "", 0,
-        ))  # fmt: skip
-    return SiteReplay(tuple(sorted(starts, key=lambda one: (one.start, one.job))))
+    columns, rows = SiteJobs.of(site.jobs), np.flatnonzero(~result.rejected)
+    rows = rows[np.lexsort((workload.rows[rows], result.start_time[rows]))]
+    jobs, pieces = workload.rows[rows], spans(result.piece0[rows], result.piece_count[rows])
+    widths_of_pieces = last[pieces] - first[pieces] + 1
+    owners = np.repeat(np.repeat(np.arange(len(rows)), result.piece_count[rows]), widths_of_pieces)
+    places = np.unique(owners * len(names) + spans(first[pieces], widths_of_pieces))  # pieces may share a node
+    return SiteReplay(SiteStarts(
+        node_names=names,
+        job=jobs,
+        partition=Coded([",".join(pattern.partitions) for pattern in columns.patterns], columns.pattern[jobs]),
+        start=result.start_time[rows] + workload.begin,
+        end=result.finish_time[rows] + workload.begin,
+        begin=offsets(np.bincount(places // len(names), minlength=len(rows))),
+        nodes=places % len(names),
+        by=Coded(("",), np.zeros(len(rows), np.int8)),
+        priority=np.zeros(len(rows), np.int64),
+    ))  # fmt: skip
