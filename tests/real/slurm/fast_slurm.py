@@ -11,6 +11,7 @@ import signal
 import socket
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 
 import guardian
@@ -118,6 +119,11 @@ class FastSlurm(SlurmSite):
     def now(self) -> float:
         """Return what its clock shows, seconds since the epoch."""
         return float(self.run("date", "+%s.%N"))
+
+    def controller_started(self) -> float:
+        """Return when slurmctld started, by its clock, seconds since the epoch."""
+        log = (self.path / "log" / "slurmctld.log").read_text()
+        return datetime.fromisoformat(log[1 : log.index("]")]).replace(tzinfo=UTC).timestamp()
 
     def down(self) -> None:
         """End every job and every process of ours, and the clock."""

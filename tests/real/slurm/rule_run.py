@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 
 from fast_slurm import FastSlurm
@@ -77,9 +76,8 @@ class RuleRun:
 
     def phases(self, site: Site) -> Phases:
         """Return the phases of the clocks in the record, as far as they are known."""
-        log = (self.slurm.path / "log" / "slurmctld.log").read_text()
-        started = datetime.fromisoformat(log[1 : log.index("]")]).replace(tzinfo=UTC).timestamp()
-        first = started + FIRST_CALCULATION_S * SPEED - min(job.submit for job in site.jobs)
+        began = min(job.submit for job in site.jobs)
+        first = self.slurm.controller_started() + FIRST_CALCULATION_S * SPEED - began
         return Phases(tick=0.0, backfill=0.0, period=first % site.rules.priority.period_s, limit=0, full=0.0)
 
     def _submit(self, jobs: Sequence[tuple[Case, Submission]]) -> None:

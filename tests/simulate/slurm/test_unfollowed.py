@@ -1,0 +1,26 @@
+"""A rule that is not followed, or not as Slurm does, is said where a site uses it, and nowhere else."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pilotfish.simulate.slurm.site import SchedulerRules, Site, SiteNode, SitePartition, SiteRules
+from pilotfish.simulate.slurm.unfollowed import unfollowed_rules
+
+NODES = (SiteNode("n1", cpus=4, cores=4),)
+PARTITION = SitePartition("main", ("n1",), is_default=True)
+PLAIN = Site(SiteRules(), NODES, (PARTITION,))
+
+
+@pytest.mark.parametrize(
+    ("rule", "site"),
+    [
+        ("MaxCPUsPerNode", replace(PLAIN, partitions=(replace(PARTITION, max_cpus_per_node=2),))),
+        ("assoc_limit_stop", replace(PLAIN, rules=SiteRules(scheduler=SchedulerRules(goes_past_limits=False)))),
+    ],
+)
+def test_a_rule_that_differs_is_said(rule: str, site: Site) -> None:
+    assert [text for text in unfollowed_rules(site) if text.startswith(rule)]
+    assert not [text for text in unfollowed_rules(PLAIN) if text.startswith(rule)]
