@@ -18,7 +18,7 @@ from tests.support.slurm_forecasts import Forecasts, forecasts  # noqa: E402
 from tests.support.slurm_recordings import cases  # noqa: E402
 from tests.support.twin_checks import site_of  # noqa: E402
 
-DRAWS, QUICK_DRAWS = 9, 3
+DRAWS, QUICK_DRAWS = 15, 5
 
 
 def measure(quick: bool) -> None:

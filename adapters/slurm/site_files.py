@@ -17,10 +17,15 @@ from threading import Thread
 from ...formats.site.site_file_list import PRESENT, SITE_FILES
 from ...formats.site.site_texts import SiteTexts
 from ..base import AdapterError
+from .site_commands import slurm_time
 from .transport.runner import Runner
 
 #: Longest ages of the files, seconds; of others SLOW_S. The jobs are read in each round.
-SLOW_S, AGES = 900.0, {"scontrol_node.txt": 60.0, "scontrol_res.txt": 120.0, "sshare.psv": 300.0}
+SLOW_S = 900.0
+AGES = {"scontrol_node.txt": 60.0, "scontrol_res.txt": 120.0, "sshare.psv": 300.0, "sacct.psv": 3600.0}
+FILES = (*PRESENT, "sacct.psv")
+#: How far back accounting is read, seconds.
+PAST_S = 86_400.0
 JOBS = "scontrol_job.txt"
 #: Without these there is no site.
 NEEDED = ("scontrol_config.txt", "scontrol_node.txt", "scontrol_part.txt")
@@ -63,7 +68,7 @@ class SiteFileReader:
     ) -> None:
         self._run, self._may_ask, self._note, self._clock = run, may_ask, note, clock
         self._texts, self._missing = dict[str, str](), dict[str, str]()
-        self._due_at = dict.fromkeys(PRESENT, -math.inf)
+        self._due_at = dict.fromkeys(FILES, -math.inf)
         self._round: Future[_Round] | None = None
 
     def look(self, time: float) -> SiteTexts:
@@ -87,7 +92,7 @@ class SiteFileReader:
         """Return the files to ask for now, the jobs last; [] while one that is needed is not to be had."""
         now = self._clock()
         due = sorted(
-            (name for name in PRESENT if name != JOBS and self._due_at[name] <= now), key=self._due_at.__getitem__
+            (name for name in FILES if name != JOBS and self._due_at[name] <= now), key=self._due_at.__getitem__
         )
         names = due if not self._texts else due[: MOST - 1]
         refused = [name for name in (*NEEDED, JOBS) if name in self._missing and self._due_at[name] > now]
@@ -121,7 +126,7 @@ def _read(
         began = clock()
         round.time = time + began - first
         try:
-            round.texts[name] = run(SITE_FILES[name].argv())
+            round.texts[name] = run(SITE_FILES[name].argv(slurm_time(time - PAST_S), slurm_time(time)))
             round.spent.append(("ok", clock() - began))
         except AdapterError as error:
             round.missing[name] = str(error)

@@ -49,6 +49,7 @@ def present_queue(
     """
     from ...formats.site.site_folder import read_site, time_zone
     from ...profiles.prediction.site_run_times import SiteRunTimes
+    from ...simulate.slurm.arrivals import Arrivals
     from ...simulate.slurm.present import Present, present_site
 
     clock = time_zone(zone)
@@ -59,19 +60,19 @@ def present_queue(
     ended = read_site({**texts, "scontrol_job.txt": "", "sacct.psv": past}).jobs if past.strip() else ()
     load_kernels("slurm.site_requests")
     scenarios, base, run_times = list[PresentScenario](), None, None
+    arrivals = Arrivals((*ended, *site.jobs), now) if ended else None
     for one in (Scenario(UNCHANGED, ChangeOptions()), *choices):
         with one.errors():
             changed = one.change.changed(site, texts, clock, now)
-        present = Present(changed, now)
+        present = Present(changed, now, arrivals)
         if run_times is None:
             base, ran_s = present, np.where(present.runs, np.maximum(now - present.start, 1.0), 0.0)
-            run_times = SiteRunTimes(ended, changed.jobs, present.limit_s, ran_s)
+            run_times = SiteRunTimes(ended, present.site.jobs, present.limit_s, ran_s)
         scenarios.append(_outcome(one, present, run_times, seeds, site))
     assert base is not None and run_times is not None
-    waiting = np.flatnonzero(~base.runs).tolist()
-    return PresentQueue(
-        now, site, waiting, int(base.runs.sum()), run_times.learned, run_times.predicted, len(seeds), scenarios
-    )
+    waiting = np.flatnonzero(base.waits).tolist()
+    predicted = int(run_times.is_predicted[base.runs | base.waits].sum())
+    return PresentQueue(now, site, waiting, int(base.runs.sum()), run_times.learned, predicted, len(seeds), scenarios)
 
 
 def present_texts(adapter: str | None, config: Path | None) -> dict[str, str]:
@@ -111,10 +112,13 @@ def _server_time(text: str) -> float:
 def _outcome(
     scenario: Scenario, present: Present, run_times: SiteRunTimes, seeds: range, site: Site
 ) -> PresentScenario:  # fmt: skip
-    waits = ~present.runs
+    from ...simulate.model.plan import LEVEL
+    from ...simulate.slurm.arrivals import quantiles
+
+    waits = present.waits
     outlooks = [present.outlook(run_times.drawn(seed), HORIZON_S, seed) for seed in seeds]
     starts = np.array([np.nan_to_num(one.start[waits], nan=np.inf) for one in outlooks])
-    low, middle, high = np.quantile(starts, (0.1, 0.5, 0.9), axis=0, method="nearest")
+    low, middle, high = quantiles(starts, LEVEL)
     drains = tuple(_drains(present, outlooks, site))
     return PresentScenario(scenario.name, scenario.change.described(), present.site.unknown, middle, low, high, drains)
 
@@ -133,7 +137,7 @@ def _drains(present: Present, outlooks: Sequence[SiteOutlook], site: Site) -> It
         late = np.zeros(len(running))
         for one in outlooks:
             late += one.uses(nodes) & (one.start < start) & (one.finish > start)
-        late /= len(outlooks)
+        late = late * (present.runs | present.waits) / len(outlooks)
         rows = sorted(np.flatnonzero(late).tolist(), key=lambda row: (-late[row], row))
         yield Drain(
             len(names), start, float(end), int(running.sum()), int((running & (late <= 0.5)).sum()),

@@ -39,8 +39,7 @@ class SiteRunTimes:
         ]
         for _, run_s, job in sorted(runs, key=lambda entry: entry[0]):
             history.learn(_submitted(job, job.limit_min and job.limit_min * 60.0), run_s)
-        #: Numbers of jobs that it learned from, and whose run times it predicts.
-        self.learned, self.predicted = len(runs), 0
+        self.learned = len(runs)  #: number of jobs that it learned from
         bounds, bounds_of = np.full((len(jobs), 3), math.inf), dict[object, tuple[float, float, float]]()
         for row, job in enumerate(jobs):
             submitted = _submitted(job, float(limit_s[row]))
@@ -48,7 +47,7 @@ class SiteRunTimes:
             if key not in bounds_of:
                 bounds_of[key] = _bounds(history.predict(submitted) if runs else None)
             bounds[row] = bounds_of[key]
-        self.predicted = int(np.isfinite(bounds[:, 0]).sum())
+        self.is_predicted = np.isfinite(bounds[:, 0])  #: of each job, whether like ones have ended
         users = dict[str, int]()
         groups = np.array([users.setdefault(job.user, len(users)) for job in jobs], np.int64)
         self._draws = RunTimeDraws(bounds, limit_s, ran_s, groups)

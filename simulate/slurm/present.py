@@ -1,8 +1,8 @@
-"""A site from now on: what its scheduler does with the jobs that run and wait, if no other job comes.
+"""A site from now on: what its scheduler does with the jobs that run and wait, and with those that come.
 
 Rule: the state now is what the site shows: running jobs on their nodes since they started, waiting ones with their
-priorities and ages. Priorities are calculated again at the next PriorityCalcPeriod. The phases of the clocks, and how
-long jobs run, are not known; each question names them.
+priorities and ages. Priorities are calculated again at the next PriorityCalcPeriod. Jobs that come are drawn,
+or none comes, see `arrivals`. The phases of the clocks, and how long jobs run, are not known; each question names them.
 Complexity: O(jobs) for the state, and the passes.
 """
 
@@ -14,12 +14,15 @@ import numpy as np
 
 from ..arrays import Array
 from ..kernels.object_cache import load
-from ..kernels.slurm.tables import PENDING, RUNNING, Slurm
+from ..kernels.slurm.tables import PENDING, RUNNING, SUBMIT, Slurm
+from .arrivals import Arrivals
 from .job_columns import SiteJobs
 from .site import Site
 from .site_tables import Phases, completed, set_clocks, site_block
 from .twin import ADVANCE, REPEAT, advanced
 
+#: Where jobs come, the site goes on in steps of so many seconds until all that wait now have started.
+STEP_S = 3600.0
 #: Seconds after its limit at which a job is killed, in the mean: limits are looked at every 30 s.
 _KILLED_AFTER_S = 15.0
 
@@ -60,9 +63,13 @@ class Present:
         site: with the jobs that run and wait, see `present_site`. The last run of each has no end; one that runs has a
             start and nodes, one that waits may have the time since when it is eligible, and its priority.
         now: epoch seconds.
+        arrivals: jobs that come; their rows are the last of `site.jobs`. None: none.
     """
 
-    def __init__(self, site: Site, now: float) -> None:
+    def __init__(self, site: Site, now: float, arrivals: Arrivals | None = None) -> None:
+        self._arrivals, old = arrivals, len(site.jobs)
+        if arrivals is not None and arrivals.jobs:
+            site = replace(site, jobs=SiteJobs.of((*site.jobs, *arrivals.jobs)))
         self.site, self.now = completed(site), now
         columns = SiteJobs.of(self.site.jobs)
         runs, last = columns.runs, columns.last_run
@@ -82,6 +89,8 @@ class Present:
         waits = np.repeat(jobs["state"] == PENDING, jobs["parts"]) & (priority > 0)
         block.part_priority[: len(waits)][waits] = priority[waits]
         self.runs: Array = jobs["state"] == RUNNING  #: of each job, whether it runs now
+        self.waits: Array = ~self.runs & (np.arange(len(jobs)) < old)  #: of each job, whether it waits now
+        self._first_new, self._agenda = old, block.agenda.copy()
         #: Since when each job runs, epoch seconds; NaN for those that wait.
         self.start = np.where(self.runs, jobs["start"], np.nan)
         self.limit_s = jobs["limit"] * 60.0  #: time limits, seconds
@@ -110,7 +119,14 @@ class Present:
         block.ends_at[: len(running)], block.ends_job[: len(running)] = finish[order], running[order]
         block.ends_place[block.ends_job[: len(running)]] = np.arange(len(running))
         first = int(block.count["starts"])
-        block = advanced(block, self.now + horizon_s)
+        if self._arrivals is None:
+            block = advanced(block, self.now + horizon_s)
+        else:
+            self._submit(block, self._arrivals.drawn(seed))
+            for until in np.arange(self.now, self.now + horizon_s, STEP_S) + STEP_S:
+                block = advanced(block, min(float(until), self.now + horizon_s))
+                if not ((block.jobs["state"] == PENDING) & self.waits).any():
+                    break
         jobs = block.jobs
         result = SiteOutlook(
             self.start.copy(), np.full(len(jobs), np.nan), jobs["piece0"].copy(), jobs["pieces"].copy(),
@@ -125,3 +141,14 @@ class Present:
             result.start[rows], result.finish[rows] = entries["start"], ends[part][places[new]]
             result.piece0[rows], result.pieces[rows] = entries["piece0"], entries["pieces"]
         return result
+
+    def _submit(self, block: Slurm, submit: Array) -> None:
+        """Set when the jobs that come are submitted; the agenda is one for all copies of the state."""
+        agenda, new = self._agenda.copy(), np.flatnonzero(
+            (self._agenda["kind"] == SUBMIT) & (self._agenda["what"] >= self._first_new)
+        )  # fmt: skip
+        agenda["time"][new] = submit[agenda["what"][new] - self._first_new]
+        block.jobs["submit"][self._first_new :] = submit
+        later = agenda[int(block.count["next_event"]) :]
+        later[:] = later[np.lexsort((later["what"], later["kind"], later["time"]))]
+        block.agenda[:] = agenda

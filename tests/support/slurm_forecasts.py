@@ -17,8 +17,10 @@ from pilotfish.formats.site.bar_table import bar_table
 from pilotfish.formats.site.begin_usage import usage_from_shares
 from pilotfish.profiles.prediction.site_run_times import SiteRunTimes
 from pilotfish.simulate.model.observed_queue import ObservedJob, ObservedQueue
+from pilotfish.simulate.model.plan import LEVEL
 from pilotfish.simulate.model.snapshot import JobState
 from pilotfish.simulate.replay.queue_forecast import ExpectedRun, forecast_queue
+from pilotfish.simulate.slurm.arrivals import Arrivals, quantiles
 from pilotfish.simulate.slurm.job_columns import SiteJobs
 from pilotfish.simulate.slurm.present import Present
 from pilotfish.simulate.slurm.site import JobRecord, Site, SiteJob
@@ -146,7 +148,8 @@ def forecasts(run: Run, site: Site, *, predicted: bool, draws: int) -> Forecasts
     Args:
         run: the recorded run.
         site: of it.
-        predicted: run times are drawn from ended jobs; else jobs run until their limits.
+        predicted: run times are drawn from ended jobs, and jobs that come from those before; else jobs run until their
+            limits, and none come.
         draws: number of draws.
     """
     result = Forecasts()
@@ -155,17 +158,18 @@ def forecasts(run: Run, site: Site, *, predicted: bool, draws: int) -> Forecasts
         present, ended = present_of(site, sample)
         if not any(state == "PD" and start for state, _, start in sample.rows.values()):
             continue
-        state = Present(present, sample.time)
+        before = (job for job in site.jobs if job.submit <= sample.time)
+        state = Present(present, sample.time, Arrivals(before, sample.time) if predicted else None)
         ran_s = np.where(state.runs, np.maximum(sample.time - state.start, 1.0), 0.0)
-        times = SiteRunTimes(ended if predicted else (), present.jobs, state.limit_s, ran_s)
+        times = SiteRunTimes(ended if predicted else (), state.site.jobs, state.limit_s, ran_s)
         starts = np.array([state.outlook(times.drawn(seed), HORIZON_S, seed).start for seed in range(draws)])
         starts = np.nan_to_num(starts, nan=sample.time + HORIZON_S)
         expected = {
             job.id: ExpectedRun(middle, low, high, (job.user, job.name)) if high < limit else None
-            for job, (low, middle, high), limit in zip(present.jobs, times.bounds, state.limit_s, strict=True)
+            for job, (low, middle, high), limit in zip(present.jobs, times.bounds, state.limit_s, strict=False)
         }
         easy = forecast_queue(observed_queue(present, sample.time), partial(_expected, expected))
-        low, middle, high = np.quantile(starts, (0.1, 0.5, 0.9), axis=0)
+        low, middle, high = quantiles(starts, LEVEL)
         for row, job in enumerate(present.jobs):
             shown = sample.rows[job.id]
             actual = next(

@@ -8,14 +8,14 @@ from collections.abc import Sequence
 import pytest
 
 from pilotfish.adapters.base import AdapterError
-from pilotfish.adapters.slurm.site_files import AGAIN_S, AGES, JOBS, MOST, SLOW_S, SiteFileReader
-from pilotfish.formats.site.site_file_list import PRESENT, SITE_FILES
+from pilotfish.adapters.slurm.site_files import AGAIN_S, AGES, FILES, JOBS, MOST, SLOW_S, SiteFileReader
+from pilotfish.formats.site.site_file_list import SITE_FILES
 from pilotfish.formats.site.site_texts import SiteTexts
 from tests.support.clock import Clock
 
 pytestmark = pytest.mark.real
 NOW = 1_772_431_200.0
-NAMES = {tuple(SITE_FILES[name].argv()): name for name in PRESENT}
+NAMES = {tuple(SITE_FILES[name].argv()): name for name in FILES}
 
 
 class Asked:
@@ -27,7 +27,7 @@ class Asked:
         self.reader = SiteFileReader(self.run, self.may_ask, lambda *words: self.noted.append(words), self.clock)
 
     def run(self, argv: Sequence[str]) -> str:
-        name = NAMES[tuple(argv)]
+        name = "sacct.psv" if argv[0] == "sacct" else NAMES[tuple(argv)]
         self.files.append(name)
         self.clock.now += 1.0
         if name in self.refused:
@@ -54,9 +54,9 @@ class Asked:
 def test_the_first_round_reads_all_and_later_ones_few_with_the_jobs_last() -> None:
     slurm = Asked()
     site = slurm.round()
-    assert set(site.texts) == set(PRESENT) and slurm.files[-1] == JOBS and len(slurm.files) == len(PRESENT)
-    assert site.time == NOW + len(PRESENT) - 1, "when the jobs were asked for"
-    assert [words[:2] for words in slurm.noted] == [("site", "ok")] * len(PRESENT)
+    assert set(site.texts) == set(FILES) and slurm.files[-1] == JOBS and len(slurm.files) == len(FILES)
+    assert site.time == NOW + len(FILES) - 1, "when the jobs were asked for"
+    assert [words[:2] for words in slurm.noted] == [("site", "ok")] * len(FILES)
     assert slurm.round().texts.keys() == site.texts.keys() and slurm.files == [JOBS]
     slurm.clock.now += AGES["scontrol_node.txt"]
     slurm.round()

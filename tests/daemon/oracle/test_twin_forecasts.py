@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from pilotfish.daemon.oracle.twin_forecasts import HORIZON_S, TwinAnswer, TwinQuestion, forecast_site
+from pilotfish.daemon.oracle.twin_forecasts import HORIZON_S, PAST, TwinAnswer, TwinQuestion, forecast_site
 from tests.support.slurm_queue_lines import CONFIG, RUNNING, SUBMIT, WAITING, line, present_texts
 
 NOW = SUBMIT + 4200.0
@@ -46,6 +46,20 @@ def test_an_array_starts_with_its_first_task_and_ends_with_its_last() -> None:
     one_by_one = line(2, WIDE, array="ArrayJobId=2 ArrayTaskId=3-5%1 ArrayTaskThrottle=1 ")
     start, _, _, end, _, _ = forecast_site(asked(line(1, ALL), one_by_one)).jobs["2"]
     assert 590.0 <= start - NOW <= 610.0 + PASS_S and 3 * 1190.0 <= end - start <= 3 * (1210.0 + PASS_S)
+
+
+def test_jobs_that_came_lately_come_again_and_widen_the_interval() -> None:
+    columns = "JobID|JobName|User|Account|QOS|Partition|State|Submit|Eligible|Start|End|ElapsedRaw|TimelimitRaw|ReqNodes|ReqCPUS"
+    ended = [
+        f"9{minute:02}|sim|bob|lab|high|main|COMPLETED|2026-03-02T06:{minute:02}:00|2026-03-02T06:{minute:02}:00"
+        f"|2026-03-02T06:{minute:02}:00|2026-03-02T06:{minute:02}:50|50|60|4|32"
+        for minute in range(60)
+    ]
+    question = asked()
+    alone = forecast_site(question).jobs["2"]
+    texts = {**question.texts, PAST: "\n".join((columns, *ended, ""))}
+    (start, early, late, *_) = forecast_site(replace(question, texts=texts)).jobs["2"]
+    assert late - early > alone[2] - alone[1] and early <= start <= late
 
 
 def test_a_task_that_was_split_from_its_array_has_its_own_number() -> None:

@@ -39,7 +39,7 @@ def test_draws_spread_as_the_run_times_of_like_jobs() -> None:
 def test_without_like_jobs_a_job_runs_until_its_limit() -> None:
     assert (drawn([], [job("a")]) == 2 * HOUR).all()
     times = SiteRunTimes([], [job("a")], np.array([HOUR]), np.zeros(1))
-    assert (times.learned, times.predicted) == (0, 0)
+    assert (times.learned, times.is_predicted.sum()) == (0, 0)
 
 
 def test_a_job_that_was_cancelled_or_still_runs_says_nothing() -> None:
@@ -65,4 +65,4 @@ def test_no_draw_is_beyond_the_limit() -> None:
 def test_the_same_seed_draws_the_same_and_counts_what_is_known() -> None:
     times = SiteRunTimes(PAST, [job("a"), job("b", user="bob", account="x")], np.full(2, HOUR), np.zeros(2))
     assert (times.drawn(3) == times.drawn(3)).all() and (times.drawn(3) != times.drawn(4)).any()
-    assert (times.learned, times.predicted) == (11, 2)
+    assert (times.learned, times.is_predicted.sum()) == (11, 2)
