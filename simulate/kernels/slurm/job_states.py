@@ -282,17 +282,26 @@ def _priority_in(world: Block, job: int, part: int) -> float:
 
 @inner
 def _add_running(world: Block, job: int) -> None:
-    """Add a job to the running ones, by their latest ends, then by submission. O(running)."""
-    count, running = world.count, world.running
-    place, until = count.running, world.jobs[job].until
-    while place > 0:
-        before = running[place - 1]
-        if world.jobs[before].until < until or (world.jobs[before].until == until and before < job):
-            break
-        running[place] = running[place - 1]
-        place -= 1
+    """Add a job to the running ones, by their latest ends, then by submission. O(running) moves."""
+    count, running, place = world.count, world.running, _running_place(world, job)
+    for i in range(count.running, place, -1):
+        running[i] = running[i - 1]
     running[place] = job
     count.running += 1
+
+
+@inner
+def _running_place(world: Block, job: int) -> int:
+    """Return where a job is, or would be, among the running ones. O(log running)."""
+    running, until, low, high = world.running, world.jobs[job].until, int64(0), int64(world.count.running)
+    while low < high:
+        middle = (low + high) // 2
+        other = running[middle]
+        if world.jobs[other].until < until or (world.jobs[other].until == until and other < job):
+            low = middle + 1
+        else:
+            high = middle
+    return low
 
 
 @inner
@@ -305,10 +314,8 @@ def end_until(world: Block, job: int, until: int) -> None:
 
 @inner
 def _remove_running(world: Block, job: int) -> None:
-    """Remove a job from the running ones. O(running)."""
-    count, running, place = world.count, world.running, int64(0)
-    while running[place] != job:
-        place += 1
+    """Remove a job from the running ones. O(running) moves."""
+    count, running, place = world.count, world.running, _running_place(world, job)
     count.running -= 1
     for i in range(place, count.running):
         running[i] = running[i + 1]

@@ -2,7 +2,7 @@
 
 Rule: a job that can preempt another comes first, then jobs in a reservation, then by the tier of the partition, the
 priority in it, submission, and id. The order is kept: a new job is inserted, and new priorities sort it once.
-Complexity: O(waiting) to insert; O(n log n) after priorities were calculated.
+Complexity: O(log waiting) comparisons to insert; O(n log n) after priorities were calculated.
 """
 
 from __future__ import annotations
@@ -45,12 +45,29 @@ def add_records(world: Block, job: int) -> None:
     for slot in range(row.part0, row.part0 + row.parts):
         if count.records >= len(records):
             drop_old_records(world)
-        place = count.records
-        while place > 0 and comes_before(world, job, slot, records[place - 1].job, records[place - 1].slot):
-            records[place].job, records[place].slot = records[place - 1].job, records[place - 1].slot
-            place -= 1
+        place = _place_for(world, job, slot)
+        for i in range(count.records, place, -1):
+            records[i].job, records[i].slot = records[i - 1].job, records[i - 1].slot
         records[place].job, records[place].slot = job, slot
         count.records += 1
+
+
+@inner
+def _place_for(world: Block, job: int, slot: int) -> int:
+    """Return where a new record belongs; before records are sorted, any place will do.
+
+    From the end where the order is none of numbers: with preemption, and where a job that started in a reservation
+    still has its record.
+    """
+    records, low, high = world.records, int64(0), int64(world.count.records)
+    is_from_end = world.rules.preempts != NOT_AT_ALL or len(world.magnets) > 0
+    while low < high:
+        middle = high - 1 if is_from_end else (low + high) // 2
+        if comes_before(world, job, slot, records[middle].job, records[middle].slot):
+            high = middle
+        else:
+            low = middle + 1
+    return low
 
 
 @inner
