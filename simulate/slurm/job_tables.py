@@ -26,7 +26,6 @@ from ..kernels.slurm.tables import (
     EVENT,
     FUTURE,
     HELD,
-    HISTORY,
     JOB,
     LARGEST,
     NODE_STATE,
@@ -36,7 +35,7 @@ from ..kernels.slurm.tables import (
     SUBMIT,
     UP,
 )
-from .job_columns import Coded, SiteJobs, distinct, spans
+from .job_columns import SiteJobs, distinct, spans
 from .share_tables import association_rows
 from .site import Site, SiteJob, SitePartition
 
@@ -230,19 +229,16 @@ def _waits(columns: SiteJobs) -> Iterator[tuple[int, int, int, int]]:
         names[user, job_name] = number
 
 
-def agenda_tables(site: Site, jobs: Array, parts: Array, sets: NodeSets, *, repeats: bool) -> dict[str, Array]:
-    """Return what happens by itself: `agenda`, by time, and `history`, runs as the record says.
+def agenda(site: Site, *, repeats: bool) -> Array:
+    """Return what happens by itself, by time.
 
     Args:
         site: the site, completed.
-        jobs: their table.
-        parts: rows of the partitions of each job.
-        sets: takes the nodes of runs.
-        repeats: whether jobs start as the record says.
+        repeats: whether jobs start as the record says, and so are requeued as it says.
     """
     columns = SiteJobs.of(site.jobs)
     runs, nodes = columns.runs, {node.name: row for row, node in enumerate(site.nodes)}
-    tables = [_events(columns.submit, SUBMIT, np.arange(len(jobs)))]
+    tables = [_events(columns.submit, SUBMIT, np.arange(len(columns)))]
     released = np.flatnonzero(~np.isnan(columns.released))
     tables.append(_events(columns.released[released], RELEASE, released))
     owner = np.flatnonzero(columns.last_run >= 0)
@@ -250,10 +246,8 @@ def agenda_tables(site: Site, jobs: Array, parts: Array, sets: NodeSets, *, repe
     is_cancelled = np.array([state.startswith("CANCELLED") for state in runs.state.values], bool)[runs.state.codes]
     is_cancelled = is_cancelled[last] & np.isnan(runs.start[last]) & ~np.isnan(runs.end[last])
     tables.append(_events(runs.end[last][is_cancelled], CANCEL, owner[is_cancelled]))
-    history = np.zeros(0, HISTORY)
     if repeats:
-        history, again = _history(site, columns, jobs, parts, sets)
-        tables.append(again)
+        tables.append(_requeues(columns))
     events = list[tuple[int, int, int, int]]()  # in the order of the fields of EVENT
     for event in site.events:
         if event.node in nodes:
@@ -263,9 +257,19 @@ def agenda_tables(site: Site, jobs: Array, parts: Array, sets: NodeSets, *, repe
                 events.append((int(event.end), nodes[event.node], UP, NODE_STATE))
     for row, reservation in enumerate(site.reservations):
         events += [(int(time), row, 0, RESERVATION_EDGE) for time in (reservation.start, reservation.end)]
-    agenda = np.concatenate([*tables, np.array(events, EVENT)])
-    order = np.lexsort((agenda["what"], agenda["kind"], agenda["time"]))
-    return {"agenda": agenda[order], "history": history}
+    table = np.concatenate([*tables, np.array(events, EVENT)])
+    return table[np.lexsort((table["what"], table["kind"], table["time"]))]
+
+
+def _requeues(columns: SiteJobs) -> Array:
+    """Return the submissions of jobs that were requeued."""
+    runs = columns.runs
+    owner = np.repeat(np.arange(len(columns)), np.diff(columns.first_run))
+    again = np.flatnonzero(~np.isnan(runs.start))
+    again = again[again > columns.first_run[owner[again]]]
+    before = np.where(np.isnan(runs.end[again - 1]), runs.start[again], runs.end[again - 1])
+    before = np.where(before == 0, runs.start[again], before)
+    return _events(before.astype(INT) + 1, SUBMIT, owner[again], REQUEUE_S - 1)
 
 
 def _events(times: Array, kind: int, subjects: Array, state: int = 0) -> Array:
@@ -273,24 +277,3 @@ def _events(times: Array, kind: int, subjects: Array, state: int = 0) -> Array:
     events = np.zeros(len(times), EVENT)
     events["time"], events["kind"], events["what"], events["state"] = times, kind, subjects, state
     return events
-
-
-def _history(site: Site, columns: SiteJobs, jobs: Array, parts: Array, sets: NodeSets) -> tuple[Array, Array]:
-    """Return the runs that really started, and the submissions of jobs that were requeued."""
-    runs, partitions = columns.runs, {partition.name: row for row, partition in enumerate(site.partitions)}
-    started = np.flatnonzero(~np.isnan(runs.start))
-    owner = np.repeat(np.arange(len(jobs)), np.diff(columns.first_run))[started]
-    history = np.zeros(len(started), HISTORY)
-    history["finish"] = np.where(np.isnan(runs.end), np.inf, runs.end)[started]
-    history["job"], history["start"], history["cpus"] = owner, runs.start[started], runs.cpus[started]
-    rows = np.array([partitions.get(name, -1) for name in runs.partition.values], INT)[runs.partition.codes[started]]
-    history["part"] = np.where(rows >= 0, rows, parts[jobs["part0"][owner]])
-    ways = [{"main": 0, "backfill": 1}.get(name, 2) for name in runs.started_by.values]
-    history["by"] = np.array(ways, INT)[runs.started_by.codes[started]]
-    nodes = Coded(runs.nodes.values, runs.nodes.codes[started]).compact()
-    history["nodes"] = np.array([sets.named(names) for names in nodes.values], INT)[nodes.codes]
-    again = started[started > columns.first_run[owner]]
-    before = np.where(np.isnan(runs.end[again - 1]), runs.start[again], runs.end[again - 1])
-    before = np.where(before == 0, runs.start[again], before)
-    jobs_again = owner[started > columns.first_run[owner]]
-    return history, _events(before.astype(INT) + 1, SUBMIT, jobs_again, REQUEUE_S - 1)

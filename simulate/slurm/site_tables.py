@@ -11,9 +11,22 @@ from typing import Any
 import numpy as np
 
 from ..arrays import Array
-from ..kernels.slurm.tables import CLEAN, DRAINED, FREE, IDLE, MOST_BLOCKS, NODE_SETS, SCRATCH_ROWS, TAKING, UP, Slurm
+from ..kernels.slurm.tables import (
+    CLEAN,
+    DRAINED,
+    FREE,
+    HISTORY,
+    IDLE,
+    MOST_BLOCKS,
+    NODE_SETS,
+    SCRATCH_ROWS,
+    TAKING,
+    UP,
+    Slurm,
+)
+from .history_tables import history_table
 from .job_columns import SiteJobs, distinct
-from .job_tables import NodeSets, agenda_tables, job_tables, node_words
+from .job_tables import NodeSets, agenda, job_tables, node_words
 from .limit_tables import limit_tables
 from .preemption_tables import preemption_tables, set_preemption
 from .reservation_tables import instances, reservation_tables
@@ -90,7 +103,8 @@ def site_block(
     sets = NodeSets(site)
     tables = job_tables(site, sets)
     jobs, parts = tables["jobs"], tables["job_parts"]
-    tables |= agenda_tables(site, jobs, parts, sets, repeats=repeats)
+    tables["agenda"] = agenda(site, repeats=repeats)
+    tables["history"] = history_table(site, tables, sets) if repeats else np.zeros(0, HISTORY)
     tables |= {"allowed_nodes": sets.table(), "partition_nodes": _partition_nodes(site)}
     tables |= (
         reservation_tables(site, jobs) | share_tables(site) | limit_tables(site, jobs, parts) | preemption_tables(site)

@@ -8,6 +8,7 @@ Complexity: that of the passes, see `kernels/slurm/`.
 from __future__ import annotations
 
 import math
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -16,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from ..arrays import Array
 from ..kernels.object_cache import load
 from ..kernels.slurm.tables import BY_BACKFILL, BY_MAIN, Slurm
 from .site import Site
@@ -79,7 +81,7 @@ def followed(site: Site, until: float, phases: Phases | None = None) -> Slurm:
 
 @dataclass(frozen=True, slots=True)
 class HistoryStep:
-    """A second in which jobs really started, and what one pass of each kind that started them does in the twin."""
+    """A second in which passes began that really started jobs, and what one pass of each kind does in the twin then."""
 
     time: float
     real: tuple[SiteStart, ...]
@@ -87,7 +89,7 @@ class HistoryStep:
 
 
 def history_steps(site: Site, phases: Phases | None = None) -> Iterator[HistoryStep]:
-    """Follow the record of a site; before each second with starts, ask the twin what it would start then.
+    """Follow the record of a site; before each pass that started jobs, ask the twin what it would start.
 
     Args:
         site: the site; the runs of its jobs say when they started, on which nodes, and which pass it was.
@@ -98,25 +100,42 @@ def history_steps(site: Site, phases: Phases | None = None) -> Iterator[HistoryS
     call = load("slurm.site_requests")
     history = block.history
     order = sorted(range(len(history)), key=lambda row: (history["start"][row], row))
+    begins = pass_begins(history, site.rules.scheduler.bf_interval)
+    missing = Counter(begins.tolist())
+    real, twin = defaultdict[int, list[SiteStart]](list), dict[int, tuple[SiteStart, ...]]()
     for time, rows in groupby(order, key=lambda row: int(history["start"][row])):
         entries = list(rows)
         call(block.address, ADVANCE, float(time))
         trial, first = block.copy(), int(block.count["starts"])
-        by = set(history["by"][entries].tolist())
-        if by != {BY_BACKFILL}:
+        by = {int(history["by"][row]) for row in entries if begins[row] == time}
+        if by - {BY_BACKFILL}:
             call(trial.address, FULL_MAIN, float(time))
-        if by != {BY_MAIN}:
+        if by - {BY_MAIN}:
             call(trial.address, BACKFILL, float(time))
+        if by:
+            twin[time] = starts_of(site, trial, first)
         places = {job: place for place, job in enumerate(trial.records["job"][: int(trial.count["records"])].tolist())}
         entries.sort(key=lambda row: (history["by"][row], places.get(int(history["job"][row]), -1)))
         for row in entries:
             call(block.address, REPEAT, float(row))
-        real = starts_of(site, block, first)
-        real = tuple(
-            replace(start, by=("main", "backfill", "")[history["by"][row]])
-            for start, row in zip(real, entries, strict=True)
-        )
-        yield HistoryStep(float(time), real, starts_of(site, trial, first))
+        for start, row in zip(starts_of(site, block, first), entries, strict=True):
+            real[begins[row]].append(replace(start, by=("main", "backfill", "")[history["by"][row]]))
+        for begin in sorted({int(begins[row]) for row in entries}):
+            if len(real[begin]) == missing[begin]:
+                yield HistoryStep(float(begin), tuple(real.pop(begin)), twin.pop(begin))
+
+
+def pass_begins(history: Array, bf_interval: float) -> Array:
+    """Return for each start of a record when its pass started the first job.
+
+    A backfill pass may last for seconds, and the next one begins `bf_interval` after its end.
+    """
+    begins = history["start"].astype(np.int64)
+    rows = np.flatnonzero(history["by"] == BY_BACKFILL)
+    rows = rows[np.argsort(begins[rows], kind="stable")]
+    follows = np.diff(begins[rows], prepend=-np.inf) < bf_interval - 1
+    begins[rows] = np.maximum.accumulate(np.where(follows, 0, begins[rows]))
+    return begins
 
 
 def planned_starts(
@@ -168,17 +187,17 @@ def planned_starts(
 def _shown_starts(block: Any, trial: Any, time: float) -> dict[int, float]:
     """Return the start of each waiting job that squeue shows: as a pass planned it, or its begin time.
 
-    The tasks of an array that have not started are one job there, and have its first planned start.
+    The tasks of an array that have not started are one job there, and have the start of the task that was planned last.
     """
     waiting = block.waiting[: int(block.count["waiting"])]
     arrays, expected = block.jobs["array"][waiting].tolist(), trial.jobs["expected"][waiting].tolist()
-    first = dict[int, int]()
+    last = dict[int, int]()
     for array, start in zip(arrays, expected, strict=True):
         if start > 0:
-            first[array] = min(start, first.get(array, start))
+            last[array] = max(start, last.get(array, start))
     begins, starts = block.jobs["begin_at"][waiting].tolist(), dict[int, float]()
     for row, array, start, begin in zip(waiting.tolist(), arrays, expected, begins, strict=True):
-        if shown := (first.get(array, 0) if array >= 0 else start) or (begin if begin > time else 0):
+        if shown := (last.get(array, 0) if array >= 0 else start) or (begin if begin > time else 0):
             starts[row] = float(shown)
     return starts
 

@@ -1,7 +1,8 @@
 """Which nodes and CPUs Slurm's select/cons_tres gives a job, in plain Python.
 
 Rule: of the runs of consecutive usable nodes of one weight the best-fitting one is used up first; where that fails, the
-nodes with the fewest CPUs are dropped, while more than the job needs are left.
+nodes with the fewest CPUs are dropped, while more than the job needs are left. With bf_busy_nodes, a plan for later
+takes the lightest nodes, of these the ones that are in use now, by their number.
 """
 
 from __future__ import annotations
@@ -13,16 +14,25 @@ from tests.reference.slurm_machine import Job, Machine, Share
 
 
 def choose(
-    machine: Machine, job: Job, part: SitePartition, nodes: Collection[int], present: Sequence[Job]
+    machine: Machine,
+    job: Job,
+    part: SitePartition,
+    nodes: Collection[int],
+    present: Sequence[Job],
+    *,
+    later: bool = False,
 ) -> dict[int, Share] | None:
-    """Return what a job gets on which of these nodes while the jobs `present` run, None if it does not fit."""
+    """Return what a job gets on which of these nodes while the jobs `present` run, None if it does not fit.
+
+    `later`: whether that is in the future.
+    """
     least, want, most = wanted_nodes(job, part)
     cpus = {node: machine.usable_cpus(job, part, node, present) for node in sorted(nodes)}
     cpus = {node: number for node, number in cpus.items() if number > 0}
     dropped = 0
     while len(cpus) >= least:
         for number in dict.fromkeys((min(want, len(cpus)), least)):
-            amounts = _taken(machine, job, part, cpus, number, most)
+            amounts = _taken(machine, job, part, cpus, number, most, later=later)
             if amounts is not None:
                 return {node: machine.share(job, part, node, count) for node, count in _spread(job, amounts).items()}
         dropped = min((number for number in cpus.values() if number > dropped), default=0)
@@ -44,23 +54,29 @@ def wanted_nodes(job: Job, part: SitePartition) -> tuple[int, int, int]:
 
 
 def _taken(
-    machine: Machine, job: Job, part: SitePartition, cpus: dict[int, int], need_nodes: int, most: int
+    machine: Machine, job: Job, part: SitePartition, cpus: dict[int, int], need_nodes: int, most: int, *, later: bool
 ) -> dict[int, int] | None:
     """Return the CPUs taken on each node by using up one run of nodes after another, None if they do not suffice."""
     runs, amounts, need_cpus = _runs(machine, cpus), dict[int, int](), job.cpus
     if machine.site.rules.scheduler.pack_serial_at_end and need_nodes == need_cpus == 1 and cpus:
         last = max(cpus)
         return {last: cpus[last] if machine.is_whole(job, part) else min(cpus[last], job.least_cpus)}
+    by_use = later and machine.site.rules.scheduler.bf_busy_nodes
+    if by_use:
+        used = {node for other in machine.running() for node in other.shares}
+        runs = [sorted(cpus, key=lambda node: (machine.site.nodes[node].weight, node not in used, node))]
     while runs:
         run = _best(machine, runs, cpus, need_nodes, need_cpus)
         runs.remove(run)
-        if need_nodes <= 1:
+        if need_nodes <= 1 and not by_use:
             enough = [node for node in run if cpus[node] >= need_cpus]
             if enough:
                 run = [min(enough, key=lambda node: (cpus[node], node))]
         for node in run:
             if len(amounts) == most:
                 return None
+            if len(amounts) == most - 1 and cpus[node] < need_cpus and not by_use:
+                continue  # the last node that it may have must suffice
             size = machine.site.nodes[node]
             part_of_it = need_cpus - max(need_nodes - 1, 0) * size.threads
             number = min(cpus[node], max(part_of_it, job.least_cpus))

@@ -14,6 +14,7 @@ from pilotfish.simulate.slurm.site import SitePartition
 from tests.reference.slurm_choice import choose, wanted_nodes
 from tests.reference.slurm_limits import blocks_after, blocks_before
 from tests.reference.slurm_machine import Job, Machine, Share
+from tests.reference.slurm_reservations import has_begun, nodes_of, reservation_of, room_of
 
 #: The first window of the search for a later start, seconds.
 WINDOW_S = 30
@@ -62,15 +63,16 @@ def queue(machine: Machine) -> list[Record]:
     return sorted(
         records,
         key=lambda record: (
-            -record.part.tier, -record.tasks[0].priority[record.part.name], record.tasks[0].asked.submit,
+            reservation_of(machine, record.tasks[0]) is None, -record.part.tier,
+            -record.tasks[0].priority[record.part.name], record.tasks[0].asked.submit,
             record.tasks[0].key,
         ),
     )  # fmt: skip
 
 
 def is_eligible(machine: Machine, job: Job) -> bool:
-    """Return whether a job waits for nothing but nodes: its dependencies and --begin are over."""
-    if job.state != "pending" or (job.asked.begin or 0) > machine.now:
+    """Return whether a job waits for nothing but nodes: its dependencies, --begin and what precedes its reservation."""
+    if job.state != "pending" or (job.asked.begin or 0) > machine.now or not has_begun(machine, job):
         return False
     for term in job.asked.dependency.split(",") if job.asked.dependency else ():
         for name in term.split(":")[1:]:
@@ -96,10 +98,15 @@ def main_pass(machine: Machine, *, full: bool) -> list[Start]:
     rules = machine.site.rules.scheduler
     available = set(machine.nodes) - machine.drained
     closed, tested, depth, starts = set[str](), Counter[str](), 0, list[Start]()
+    closed_reservations = set[str]()
     for tasks, part in queue(machine):
         for job in tasks:
             if job.state != "pending":
                 continue
+            reservation = reservation_of(machine, job)
+            inside = nodes_of(machine, reservation) if reservation else set(machine.nodes)
+            if len(inside & machine.part_nodes(part)) < wanted_nodes(job, part)[0]:
+                break
             if rules.sched_max_job_start and len(starts) >= rules.sched_max_job_start:
                 return starts
             if _at_array_limit(machine, job):
@@ -110,7 +117,8 @@ def main_pass(machine: Machine, *, full: bool) -> list[Start]:
             depth += 1
             if not full and depth > rules.default_queue_depth + 1:
                 return starts
-            if part.name in closed or blocks_before(machine, job, part):
+            is_closed = part.name in closed if reservation is None else reservation.name in closed_reservations
+            if is_closed or blocks_before(machine, job, part):
                 break
             nodes = available & machine.part_nodes(part)
             fails = len(nodes) < wanted_nodes(job, part)[0]
@@ -122,6 +130,11 @@ def main_pass(machine: Machine, *, full: bool) -> list[Start]:
                 age = machine.now - (job.begin or 0)
                 is_high = job.priority[part.name] >= rules.bf_min_prio_reserve
                 fails = answer == "busy" and age >= rules.bf_min_age_reserve and is_high
+                if answer == "reserved" and reservation is not None:
+                    available -= nodes_of(machine, reservation)
+                if answer == "busy" and reservation is not None:
+                    closed_reservations.add(reservation.name)
+                    fails = False
             if fails:
                 closed.add(part.name)
                 available -= machine.part_nodes(part)
@@ -130,8 +143,15 @@ def main_pass(machine: Machine, *, full: bool) -> list[Start]:
 
 
 def select(machine: Machine, job: Job, part: SitePartition, nodes: set[int]) -> dict[int, Share] | str:
-    """Return what a job gets now on some of these nodes, or why it gets nothing: busy, limited or unavailable."""
+    """Return what a job gets now on some of these nodes, or why it gets nothing.
+
+    It is busy, limited, reserved or unavailable.
+    """
     nodes = nodes & machine.allowed_nodes(job)
+    room = room_of(machine, job, part, nodes, machine.now, 60 * job.limit)
+    if room is None or room.start > machine.now:
+        return "reserved"
+    nodes = room.nodes
     shares = choose(machine, job, part, nodes - machine.completing_nodes(), machine.running())
     if shares is not None:
         return "limited" if blocks_after(machine, job, part, shares) else shares
@@ -238,11 +258,15 @@ class _Backfill:
         now_only = self._is_now_only(job, part)
         later, least = now, wanted_nodes(job, part)[0]
         while True:
-            earliest, later = later, 0
+            usable = machine.part_nodes(part) & self.up & machine.allowed_nodes(job)
+            room = room_of(machine, job, part, usable, later, seconds)
+            if room is None:
+                return "nothing"
+            earliest = room.start
             end = max(earliest, now) + seconds
-            usable = machine.part_nodes(part) & self.up
-            nodes, later = self._free_nodes(usable, earliest, end)
-            nodes &= machine.allowed_nodes(job)
+            nodes, later = self._free_nodes(room.nodes, earliest, end)
+            if room.freed and (not later or room.freed + 1 < later):
+                later = room.freed + 1
             answer = None
             if len(nodes) >= least:
                 self.tests += 1
@@ -260,7 +284,7 @@ class _Backfill:
                 if isinstance(picked, dict):
                     self.starts.append(start(machine, job, part, picked, "backfill"))
                     return "started"
-                if picked == "limited":
+                if picked in ("limited", "reserved"):
                     return "nothing"
             if time > now and now_only:
                 job.expected = time
@@ -336,7 +360,7 @@ def will_run(machine: Machine, job: Job, part: SitePartition, nodes: set[int]) -
         window += int(rules.bf_window_linear) or window
         while rest and rest[0].until > base + window:
             window += int(rules.bf_window_linear) or window
-        shares = choose(machine, job, part, nodes, present)
+        shares = choose(machine, job, part, nodes, present, later=True)
         if shares is not None:
             return (last.until if last.until > now else _late_end(machine, last)), shares
 

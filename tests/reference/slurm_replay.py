@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from tests.reference.slurm_machine import Job, Machine
 from tests.reference.slurm_passes import Start, backfill_pass, main_pass
+from tests.reference.slurm_reservations import reservation_of
 
 #: Seconds between two looks at the time limits.
 LIMIT_CHECK_S = 30
@@ -47,19 +48,25 @@ class PlainReplay:
         job.state = "pending"
         for part in job.parts:
             job.priority[part.name] = _priority(self.machine, job, part.job_factor)
-        if not job.asked.array and not job.asked.dependency and (job.asked.begin or 0) <= job.asked.submit:
+        reservation = reservation_of(self.machine, job)
+        has_to_wait = (
+            reservation is not None and reservation.start > job.asked.submit and "FLEX" not in reservation.flags
+        )
+        if not (job.asked.array or job.asked.dependency or has_to_wait) and (job.asked.begin or 0) <= job.asked.submit:
             job.begin = int(job.asked.submit)
 
     def _end(self, job: Job) -> int:
-        """Return when a running job ends."""
-        if job.asked.run_s <= 60 * job.limit:
-            return job.start + int(job.asked.run_s)
-        late = self.machine.site.rules.over_time_limit_min
-        natural = job.start + int(job.asked.run_s)
-        if late is None:
-            return natural
-        over = job.until + 60 * late
-        return min(natural, over + (self.limit_phase - over) % LIMIT_CHECK_S)
+        """Return when a running job ends: by itself, or at the first look after its limit or its reservation is over."""
+        rules, reservation = self.machine.site.rules, reservation_of(self.machine, job)
+        ends = [job.start + int(job.asked.run_s)]
+        if rules.over_time_limit_min is not None:
+            ends.append(self._next_check(job.until + 60 * rules.over_time_limit_min))
+        if reservation is not None and "FLEX" not in reservation.flags and rules.resv_over_run_min is not None:
+            ends.append(self._next_check(int(reservation.end) + 60 * rules.resv_over_run_min + 1))
+        return min(ends)
+
+    def _next_check(self, time: int) -> int:
+        return time + (self.limit_phase - time) % LIMIT_CHECK_S
 
 
 def _priority(machine: Machine, job: Job, job_factor: int) -> int:

@@ -11,8 +11,9 @@ import csv
 import gzip
 import json
 import os
+import re
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -207,3 +208,37 @@ def expected_starts(run: Run) -> list[ExpectedStart]:
             taken_at = max(run.t0 + float(sample.partition("\n")[0]), last)
             expected += [ExpectedStart(taken_at, cells[1], cells[0], time) for cells, time in times if cells[3] == "PD"]
     return expected
+
+
+@dataclass(frozen=True)
+class Moments:
+    """When things happened in slurmctld's log, seconds since the epoch with fractions: job id -> its times.
+
+    An array has the id of its first task for its submission, and that of each task for starts. Starts of later runs and
+    the ends of tasks are not all in the log.
+    """
+
+    submitted: Mapping[str, float]
+    ended: Mapping[str, Sequence[float]]
+    started: Sequence[float]  # all starts, ascending
+
+
+_MOMENT = re.compile(r"\[([\d-]+T[\d:]+)\.(\d+)\] (.*)")
+_EVENTS = {
+    "submitted": re.compile(r"_slurm_rpc_submit_batch_job: JobId=(\S+) InitPrio"),
+    "ended": re.compile(r"_job_complete: JobId=(\S+) done"),
+    "started": re.compile(r"(?:sched: Allocate|sched/backfill: _start_job: Started) JobId=(\S+)"),
+}
+
+
+def moments(run: Run) -> Moments:
+    """Return when slurmctld logged submissions, starts and ends."""
+    times: dict[str, dict[str, list[float]]] = {kind: {} for kind in _EVENTS}
+    with gzip.open(run.folder / "slurmctld.log.gz", "rt", encoding="utf-8") as file:
+        for line in filter(None, map(_MOMENT.match, file)):
+            for kind, pattern in _EVENTS.items():
+                if event := pattern.match(line[3]):
+                    at = (seconds(line[1]) or 0.0) + float(f"0.{line[2]}")
+                    times[kind].setdefault(event[1].partition("(")[0], []).append(at)
+    started = sorted(time for starts in times["started"].values() for time in starts)
+    return Moments({job: min(all_) for job, all_ in times["submitted"].items()}, times["ended"], started)

@@ -134,9 +134,11 @@ def _scheduler(draw: Draw, aspects: frozenset[str]) -> dict[str, Any]:
     values = {
         "default_queue_depth": (0, 1, 3), "partition_job_depth": (1, 3), "sched_max_job_start": (1, 2),
         "bf_window_min": (1, 5, 30), "bf_resolution": (1, 30, 300), "bf_max_job_test": (1, 3),
-        "bf_max_job_start": (1, 2), "bf_max_job_user": (1, 2), "bf_max_job_part": (1, 3), "bf_max_job_user_part": (1, 2), "bf_max_job_assoc": (1, 2),
+        "bf_max_job_start": (1, 2), "bf_max_job_user": (1, 2), "bf_max_job_part": (1, 3),
+        "bf_max_job_user_part": (1, 2), "bf_max_job_assoc": (1, 2),
         "bf_max_job_array_resv": (1, 2), "bf_job_part_count_reserve": (1, 2), "bf_min_age_reserve": (60,),
-        "bf_min_prio_reserve": (60, 101), "bf_one_resv_per_job": (True,), "bf_window_linear": (30, 60), "pack_serial_at_end": (True,),
+        "bf_min_prio_reserve": (60, 101), "bf_one_resv_per_job": (True,), "bf_window_linear": (30, 60),
+        "pack_serial_at_end": (True,), "bf_busy_nodes": (True,),
     }  # fmt: skip
     names = draw(st.lists(st.sampled_from(sorted(values)), max_size=3, unique=True))
     return {name: draw(st.sampled_from(values[name])) for name in names}
@@ -191,6 +193,8 @@ def _changes(draw: Draw, job: SiteJob, nodes: tuple[SiteNode, ...], aspects: fro
         changes["run_s"] = draw(st.sampled_from((job.run_s, 5000.0)))
     if "limits" in aspects:
         changes["qos"] = draw(st.sampled_from(("normal", "high")))
+    if "reservations" in aspects:
+        changes["reservation"] = draw(st.sampled_from(("", "", "r0", "r1")))
     if "scheduler" in aspects:
         changes["nice"] = draw(st.sampled_from((0, 0, 5)))
     return changes
@@ -231,9 +235,13 @@ def _associations(draw: Draw) -> tuple[SiteAssociation, ...]:
 def _reservations(draw: Draw, nodes: tuple[SiteNode, ...]) -> tuple[SiteReservation, ...]:
     reservations = list[SiteReservation]()
     for number in range(draw(st.integers(1, 2))):
-        start = T0 + draw(st.sampled_from((0, 60, 600)))
+        start = T0 + draw(st.sampled_from((0, 60, 90, 600)))
         first = draw(st.integers(0, len(nodes) - 1))
-        names = tuple(node.name for node in nodes[first : first + draw(st.integers(1, 3))])
-        end = start + draw(st.sampled_from((60, 300, 1200)))
-        reservations.append(SiteReservation(f"r{number}", float(start), float(end), names))
+        names = tuple(node.name for node in nodes[first : first + draw(st.sampled_from((1, 2, 3, 8)))])
+        end = start + draw(st.sampled_from((60, 300, 1205)))
+        flags = draw(st.sampled_from(((), (), ("MAINT",), ("OVERLAP",), ("FLEX",), ("IGNORE_JOBS",))))
+        users = draw(st.sampled_from(((), (), ("alice",))))
+        reservations.append(
+            SiteReservation(f"r{number}", float(start), float(end), names, frozenset(users), flags=frozenset(flags))
+        )
     return tuple(reservations)

@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from math import sqrt
+from dataclasses import dataclass, field, replace
+from math import floor, sqrt
 from pathlib import Path
 from statistics import mean, stdev, variance
 
@@ -18,12 +18,37 @@ from pilotfish.simulate.slurm.job_labels import job_labels
 from pilotfish.simulate.slurm.site import Site, SiteJob
 from pilotfish.simulate.slurm.site_tables import Phases
 from pilotfish.simulate.slurm.twin import history_steps, planned_starts, replay_site
-from tests.support.slurm_recordings import Run, expected_starts, recorded_starts, site_folder
+from tests.support.slurm_recordings import Run, expected_starts, moments, recorded_starts, site_folder
 
 
 def site_of(run: Run, folder: Path) -> Site:
     """Return the site of a recorded run; its files are written into `folder`."""
     return read_site(site_folder(run, folder / f"{run}"))
+
+
+def in_order(run: Run, site: Site) -> Site:
+    """Return the site of a run whose jobs are submitted, and end, after the starts that they followed in its second.
+
+    The accounting has whole seconds. What the log shows to have come after the last start of its second, happens in the
+    next second, or half a second later: no pass of that second can have known of it.
+    """
+    times = moments(run)
+    last = {floor(time): time for time in times.started}
+
+    def is_late(time: float, second: float) -> bool:
+        return floor(time) == second and time > last.get(floor(time), time)
+
+    jobs = list[SiteJob]()
+    for job in site.jobs:
+        submitted, ends = times.submitted.get(job.array or job.id, 0.0), times.ended.get(job.id, ())
+        is_started = any(one.start == job.submit for one in job.runs)
+        runs = tuple(
+            replace(one, end=one.end + 0.5) if one.end and any(is_late(time, one.end) for time in ends) else one
+            for one in job.runs
+        )
+        late = is_late(submitted, job.submit) and not is_started
+        jobs.append(replace(job, submit=job.submit + late, runs=runs))
+    return replace(site, jobs=tuple(jobs))
 
 
 def recorded_phases(run: Run, site: Site) -> Phases:
@@ -74,7 +99,7 @@ class OneStep:
 def one_step(run: Run, site: Site) -> OneStep:
     """Ask the twin at each recorded start what it would start there."""
     result, labels = OneStep(), job_labels(site.jobs)
-    for step in history_steps(site, recorded_phases(run, site)):
+    for step in history_steps(in_order(run, site), recorded_phases(run, site)):
         real, twin = {one.job: one for one in step.real}, {one.job: one for one in step.twin}
         result.real += len(real)
         result.same += len(real.keys() & twin.keys())

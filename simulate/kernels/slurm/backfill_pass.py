@@ -40,13 +40,13 @@ def backfill_pass(world: Block, now: int) -> int:
             break
         if rules.assoc_limit_stop == 0 and is_blocked_before_nodes(world, job, part, now):
             continue
-        if is_task_refused(world, job, part):
+        if is_task_refused(world, job, part) or not is_allowed_when_shortened(world, job, part):
             continue
         is_next_task = array >= 0 and array == last_array
         last_array = array
         if not is_next_task and _is_over_count(world, job, part):
             continue
-        if not is_allowed_when_shortened(world, job, part) or not has_licences(world, job):
+        if not has_licences(world, job):
             continue
         tests += 1
         if k >= records:

@@ -258,7 +258,7 @@ def repeat(world: Block, entry: int, now: int) -> None:
     nodes = world.allowed_nodes[past.nodes]
     for word in range(len(words)):
         words[word] = nodes[word]
-    row.finish = past.finish
+    row.finish, row.clean = past.finish, past.clean
     slot = row.part0
     while slot + 1 < row.part0 + row.parts and world.job_parts[slot] != past.part:
         slot += 1

@@ -341,10 +341,8 @@ def end(world: Block, job: int, now: int) -> None:
     if row.array >= 0:
         world.jobs[row.array].running_tasks -= 1
     least, most = world.rules.epilog_least, world.rules.epilog_most
-    push(
-        world.epilogs_at, world.epilogs_job, None, count.epilogs,
-        world.clock.now + least + (most - least) * draw(world), job,
-    )  # fmt: skip
+    clean = world.clock.now + least + (most - least) * draw(world)
+    push(world.epilogs_at, world.epilogs_job, None, count.epilogs, max(clean, row.clean), job)
     count.epilogs += 1
     note_change(world, now)
 

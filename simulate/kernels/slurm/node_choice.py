@@ -1,8 +1,9 @@
 """The nodes and CPUs that a job takes: select/cons_tres.
 
 Rule: nodes are considered in runs of consecutive usable nodes of equal weight. The lightest run comes first, then the
-tightest that suffices, else the largest; a job of one node takes the node with the fewest CPUs that suffices. With LLN,
-nodes come by their share of free CPUs instead.
+tightest that suffices, else the largest; a job of one node takes the node with the fewest CPUs that suffices. The last
+node that a job may have is one with all CPUs that it still wants. With LLN, nodes come by their share of free CPUs
+instead, and with bf_busy_nodes those that are in use now come first.
 Complexity: O(candidates + runs x runs taken).
 """
 
@@ -186,7 +187,8 @@ def _take(world: Block, job: int, words: Array, nodes: int, most: int, view: int
                 return True
         node = next_node(words, world.runs[best].first)
         while 0 <= node <= world.runs[best].last and count.chosen < most:
-            if world.usable_cpus[node] > 0:
+            is_last = count.chosen == most - 1
+            if world.usable_cpus[node] > 0 and not (is_last and world.usable_cpus[node] < cpus):
                 cpus_here = _cpus_on(world, job, node, cpus, nodes)
                 world.taken_cpus[node] = cpus_here
                 world.chosen[count.chosen] = node
@@ -249,13 +251,12 @@ def _take_ranked(world: Block, job: int, words: Array, nodes: int, cpus: int, mo
 
 @inner
 def _rank(world: Block, job: int, node: int, view: int) -> float:
-    """Return the share of free cores of a node (CR_LLN), else 1 for a busy node and 0 for an idle one."""
+    """Return the share of free cores of a node (CR_LLN), else 1 for a node that is busy now and 0 for an idle one."""
+    if not _is_least_loaded(world, job):
+        return 0.0 if has(world.node_sets[IDLE], node) else 1.0
     if has(world.node_sets[IDLE if view == NOW else IDLE_LATER], node):
-        return 1.0 if _is_least_loaded(world, job) else 0.0
-    free = free_on(world, node, view)
-    if _is_least_loaded(world, job):
-        return free.cores / world.nodes[node].cores
-    return 1.0 if free.jobs > 0 else 0.0
+        return 1.0
+    return free_on(world, node, view).cores / world.nodes[node].cores
 
 
 @inner

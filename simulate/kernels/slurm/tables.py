@@ -86,7 +86,8 @@ PARTITION = row_dtype(
     "over_time closed emptied tested tested_pass reserves reserves_pass",
 )
 #: A job. `limit`: minutes; `run`: seconds that it runs if nothing stops it; `until`: its start and its limit; `finish`:
-#: when it ends; `accrue`: since when its age counts, 0 before; `part0`, `parts`: its rows in `job_parts`; `part`: the
+#: when it ends; `clean`: when its nodes were clean in the record, 0 outside one;
+#: `accrue`: since when its age counts, 0 before; `part0`, `parts`: its rows in `job_parts`; `part`: the
 #: partition that it runs in; `counted_cpus`: CPUs of its last test, 0 before; `refused`, `refused_part`: of the first
 #: task of an array, the pass and partition in which a task was refused; `running_tasks`: of the first task of an array;
 #: `successful`: whether afterok counts it as met; `fate`: what becomes of it at its end, STAYS if it is not killed;
@@ -95,7 +96,7 @@ PARTITION = row_dtype(
 #: `never`: 1 once a job ended so that this one's dependency on it can no longer be met;
 #: `possible`: 1 + the row of `job_parts` in which it could run if no other job did, 0 if none is known.
 JOB = row_dtype(
-    "run finish billing",
+    "run finish clean billing",
     "submit begin accrue begin_at deadline start until expected preempted_at memory reservation part",
     "limit time_min min_nodes max_nodes want_nodes min_cpus tasks cpus_per_task tasks_per_node gpus nice user account "
     "assoc qos part0 parts array array_limit after0 afters unmet allowed required piece0 pieces counted_cpus cpus "
@@ -149,8 +150,8 @@ COUNTED = NARROW
 #: A start in the result; `end` is -1 while the job runs.
 START = row_dtype("priority", "start end", "job part piece0 pieces cpus", "by")
 EVENT = row_dtype("", "time", "what state", "kind")
-#: A run that really happened; its nodes are a row of `allowed_nodes`.
-HISTORY = row_dtype("finish", "job part start nodes by cpus")
+#: A run that really happened; its nodes are a row of `allowed_nodes`; `clean`: when they were clean again.
+HISTORY = row_dtype("finish clean", "job part start nodes by cpus")
 
 #: Counters and clocks; times that are not whole are in CLOCK. `changed`: when something changed last; `armed`: the
 #: backfill thread waits for a change; `wanted`: a main pass was asked for; `passes`: number of the present pass;

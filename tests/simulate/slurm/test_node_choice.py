@@ -60,3 +60,14 @@ def test_a_job_that_has_enough_nodes_takes_no_more_cpus_than_it_needs() -> None:
     main = SitePartition("main", ("n0", "n1", "n2"), is_default=True)
     wide = job(0, min_nodes=2, max_nodes=None, tasks=6, min_cpus=6)
     assert starts(Site(IN_TURN, nodes, (main,), jobs=(wide, job(1))))[1].nodes == ("n2",)
+
+
+def test_the_last_node_that_a_job_may_have_is_one_that_suffices() -> None:
+    sizes = {"n1": 1, "n3": 4, "n5": 1, "n6": 1, "n8": 12}
+    nodes = tuple(
+        SiteNode(f"n{i}", cpus=sizes.get(f"n{i}", 1), cores=sizes.get(f"n{i}", 1), weight=50 if i == 8 else 1)
+        for i in range(1, 9)
+    )
+    main = SitePartition("main", tuple(sizes), is_default=True)
+    wide = job(0, min_nodes=3, max_nodes=3, tasks=12, min_cpus=12)
+    assert starts(Site(IN_TURN, nodes, (main,), jobs=(wide,)))[0].nodes == ("n3", "n5", "n8")

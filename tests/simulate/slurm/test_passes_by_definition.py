@@ -66,3 +66,14 @@ def test_sites_that_use_a_few_rules(site: Site, passes: Passes) -> None:
 @settings(max_examples=20, deadline=None)
 def test_sites_that_use_all_rules(site: Site, passes: Passes) -> None:
     check(site, passes)
+
+
+@given(
+    st.frozensets(st.sampled_from(sorted(ASPECTS - {"scheduler"})), max_size=2).flatmap(
+        lambda others: sites(others | {"reservations"})
+    ),
+    passes_of(),
+)
+@settings(max_examples=60, deadline=None)
+def test_sites_with_reservations(site: Site, passes: Passes) -> None:
+    check(site, passes)

@@ -88,3 +88,20 @@ def test_a_job_beyond_the_reservations_of_its_partition_is_looked_at_once() -> N
 def test_a_job_over_the_time_of_its_partition_counts_as_no_tested_record() -> None:
     main = SitePartition("main", ALL, is_default=True, max_time_min=5)
     assert started(site(job(1, limit_min=60), job(2), parts=(main,), partition_job_depth=1)) == {"2"}
+
+
+def test_a_job_over_the_time_of_its_partition_counts_for_no_user_in_a_backfill_pass() -> None:
+    main = SitePartition("main", ALL, is_default=True, max_time_min=5)
+    assert started(site(job(1, limit_min=60), job(2), parts=(main,), bf_max_job_user=1), "backfill") == {"2"}
+
+
+def test_a_plan_prefers_nodes_that_are_in_use_now() -> None:
+    """What runs on n2 and n3 ends in one window: then job 3 may have n0 and both, or, by their numbers, n0 to n2."""
+    jobs = (
+        job(1, limit_min=10, required_nodes=("n2",)), job(2, limit_min=10, required_nodes=("n3",)),
+        job(3, min_nodes=3, max_nodes=3, tasks=3, min_cpus=3), job(4, limit_min=60),
+    )  # fmt: skip
+    for is_busy_first in (True, False):
+        place = site(*jobs, bf_busy_nodes=is_busy_first)
+        starts = by_twin(place, [(T0 + 1, "main"), (T0 + 2, "backfill")])[0]
+        assert (3 in {start.job for start in starts}) == is_busy_first
