@@ -118,7 +118,7 @@ def _play(slurm: FastSlurm, run: Path, jobs: Sequence[tuple[float, str, str]]) -
         busy_at = slurm.now() if slurm.run("squeue", "--noheader", "--states=RUNNING,COMPLETING") else busy_at
         pause(slurm.now() + 20)
     slurm.run("scancel", "--state=PENDING")  # a limit, or memory that no node has, holds them for ever
-    time.sleep(2.0)  # slurmdbd is told of the last ends
+    time.sleep(2.0)  # slurmdbd hears of the last ends a little later
     _write(run, "samples.txt.gz", "\n".join(samples))
     for name, command in (
         ("sacct.psv.gz", SITE_FILES["sacct.psv"].argv(slurm_time(begin), slurm_time(slurm.now() + 1))),
