@@ -104,9 +104,6 @@ def main_pass(machine: Machine, *, full: bool) -> list[Start]:
             if job.state != "pending":
                 continue
             reservation = reservation_of(machine, job)
-            inside = nodes_of(machine, reservation) if reservation else set(machine.nodes)
-            if len(inside & machine.part_nodes(part)) < wanted_nodes(job, part)[0]:
-                break
             if rules.sched_max_job_start and len(starts) >= rules.sched_max_job_start:
                 return starts
             if _at_array_limit(machine, job):
