@@ -5,12 +5,14 @@ Rule: nothing here decides anything; what cannot be said in tables is in `Site.u
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from ..arrays import Array
+from ..kernels.mapping.layout import INT
 from ..kernels.slurm.tables import (
     CLEAN,
     DRAINED,
@@ -18,6 +20,7 @@ from ..kernels.slurm.tables import (
     HISTORY,
     IDLE,
     MOST_BLOCKS,
+    MOST_KINDS,
     NODE_SETS,
     SCRATCH_ROWS,
     TAKING,
@@ -35,7 +38,9 @@ from .site import Site, SiteAssociation, SiteQos
 from .version_rules import version_rules
 
 #: Tables that no kernel writes; copies of a state share them.
-_FIXED = ("partition_nodes", "allowed_nodes", "job_parts", "after", "agenda", "history", "preemptible")
+_FIXED = (
+    "kinds", "kind_nodes", "partition_nodes", "allowed_nodes", "job_parts", "after", "agenda", "history", "preemptible",
+)  # fmt: skip
 #: Tables that are too large to be there twice: a state takes them over.
 _COPIED = ("jobs",)
 
@@ -105,7 +110,7 @@ def site_block(
     jobs, parts = tables["jobs"], tables["job_parts"]
     tables["agenda"] = agenda(site, repeats=repeats)
     tables["history"] = history_table(site, tables, sets) if repeats else np.zeros(0, HISTORY)
-    tables |= {"allowed_nodes": sets.table(), "partition_nodes": _partition_nodes(site)}
+    tables |= {"allowed_nodes": sets.table(), "partition_nodes": _partition_nodes(site), **_kinds_of_nodes(site)}
     tables |= (
         reservation_tables(site, jobs) | share_tables(site) | limit_tables(site, jobs, parts) | preemption_tables(site)
     )
@@ -156,8 +161,11 @@ def _shapes(site: Site, jobs: Array, parts: Array, *, repeats: bool) -> dict[str
         "pieces": (pieces + 1,), "starts": (runs + 1,), "running": queue, "waiting": queue, "staying": queue,
         "victims": queue, "victim_keys": queue, "records": records, "merged": records,
         "ends_at": queue, "ends_job": queue, "ends_place": queue, "epilogs_at": queue,
-        "epilogs_job": queue, "latest_ends": queue, "block_nodes": blocks, "ended_nodes": blocks,
-        "slices": (slices,), "slice_nodes": (slices, words), "free_rows": (slices,), "node_sets": (NODE_SETS, words),
+        "epilogs_job": queue, "running_ends": queue, "latest_ends": queue, "block_nodes": blocks, "wide_nodes": blocks,
+        "ended_nodes": blocks,
+        "slices": (slices,), "slice_nodes": (slices, words), "open_nodes": (slices, words), "free_rows": (slices,),
+        "room": (len(site.partitions), slices), "startable": (len(site.partitions), 2),
+        "startable_nodes": (2 * len(site.partitions), words), "node_sets": (NODE_SETS, words),
         "scratch": (SCRATCH_ROWS, words), "usable_cpus": (nodes,), "taken_cpus": (nodes,), "chosen": (nodes,),
         "runs": (nodes,), "user_counts": (users,), "association_counts": (len(site.associations),),
         "user_part_counts": (users if site.rules.scheduler.bf_max_job_user_part else 1, len(site.partitions)),
@@ -194,6 +202,16 @@ def _partition_nodes(site: Site) -> Array:
     return node_words(sets, -(-len(site.nodes) // 64))
 
 
+def _kinds_of_nodes(site: Site) -> dict[str, Array]:
+    """Return the first node, and all nodes, of each kind of nodes; nothing if there are more than MOST_KINDS."""
+    kinds = defaultdict[tuple[int, ...], list[int]](list)
+    for row, node in enumerate(site.nodes):
+        kinds[node.cpus, node.cores, node.threads, node.memory_mib, node.gpus, node.weight].append(row)
+    sets = list(kinds.values()) if len(kinds) <= MOST_KINDS else []
+    first = np.array([rows[0] for rows in sets], INT)
+    return {"kinds": first, "kind_nodes": node_words(sets, -(-len(site.nodes) // 64))}
+
+
 def _fill_nodes(block: Any, site: Site) -> None:
     is_by_cpu = site.rules.selects == "cpus"
     for row, view, node in zip(block.nodes, block.views[0], site.nodes, strict=True):
@@ -215,8 +233,6 @@ def _fill_node_sets(block: Any) -> None:
     block.node_sets[TAKING] = node_words([np.flatnonzero(block.nodes["state"] == UP).tolist()], len(everywhere))[0]
     for row in (CLEAN, FREE, IDLE):
         block.node_sets[row] = everywhere
-    weights, cpus = np.unique(block.nodes["weight"]), np.unique(block.nodes["cpus"])
-    block.count["uniform"] = int(len(weights) <= 1 and len(cpus) <= 1)
 
 
 def _fill_partitions(block: Any, site: Site) -> None:

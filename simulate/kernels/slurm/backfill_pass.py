@@ -1,7 +1,7 @@
 """The backfill pass: each job that cannot start has a reservation of whole nodes (`_attempt_backfill`).
 
 Rule: a job may start only on nodes that no reservation of a job before it has during its time limit. Every tested job
-gets a reservation, and the plan is thrown away after the pass.
+gets a reservation, and the plan is thrown away after the pass. Records are planned as long as a later one may start.
 Complexity: O(records x (slices x words + running + candidates)).
 """
 
@@ -9,14 +9,15 @@ from __future__ import annotations
 
 from ..block import Block, int64
 from ..jit import inner
-from .bits import copy, intersect
+from .bits import copy
 from .job_limits import has_licences, is_allowed_when_shortened, is_blocked_before_nodes
 from .job_states import is_eligible
 from .pass_records import begin_pass, count_test, is_preempting, is_task_refused, refuse_tasks
-from .plan import are_free_until, begin_plan, is_full
-from .record_plan import HAS_STARTED, IS_PASSED_OVER, is_never_planned, plan_record, planned_minutes
+from .plan import begin_plan, is_full
+from .record_plan import HAS_STARTED, IS_PASSED_OVER, IS_PLANNED, plan_record
+from .start_hopes import has_counts, next_that_may_start, still_may_start
 from .start_test import count_whole_nodes
-from .tables import AVAILABLE, CLEAN, FREE, IDLE, NOT_AT_ALL, OWN, TAKING
+from .tables import AVAILABLE, NOT_AT_ALL, TAKING
 
 
 @inner
@@ -25,7 +26,8 @@ def backfill_pass(world: Block, now: int) -> int:
     count, rules = world.count, world.rules
     _begin(world, now)
     started, tests, last_array = int64(0), int64(0), int64(-1)
-    records = _records_to_plan(world, count.records, now)
+    plans_all = count.plans == 1 or rules.preempts != NOT_AT_ALL
+    hope = count.records if plans_all else next_that_may_start(world, int64(0), int64(0), now)
     for k in range(count.records):
         job, slot = world.records[k].job, world.records[k].slot
         part, array = world.job_parts[slot], world.jobs[job].array
@@ -33,8 +35,10 @@ def backfill_pass(world: Block, now: int) -> int:
             continue
         if tests >= rules.bf_max_job_test or is_full(world):
             break
-        if k >= records and world.jobs[job].counted_cpus > 0:
-            tests += 1
+        if 0 <= hope < k:
+            hope = next_that_may_start(world, k, tests, now)
+        is_counted = world.jobs[job].counted_cpus > 0
+        if hope < 0 and is_counted and not has_counts(world) and tests + count.records - k <= rules.bf_max_job_test:
             continue
         if rules.bf_max_job_start > 0 and started >= rules.bf_max_job_start:
             break
@@ -49,50 +53,19 @@ def backfill_pass(world: Block, now: int) -> int:
         if not has_licences(world, job):
             continue
         tests += 1
-        if k >= records:
-            count_whole_nodes(world, job, part)
+        if hope < 0:
+            if not is_counted:
+                count_whole_nodes(world, job, part)
             continue
         outcome = plan_record(world, job, slot, part, now)
         if outcome == HAS_STARTED:
             started += 1
         elif array >= 0:
             _count_task(world, array, part, outcome == IS_PASSED_OVER)
-        if outcome != IS_PASSED_OVER:
-            records = max(_records_to_plan(world, records, now), k + 1)
+        if outcome == IS_PLANNED and k < hope < count.records:
+            hope = still_may_start(world, hope, now)
     count.in_pass = 0
     return started
-
-
-@inner
-def _records_to_plan(world: Block, records: int, now: int) -> int:
-    """Return how many of these records are to be planned: none after the last that may start, but all for a forecast.
-
-    What a pass takes or reserves is gone for the rest of it, so the answer only falls.
-    """
-    if world.count.plans == 1 or world.rules.preempts != NOT_AT_ALL:
-        return records
-    while records > 0 and not _may_start(world, world.records[records - 1].job, world.records[records - 1].slot, now):
-        records -= 1
-    return records
-
-
-@inner
-def _may_start(world: Block, job: int, slot: int, now: int) -> bool:
-    """Return whether a job could start now: no limit stops it, and nodes enough are free, clean and not reserved."""
-    row, part = world.jobs[job], world.job_parts[slot]
-    if not is_eligible(world, job, now) or is_task_refused(world, job, part) or not has_licences(world, job):
-        return False
-    if is_blocked_before_nodes(world, job, part, now) or is_never_planned(world, job, part):
-        return False
-    words, partition = world.scratch[OWN], world.partition_nodes[part]
-    is_whole = row.exclusive == 1 or world.partitions[part].exclusive == 1
-    free = world.node_sets[IDLE if is_whole else FREE]
-    for word in range(len(words)):
-        words[word] = partition[word] & free[word] & world.node_sets[CLEAN, word] & world.scratch[AVAILABLE, word]
-    if row.allowed >= 0:
-        intersect(words, world.allowed_nodes[row.allowed])
-    least = max(world.part_least_nodes[slot], row.min_nodes, int64(1))
-    return are_free_until(world, words, now, now + 60 * planned_minutes(world, job, part), least)
 
 
 @inner

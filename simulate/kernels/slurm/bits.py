@@ -21,6 +21,15 @@ def empty(words: Array) -> None:
 
 
 @inner
+def is_empty(words: Array) -> bool:
+    """Return whether a set has no node."""
+    for word in range(len(words)):  # noqa: SIM110 - compiled code has no generators
+        if words[word] != _NONE:
+            return False
+    return True
+
+
+@inner
 def copy(into: Array, words: Array) -> None:
     """Make a set equal to another."""
     for word in range(len(words)):
@@ -35,12 +44,13 @@ def intersect(into: Array, words: Array) -> None:
 
 
 @inner
-def intersect_and_count(into: Array, words: Array) -> int:
-    """Remove from a set what is not in another; return the number of nodes that are left."""
+def meet(into: Array, words: Array, others: Array) -> int:
+    """Make a set what two others share; return its number of nodes."""
     number = int64(0)
     for word in range(len(words)):
-        into[word] &= words[word]
-        number += popcount(into[word])
+        both = words[word] & others[word]
+        into[word] = both
+        number += popcount(both)
     return number
 
 
@@ -133,4 +143,19 @@ def next_node(words: Array, node: int) -> int:
         if word >= len(words):
             return int64(-1)
         bits = words[word]
+    return word * 64 + int64(trailing_zeros(bits))
+
+
+@inner
+def next_missing(words: Array, node: int) -> int:
+    """Return the first number from `node` on that is not in a set; it may be beyond the last node."""
+    word = node // 64
+    if word >= len(words):
+        return int64(node)
+    bits = ~words[word] & (_ALL << np.uint64(node % 64))
+    while bits == _NONE:
+        word += 1
+        if word >= len(words):
+            return word * 64
+        bits = ~words[word]
     return word * 64 + int64(trailing_zeros(bits))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 
+from ...arrays import Row
 from ..block import Block, int64
 from ..heap import push, rekey, remove_first
 from ..jit import inner
@@ -284,9 +285,12 @@ def _priority_in(world: Block, job: int, part: int) -> float:
 def _add_running(world: Block, job: int) -> None:
     """Add a job to the running ones, by their latest ends, then by submission. O(running) moves."""
     count, running, place = world.count, world.running, _running_place(world, job)
+    ends, row = world.running_ends, world.jobs[job]
     for i in range(count.running, place, -1):
         running[i] = running[i - 1]
+        _copy_end(ends[i], ends[i - 1])
     running[place] = job
+    ends[place].until, ends[place].piece0, ends[place].pieces = row.until, row.piece0, row.pieces
     count.running += 1
 
 
@@ -305,6 +309,11 @@ def _running_place(world: Block, job: int) -> int:
 
 
 @inner
+def _copy_end(new: Row, old: Row) -> None:
+    new.until, new.piece0, new.pieces = old.until, old.piece0, old.pieces
+
+
+@inner
 def end_until(world: Block, job: int, until: int) -> None:
     """Let a running job end at the latest at a time, and keep the running jobs in their order. O(running)."""
     _remove_running(world, job)
@@ -319,6 +328,7 @@ def _remove_running(world: Block, job: int) -> None:
     count.running -= 1
     for i in range(place, count.running):
         running[i] = running[i + 1]
+        _copy_end(world.running_ends[i], world.running_ends[i + 1])
 
 
 @inner

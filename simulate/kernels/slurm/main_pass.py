@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from ..block import Block, int64
 from ..jit import inner
-from .bits import copy, shared_number, subtract
+from .bits import copy, is_empty, shared_number, subtract
 from .job_limits import has_licences, is_allowed_in_partition
 from .job_states import is_eligible
 from .pass_records import begin_pass, count_test, is_preempting, is_task_refused, least_priority, refuse_tasks
 from .reserved_nodes import instance_at, magnet_of
 from .start_test import try_start
-from .tables import AVAILABLE, BUSY, BY_MAIN, LIMITED, RESERVED, STARTED, TAKING
+from .tables import AVAILABLE, BUSY, BY_MAIN, LIMITED, NOT_AT_ALL, RESERVED, STARTED, TAKING
 
 
 @inner
@@ -31,7 +31,7 @@ def main_pass(world: Block, now: int, is_full: bool) -> int:
     started, depth = _start_in_magnets(world, now), int64(0)
     for k in range(count.records):
         job, slot = world.records[k].job, world.records[k].slot
-        part = world.job_parts[slot]
+        row, part = world.jobs[job], world.job_parts[slot]
         if not is_eligible(world, job, now) or is_task_refused(world, job, part) or is_preempting(world, job):
             continue
         if rules.sched_max_job_start > 0 and started >= rules.sched_max_job_start:
@@ -51,6 +51,8 @@ def main_pass(world: Block, now: int, is_full: bool) -> int:
             started += 1
         elif answer == BUSY:
             _close(world, job, part)
+            if is_empty(world.scratch[AVAILABLE]) and row.reservation < 0 and rules.preempts == NOT_AT_ALL:
+                break  # jobs in reservations stand before all others
     count.in_pass = 0
     return started
 

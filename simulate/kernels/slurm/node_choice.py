@@ -4,7 +4,7 @@ Rule: nodes are considered in runs of consecutive usable nodes of equal weight. 
 tightest that suffices, else the largest; a job of one node takes the node with the fewest CPUs that suffices. The last
 node that a job may have is one with all CPUs that it still wants. With LLN, nodes come by their share of free CPUs
 instead, and with bf_busy_nodes those that are in use now come first.
-Complexity: O(candidates + runs x runs taken).
+Complexity: O(candidates + runs x runs taken); for whole nodes that are alike, see `alike_nodes`.
 """
 
 from __future__ import annotations
@@ -12,50 +12,14 @@ from __future__ import annotations
 from ...arrays import Array
 from ..block import Block, int64
 from ..jit import inner
-from .bits import copy, has, intersect, next_node, number_of
+from .alike_nodes import NOT_ALIKE, alike_cpus, take_alike
+from .bits import has, meet, next_node, number_of
+from .node_cpus import cpus_on, usable_cpus
 from .node_use import free_on
 from .tables import FREE, FREE_LATER, IDLE, IDLE_LATER, LATER, NOW, OWN
 
-
-@inner
-def usable_cpus(world: Block, job: int, part: int, node: int, view: int) -> int:
-    """Return how many CPUs a job could have on a node, 0 if it cannot use the node.
-
-    A job that wants whole nodes asks of idle ones only. The CPUs are whole tasks only where memory per CPU or tasks per
-    node bound them; else CPUs that no task could use count.
-    """
-    row, place, limits = world.jobs[job], world.nodes[node], world.partitions[part]
-    is_whole = row.exclusive == 1 or limits.exclusive == 1
-    cores, memory, gpus = place.cores, place.memory, place.gpus
-    if not is_whole:
-        free = free_on(world, node, view)
-        cores, memory, gpus = free.cores, free.memory, free.gpus
-    cpus = cores * place.threads
-    if limits.max_cpus_per_node >= 0:
-        cpus = min(cpus, limits.max_cpus_per_node)
-    if row.gpus > gpus:
-        return int64(0)
-    if world.rules.counts_memory == 1:
-        if row.memory == 0:
-            if memory < place.memory:
-                return int64(0)
-        elif row.memory_per_cpu == 1:
-            if is_whole and row.memory * cpus > memory:
-                return int64(0)
-            while cpus > 0 and row.memory * cpus > memory:
-                cpus -= place.threads
-            cpus -= cpus % max(row.cpus_per_task, int64(1))
-        elif row.memory > memory:
-            return int64(0)
-    if row.tasks_per_node > 0:
-        most = row.tasks_per_node * row.cpus_per_task
-        if cpus < most:
-            return int64(0)
-        if not is_whole:
-            cpus = most
-    elif cpus < row.cpus_per_task * (row.tasks if row.max_nodes == 1 else 1):
-        return int64(0)
-    return max(cpus, int64(0))
+#: As many nodes as there are.
+_NO_BOUND = int64(1) << 60
 
 
 @inner
@@ -76,18 +40,23 @@ def choose_nodes(world: Block, job: int, slot: int, candidates: int, view: int) 
     if row.max_nodes >= 0 and (most < 0 or row.max_nodes < most):
         most = row.max_nodes
     nodes_wanted = max(row.want_nodes, least)
+    if most < 0:
+        most = _NO_BOUND
     words = world.scratch[OWN]
-    copy(words, world.scratch[candidates])
-    if row.exclusive == 1 or world.partitions[part].exclusive == 1:
-        intersect(words, world.node_sets[IDLE if view == NOW else IDLE_LATER])
+    is_whole = row.exclusive == 1 or world.partitions[part].exclusive == 1
+    if is_whole:
+        free = world.node_sets[IDLE if view == NOW else IDLE_LATER]
     else:
-        intersect(words, world.node_sets[FREE if view == NOW else FREE_LATER])
+        free = world.node_sets[FREE if view == NOW else FREE_LATER]
     count.chosen = 0
-    nodes = number_of(words)
-    if nodes < least:
+    if meet(words, world.scratch[candidates], free) < least:
         return False
-    cpus, largest = int64(0), int64(0)
-    nodes = 0
+    is_packed = world.rules.pack_serial == 1 and row.min_cpus <= 1
+    if is_whole and not is_packed and not _is_ranked(world, job, view):
+        usable = alike_cpus(world, job, part, words)
+        if usable != NOT_ALIKE:
+            return _choose_alike(world, job, words, usable, least, nodes_wanted, most)
+    cpus, largest, nodes = int64(0), int64(0), int64(0)
     node = next_node(words, 0)
     while node >= 0:
         usable = usable_cpus(world, job, part, node, view)
@@ -99,14 +68,16 @@ def choose_nodes(world: Block, job: int, slot: int, candidates: int, view: int) 
         node = next_node(words, node + 1)
     dropped = int64(0)
     while nodes >= least and cpus >= row.min_cpus:
-        if _take(world, job, words, min(nodes_wanted, nodes), most, view):
-            _share_tasks(world, job, part)
-            return True
-        if nodes_wanted > least and _take(world, job, words, least, most, view):
-            _share_tasks(world, job, part)
+        if _take(world, job, words, min(nodes_wanted, nodes), most, view) or (
+            nodes_wanted > least and _take(world, job, words, least, most, view)
+        ):
+            if is_whole:
+                _take_whole(world)
+            else:
+                _share_tasks(world, job)
             return True
         dropped += 1
-        if dropped >= largest or most < 0 or nodes <= least:
+        if dropped >= largest or most == _NO_BOUND or nodes <= least:
             return False
         node = next_node(words, 0)
         while node >= 0 and nodes > least:  # as many are left as the job needs
@@ -116,6 +87,33 @@ def choose_nodes(world: Block, job: int, slot: int, candidates: int, view: int) 
                 world.usable_cpus[node] = 0
             node = next_node(words, node + 1)
     return False
+
+
+@inner
+def _choose_alike(
+    world: Block, job: int, words: Array, usable: int, least: int, nodes_wanted: int, most: int
+) -> bool:  # fmt: skip
+    """Choose from nodes that have so many CPUs each for a job; return whether it fits."""
+    nodes = number_of(words)
+    if usable == 0 or nodes < least or nodes * usable < world.jobs[job].min_cpus:
+        return False
+    if take_alike(world, job, words, usable, min(nodes_wanted, nodes), most) or (
+        nodes_wanted > least and take_alike(world, job, words, usable, least, most)
+    ):
+        _take_whole(world)
+        return True
+    return False
+
+
+@inner
+def _take_whole(world: Block) -> None:
+    """Give the job all CPUs of the chosen nodes."""
+    count = world.count
+    count.chosen_cpus = 0
+    for i in range(count.chosen):
+        cpus = world.nodes[world.chosen[i]].cpus
+        world.taken_cpus[world.chosen[i]] = cpus
+        count.chosen_cpus += cpus
 
 
 @inner
@@ -158,15 +156,13 @@ def _take(world: Block, job: int, words: Array, nodes: int, most: int, view: int
     row, count = world.jobs[job], world.count
     count.chosen = 0
     cpus = row.min_cpus
-    if most < 0:
-        most = int64(1) << 60
     runs = _find_runs(world, job, words, view)
-    is_by_load = view == LATER and world.rules.bf_busy_nodes == 1  # busy nodes first, for starts in the future
-    if is_by_load or (runs > 0 and _is_least_loaded(world, job)):
+    if _is_ranked(world, job, view):
         return _take_ranked(world, job, words, nodes, cpus, most, view)
     if world.rules.pack_serial == 1 and nodes <= 1 and cpus <= 1 and runs > 0:
         node = world.runs[runs - 1].last
-        world.chosen[0], world.taken_cpus[node], count.chosen = node, _cpus_on(world, job, node, cpus, 1), 1
+        world.chosen[0], count.chosen = node, 1
+        world.taken_cpus[node] = cpus_on(world, job, node, world.usable_cpus[node], cpus, 1)
         return True
     while True:
         best = int64(-1)
@@ -181,7 +177,7 @@ def _take(world: Block, job: int, words: Array, nodes: int, most: int, view: int
         if nodes <= 1:
             tightest = _tightest(world, words, best, cpus)
             if tightest >= 0:
-                world.taken_cpus[tightest] = _cpus_on(world, job, tightest, cpus, 1)
+                world.taken_cpus[tightest] = cpus_on(world, job, tightest, world.usable_cpus[tightest], cpus, 1)
                 world.chosen[count.chosen] = tightest
                 count.chosen += 1
                 return True
@@ -189,7 +185,7 @@ def _take(world: Block, job: int, words: Array, nodes: int, most: int, view: int
         while 0 <= node <= world.runs[best].last and count.chosen < most:
             is_last = count.chosen == most - 1
             if world.usable_cpus[node] > 0 and not (is_last and world.usable_cpus[node] < cpus):
-                cpus_here = _cpus_on(world, job, node, cpus, nodes)
+                cpus_here = cpus_on(world, job, node, world.usable_cpus[node], cpus, nodes)
                 world.taken_cpus[node] = cpus_here
                 world.chosen[count.chosen] = node
                 count.chosen += 1
@@ -215,14 +211,6 @@ def _tightest(world: Block, words: Array, run: int, cpus: int) -> int:
                 break
         node = next_node(words, node + 1)
     return tightest
-
-
-@inner
-def _cpus_on(world: Block, job: int, node: int, cpus: int, nodes: int) -> int:
-    """Return how many CPUs a job takes on a node while it still wants CPUs and nodes."""
-    row, threads = world.jobs[job], world.nodes[node].threads
-    cpus_here = min(world.usable_cpus[node], cpus - max(nodes - 1, int64(0)) * threads)
-    return max(cpus_here, min(row.cpus_per_task * max(row.tasks_per_node, int64(1)), world.usable_cpus[node]))
 
 
 @inner
@@ -260,6 +248,12 @@ def _rank(world: Block, job: int, node: int, view: int) -> float:
 
 
 @inner
+def _is_ranked(world: Block, job: int, view: int) -> bool:
+    """Return whether nodes are chosen by their load: with LLN; with bf_busy_nodes, for starts in the future."""
+    return bool((view == LATER and world.rules.bf_busy_nodes == 1) or _is_least_loaded(world, job))
+
+
+@inner
 def _is_least_loaded(world: Block, job: int) -> bool:
     """Return whether nodes are chosen by their free cores, everywhere or in the job's first partition."""
     part = world.job_parts[world.jobs[job].part0]
@@ -269,7 +263,7 @@ def _is_least_loaded(world: Block, job: int) -> bool:
 @inner
 def _choose(world: Block, job: int, node: int, cpus: int, nodes: int) -> int:
     """Add a node to the choice, so that it is not chosen again; return the CPUs that the job has on it."""
-    cpus_here = _cpus_on(world, job, node, cpus, nodes)
+    cpus_here = cpus_on(world, job, node, world.usable_cpus[node], cpus, nodes)
     world.taken_cpus[node] = cpus_here
     world.usable_cpus[node] = 0
     world.chosen[world.count.chosen] = node
@@ -278,17 +272,9 @@ def _choose(world: Block, job: int, node: int, cpus: int, nodes: int) -> int:
 
 
 @inner
-def _share_tasks(world: Block, job: int, part: int) -> None:
+def _share_tasks(world: Block, job: int) -> None:
     """Give each chosen node the CPUs of its tasks: one task a node, then in turn; what no task uses is given back."""
     row, count = world.jobs[job], world.count
-    if row.exclusive == 1 or world.partitions[part].exclusive == 1:
-        cpus = int64(0)
-        for i in range(count.chosen):
-            node = world.chosen[i]
-            world.taken_cpus[node] = world.nodes[node].cpus
-            cpus += world.nodes[node].cpus
-        count.chosen_cpus = cpus
-        return
     tasks, task_cpus = max(row.tasks, count.chosen), max(row.cpus_per_task, int64(1))
     count.chosen_cpus = 0
     for i in range(count.chosen):

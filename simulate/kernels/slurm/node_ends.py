@@ -2,7 +2,8 @@
 
 Rule: running jobs are in the order of their latest ends, in blocks. A bound may let through what a test then refuses,
 but never refuses what a test would let through.
-Complexity: O(pieces of running jobs) for each pass and start, O(words) for each question.
+Complexity: O(running) for each pass and start, O(words) for each question, and O(pieces) once for each block that is
+asked for.
 """
 
 from __future__ import annotations
@@ -17,19 +18,38 @@ from .tables import FREE, FREE_LATER, IDLE, IDLE_LATER, MOST_BLOCKS
 
 #: Running jobs of a block, at least.
 _LEAST_JOBS = int64(8)
+#: Blocks that are looked at together.
+_BLOCKS = 8
 
 
 @inner
 def note_ends(world: Block, now: int) -> None:
     """Note the ends of all running jobs, unless no job has started since: none ends during a pass."""
-    if world.count.ends_noted != world.count.starts:
-        note_ends_of(world, world.running, world.count.running, now)
-        world.count.ends_noted = world.count.starts
+    count = world.count
+    if count.ends_noted == count.starts:
+        return
+    _begin_notes(world, count.running)
+    count.ends_noted = count.starts
+    for k in range(count.running):
+        end, noted = world.running_ends[k], world.latest_ends[k]
+        noted.time, noted.until, noted.piece0, noted.pieces = end.until, end.until, end.piece0, end.pieces
+    for k in range(count.running):
+        if world.latest_ends[k].until > now:
+            break
+        world.latest_ends[k].time = expected_end(world, world.running[k], now)
+
+
+@inner
+def _begin_notes(world: Block, number: int) -> None:
+    """Begin with the ends of so many jobs, and no block."""
+    count = world.count
+    count.noted, count.noted_blocks, count.ends_noted = number, 0, -1
+    count.block_jobs = max(_LEAST_JOBS, (number + MOST_BLOCKS - 1) // MOST_BLOCKS)
 
 
 @inner
 def note_ends_of(world: Block, running: Array, number: int, now: int) -> None:
-    """Note the ends of running jobs, and the nodes of each block of them.
+    """Note the ends of some running jobs.
 
     Args:
         world: the state.
@@ -37,21 +57,32 @@ def note_ends_of(world: Block, running: Array, number: int, now: int) -> None:
         number: how many.
         now: the time.
     """
-    jobs = max(_LEAST_JOBS, (number + MOST_BLOCKS - 1) // MOST_BLOCKS)
-    world.count.noted, world.count.block_jobs, world.count.ends_noted = number, jobs, -1
+    _begin_notes(world, number)
     for k in range(number):
         row, noted = world.jobs[running[k]], world.latest_ends[k]
         noted.time, noted.until, noted.piece0, noted.pieces = (
             expected_end(world, running[k], now), row.until, row.piece0, row.pieces,
         )  # fmt: skip
-    for block in range((number + jobs - 1) // jobs):
+
+
+@inner
+def _ended_nodes(world: Block, last: int) -> Array:
+    """Return the nodes of all blocks of noted jobs up to one, and note those of its own."""
+    count = world.count
+    for block in range(count.noted_blocks, last + 1):
         words, ended = world.block_nodes[block], world.ended_nodes[block]
         empty(words)
-        for k in range(block * jobs, min((block + 1) * jobs, number)):
+        for k in range(block * count.block_jobs, min((block + 1) * count.block_jobs, count.noted)):
             _add_nodes(world, words, k)
         copy(ended, words)
+        wide = world.wide_nodes[block // _BLOCKS]
+        if block % _BLOCKS == 0:
+            empty(wide)
+        unite(wide, words)
         if block > 0:
             unite(ended, world.ended_nodes[block - 1])
+    count.noted_blocks = max(count.noted_blocks, last + 1)
+    return world.ended_nodes[last]
 
 
 @inner
@@ -62,8 +93,8 @@ def _add_nodes(world: Block, words: Array, place: int) -> None:
 
 
 @inner
-def leave_free(world: Block, words: Array, is_whole: bool, time: int) -> None:
-    """Remove from a set the nodes on which nothing can be free at a time.
+def find_free(world: Block, words: Array, is_whole: bool, time: int) -> None:
+    """Put into a set all nodes on which something can be free at a time.
 
     Args:
         world: the state.
@@ -80,8 +111,9 @@ def leave_free(world: Block, words: Array, is_whole: bool, time: int) -> None:
         else:
             low = middle + 1
     free = world.node_sets[IDLE if is_whole else FREE]
-    for word in range(len(words)):
-        words[word] &= free[word] | world.ended_nodes[low - 1, word] if low > 0 else free[word]
+    copy(words, free)
+    if low > 0:
+        unite(words, _ended_nodes(world, low - 1))
 
 
 @inner
@@ -89,9 +121,16 @@ def next_on(world: Block, place: int, words: Array) -> int:
     """Return the first noted end from a place on of a job with a node of a set, or the number of ends."""
     jobs, number = world.count.block_jobs, world.count.noted
     while place < number:
-        if place % jobs == 0 and not are_shared(world.block_nodes[place // jobs], words):
-            place += jobs
-            continue
+        if place % (_BLOCKS * jobs) == 0:
+            _ended_nodes(world, min(place // jobs + _BLOCKS, (number + jobs - 1) // jobs) - 1)
+            if not are_shared(world.wide_nodes[place // jobs // _BLOCKS], words):
+                place += _BLOCKS * jobs
+                continue
+        if place % jobs == 0:
+            _ended_nodes(world, place // jobs)
+            if not are_shared(world.block_nodes[place // jobs], words):
+                place += jobs
+                continue
         noted = world.latest_ends[place]
         for k in range(noted.piece0, noted.piece0 + noted.pieces):
             if has(words, world.pieces[k].node):
@@ -104,7 +143,7 @@ def next_on(world: Block, place: int, words: Array) -> int:
 def may_suffice(world: Block, words: Array, is_whole: bool, jobs: int, least: int) -> bool:
     """Return False if even without the first noted jobs too few nodes of a set are free."""
     free = world.node_sets[IDLE_LATER if is_whole else FREE_LATER]
-    ended = world.ended_nodes[(jobs - 1) // world.count.block_jobs]
+    ended = _ended_nodes(world, (jobs - 1) // world.count.block_jobs)
     number = int64(0)
     for word in range(len(words)):
         number += popcount(words[word] & (free[word] | ended[word]))
@@ -116,6 +155,6 @@ def let_nodes_be_idle(world: Block, jobs: int) -> None:
     """Let the nodes of the first noted jobs be idle later: enough for a job of whole nodes, if no node has two jobs."""
     words, blocks = world.node_sets[IDLE_LATER], jobs // world.count.block_jobs
     if blocks > 0:
-        unite(words, world.ended_nodes[blocks - 1])
+        unite(words, _ended_nodes(world, blocks - 1))
     for place in range(blocks * world.count.block_jobs, jobs):
         _add_nodes(world, words, place)

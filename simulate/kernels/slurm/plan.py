@@ -1,44 +1,33 @@
-"""The plan of a backfill pass: slices of time, each with the nodes that no reservation has (`node_space`).
+"""Questions about the plan of a backfill pass: which nodes have no reservation at a time, and from when on.
 
-Rule: the slices are in the order of time and leave no gap. A reservation takes whole nodes out of all slices that it
-covers. Each pass makes its own plan.
-Complexity: O(slices) to reserve, and O(slices x words) to look.
+Complexity: O(slices x words) a question at most; O(words) if it begins with the pass.
 """
 
 from __future__ import annotations
 
-from ...arrays import Array, Row
+from ...arrays import Array
 from ..block import Block, int64
 from ..jit import inner
-from .bits import are_equal, contains, copy, intersect, intersect_and_count, number_of, subtract
+from ..queue.resources import popcount
+from .bits import intersect, number_of
+from .plan_slices import begin_slices, slice_at
+
+#: Every so many slices are looked at before those between.
+_STRIDE = 8
 
 
 @inner
 def begin_plan(world: Block, available: Array, now: int) -> None:
     """Begin a plan without reservations."""
-    count, rules = world.count, world.rules
-    rows = len(world.free_rows)
-    for i in range(rows):
-        world.free_rows[i] = rows - 1 - i
-    count.free_rows = rows
-    slice_ = world.slices[0]
-    slice_.begin = now // rules.bf_resolution * rules.bf_resolution
-    slice_.end = (now + rules.bf_window) // rules.bf_resolution * rules.bf_resolution
-    slice_.nodes, slice_.frees = _free_row(world), 0
-    copy(world.slice_nodes[slice_.nodes], available)
-    count.slices = 1
-
-
-@inner
-def _free_row(world: Block) -> int:
-    world.count.free_rows -= 1
-    return int64(world.free_rows[world.count.free_rows])
+    step, window = world.rules.bf_resolution, world.rules.bf_window
+    begin_slices(world, available, now // step * step, (now + window) // step * step)
 
 
 @inner
 def is_full(world: Block) -> bool:
     """Return whether the plan has no room for another reservation."""
-    return world.count.free_rows < 2 or world.count.slices + 2 > len(world.slices)
+    rows = len(world.slices)
+    return bool(rows - world.count.used_rows + world.count.free_rows < 2 or world.count.slices + 2 > rows)
 
 
 @inner
@@ -47,102 +36,124 @@ def next_freed(world: Block, words: Array, start: int, end: int) -> int:
 
     A slice that begins after `end` is still looked at, but none after it.
     """
-    for i in range(world.count.slices - 1):
-        row = world.slices[i]
-        if row.end > start:
-            if row.frees == 1:
-                nodes, following = world.slice_nodes[row.nodes], world.slice_nodes[world.slices[i + 1].nodes]
-                for word in range(len(words)):
-                    if following[word] & ~nodes[word] & words[word]:
-                        return row.end
-            if row.begin > end:
-                break
+    for place in range(slice_at(world, start), min(slice_at(world, end) + 2, int64(world.count.slices))):
+        if _frees(world, place, words):
+            return int64(world.slices[place].end)
     return int64(0)
+
+
+@inner
+def _frees(world: Block, place: int, words: Array) -> bool:
+    """Return whether the slice after one has a node of a set that this one lacks."""
+    row = world.slices[place]
+    if row.frees == 0 or place + 1 >= world.count.slices:
+        return False
+    nodes, following = world.slice_nodes[row.nodes], world.slice_nodes[world.slices[place + 1].nodes]
+    for word in range(len(words)):  # noqa: SIM110 - compiled code has no generators
+        if following[word] & ~nodes[word] & words[word] != 0:
+            return True
+    return False
+
+
+@inner
+def next_with_room(world: Block, words: Array, part: int, start: int, length: int, least: int) -> int:
+    """Return `start`, or the first later time at which a job may have room; see `plan_slices`.
+
+    A time is passed over if, before something else becomes free, too few nodes are neither reserved nor busy. What
+    becomes free then decides when the job starts.
+
+    Args:
+        world: the state.
+        words: the nodes that the job may use.
+        part: its partition.
+        start: the time, in the first slice or the begin of another one.
+        length: how long it runs, seconds.
+        least: number of nodes that it needs.
+    """
+    place = slice_at(world, start)
+    while True:
+        last = min(slice_at(world, start + length), world.count.slices - 1)
+        while place <= last and not _frees(world, place, words):
+            place += 1
+        full = last
+        while full >= place and world.room[part, world.slices[full].nodes] >= least:
+            full -= 1
+        if full < place:
+            return start
+        while not _frees(world, full, words):
+            full -= 1
+        start, place = int64(world.slices[full].end), full + 1
 
 
 @inner
 def leave_out_reserved(world: Block, words: Array, start: int, end: int) -> None:
     """Remove the nodes that are reserved in [start, end] from a set."""
-    for i in range(world.count.slices):
-        row = world.slices[i]
-        if row.begin > end:
-            break
-        if row.end > start:
-            intersect(words, world.slice_nodes[row.nodes])
+    first, last = slice_at(world, start), min(slice_at(world, end), world.count.slices - 1)
+    if first == 0:
+        intersect(words, world.open_nodes[world.slices[last].nodes])
+        return
+    for place in range(first, last + 1):
+        intersect(words, world.slice_nodes[world.slices[place].nodes])
+
+
+@inner
+def leave_out_if_enough(world: Block, words: Array, free: Array, start: int, end: int, least: int) -> bool:
+    """Remove the nodes that are reserved in [start, end] from a set; return whether it keeps enough nodes of another.
+
+    If not, more nodes may be left than should.
+
+    Args:
+        world: the state.
+        words: the set.
+        free: the other set.
+        start: seconds since the epoch.
+        end: the same.
+        least: what is enough.
+    """
+    first, last = slice_at(world, start), min(slice_at(world, end), world.count.slices - 1)
+    if first == 0:
+        return _leave_out(words, world.open_nodes[world.slices[last].nodes], free) >= least
+    for offset in range(_STRIDE):  # slices next to each other have almost the same nodes
+        for place in range(first + offset, last + 1, _STRIDE):
+            if _leave_out(words, world.slice_nodes[world.slices[place].nodes], free) < least:
+                return False
+    return True
+
+
+@inner
+def _leave_out(words: Array, others: Array, free: Array) -> int:
+    """Remove from a set what is not in another one; return how many nodes of a third it keeps."""
+    number = int64(0)
+    for word in range(len(words)):
+        both = words[word] & others[word]
+        words[word] = both
+        number += popcount(both & free[word])
+    return number
 
 
 @inner
 def are_free_until(world: Block, words: Array, start: int, end: int, least: int) -> bool:
     """Return whether so many nodes of a set have no reservation that overlaps [start, end]; the set changes."""
-    number = number_of(words)
-    for i in range(world.count.slices):
-        row = world.slices[i]
-        if number < least or row.begin > end:
-            break
-        if row.end > start:
-            number = intersect_and_count(words, world.slice_nodes[row.nodes])
-    return number >= least
+    leave_out_reserved(world, words, start, end)
+    return number_of(words) >= least
 
 
 @inner
 def is_clear(world: Block, words: Array, start: int, end: int) -> bool:
-    """Return whether no reservation that overlaps [start, end) has a node of a set."""
-    for i in range(world.count.slices):
-        row = world.slices[i]
-        if row.end > start and row.begin < end and not contains(world.slice_nodes[row.nodes], words):
-            return False
+    """Return whether no reservation that overlaps [start, end) has a node of a set.
+
+    Args:
+        world: the state; `count.low_word` and `count.high_word` bound the words that have nodes.
+        words: the set.
+        start: seconds since the epoch.
+        end: the same.
+    """
+    for place in range(slice_at(world, start), world.count.slices):
+        row = world.slices[place]
+        if row.begin >= end:
+            break
+        nodes = world.slice_nodes[row.nodes]
+        for word in range(world.count.low_word, world.count.high_word):
+            if words[word] & ~nodes[word] != 0:
+                return False
     return True
-
-
-@inner
-def reserve(world: Block, words: Array, start: int, end: int) -> None:
-    """Take nodes out of all slices of a time. Then two slices become one if they have the same nodes, but only two."""
-    _cut(world, start)
-    _cut(world, end)
-    for i in range(world.count.slices):
-        row = world.slices[i]
-        if row.begin >= start and row.end <= end:
-            subtract(world.slice_nodes[row.nodes], words)
-    for i in range(world.count.slices - 1):
-        row = world.slices[i]
-        if row.end == end:
-            row.frees = 1
-        elif row.frees == 1 and row.end >= start and row.end < end:
-            row.frees = 0 if contains(world.slice_nodes[row.nodes], world.slice_nodes[world.slices[i + 1].nodes]) else 1
-    _join_two(world)
-
-
-@inner
-def _join_two(world: Block) -> None:
-    """Make one slice of the first two neighbours with the same nodes."""
-    count, slices = world.count, world.slices
-    for i in range(count.slices - 1):
-        if are_equal(world.slice_nodes[slices[i].nodes], world.slice_nodes[slices[i + 1].nodes]):
-            slices[i].end, slices[i].frees = slices[i + 1].end, slices[i + 1].frees
-            world.free_rows[count.free_rows] = slices[i + 1].nodes
-            count.free_rows += 1
-            count.slices -= 1
-            for k in range(i + 1, count.slices):
-                _copy_slice(slices[k], slices[k + 1])
-            return
-
-
-@inner
-def _copy_slice(new: Row, old: Row) -> None:
-    new.begin, new.end, new.nodes, new.frees = old.begin, old.end, old.nodes, old.frees
-
-
-@inner
-def _cut(world: Block, time: int) -> None:
-    """Divide the slice around a time, unless a slice begins there."""
-    count, slices = world.count, world.slices
-    for i in range(count.slices):
-        if slices[i].begin < time < slices[i].end:
-            for k in range(count.slices, i + 1, -1):
-                _copy_slice(slices[k], slices[k - 1])
-            first, second = slices[i], slices[i + 1]
-            second.begin, second.end, second.nodes, second.frees = time, first.end, _free_row(world), first.frees
-            first.end, first.frees = time, 0
-            copy(world.slice_nodes[second.nodes], world.slice_nodes[first.nodes])
-            count.slices += 1
-            return

@@ -1,7 +1,7 @@
 """The place of one record in the plan of a backfill pass: it starts now, or has a reservation, or neither.
 
 Rule: Slurm looks again at a later time whenever something becomes free before the job could start; each look is a
-`try` here. Complexity: O(tries x (slices x words + running + candidates)).
+`try` here. Complexity: O(tries x (slices x words + candidates)), and O(slices) for all tries that cannot help.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ from ..block import Block, int64
 from ..jit import inner
 from .bits import add, contains, copy, empty, number_of
 from .job_limits import has_certain_cpus, is_blocked_on_all_nodes, is_blocked_with_nodes, minutes_of
-from .node_ends import leave_free, note_ends
+from .node_ends import find_free, note_ends
 from .pass_records import least_priority
-from .plan import are_free_until, is_clear, leave_out_reserved, next_freed, reserve
-from .reserved_nodes import nodes_outside_reservations
+from .plan import is_clear, leave_out_if_enough, leave_out_reserved, next_freed, next_with_room
+from .plan_slices import reserve
+from .reserved_nodes import is_outside_all, nodes_outside_reservations
 from .start_test import chosen_memory, find_candidates, has_required, try_start
 from .tables import AVAILABLE, BY_BACKFILL, CANDIDATES, CHOSEN, LIMITED, NOT_AT_ALL, RESERVED, STARTED, WHOLE
 from .will_run import NO_START, earliest_start
@@ -78,6 +79,7 @@ def _plan(world: Block, job: int, slot: int, part: int, now: int) -> int:
     limit = planned_minutes(world, job, part)
     step, at = rules.bf_resolution, now
     for _ in range(_MOST_TRIES):
+        at = _next_look(world, job, part, at, 60 * limit, is_now_only)
         begin = _look_from(world, job, slot, at, limit, now, is_now_only)
         later = count.try_later
         if begin < 0:
@@ -120,6 +122,16 @@ def _plan(world: Block, job: int, slot: int, part: int, now: int) -> int:
         reserve(world, world.scratch[CHOSEN], first, max(last, first + step))
         return IS_PLANNED
     return IS_PASSED_OVER
+
+
+@inner
+def _next_look(world: Block, job: int, part: int, at: int, length: int, is_now_only: bool) -> int:
+    """Return the first time from one on at which a job that runs for `length` seconds may have room."""
+    if is_now_only or world.rules.preempts != NOT_AT_ALL or not is_outside_all(world, job):
+        return at
+    words = world.scratch[CANDIDATES]
+    find_candidates(world, job, part, world.scratch[AVAILABLE])
+    return next_with_room(world, words, part, at, length, max(world.jobs[job].min_nodes, int64(1)))
 
 
 @inner
@@ -175,9 +187,15 @@ def _look_from(world: Block, job: int, slot: int, at: int, limit: int, now: int,
     freed = count.reservation_end
     if freed > 0 and (count.try_later == 0 or freed + 1 < count.try_later):
         count.try_later = freed + 1
-    if count.try_later > 0 and not is_now_only and not _may_start_until(world, job, part, words, start, end, now):
-        return _NOT_NOW
-    leave_out_reserved(world, words, start, end)
+    if count.try_later == 0 or is_now_only or world.rules.preempts != NOT_AT_ALL:
+        leave_out_reserved(world, words, start, end)
+    else:  # what else becomes free decides anyway when the job starts, if too few nodes are free until then
+        free = world.scratch[WHOLE]
+        note_ends(world, now)
+        is_whole = world.jobs[job].exclusive == 1 or world.partitions[part].exclusive == 1
+        find_free(world, free, is_whole, count.try_later)
+        if not leave_out_if_enough(world, words, free, start, end, least):
+            return _NOT_NOW
     if number_of(words) < least or not has_required(world, job, words):
         return _NOT_NOW
     begin = earliest_start(world, job, slot, CANDIDATES, now, start, int64(0) if is_now_only else count.try_later)
@@ -186,11 +204,7 @@ def _look_from(world: Block, job: int, slot: int, at: int, limit: int, now: int,
     begin = max(begin, start)
     if 0 < count.try_later < begin and not is_now_only:
         return begin
-    empty(chosen)
-    is_completing = False
-    for i in range(count.chosen):
-        add(chosen, world.chosen[i])
-        is_completing = is_completing or world.nodes[world.chosen[i]].completing > 0
+    is_completing = _note_chosen(world, chosen)
     if begin <= now and is_completing:
         count.try_later = 0
         return now + 1
@@ -198,16 +212,15 @@ def _look_from(world: Block, job: int, slot: int, at: int, limit: int, now: int,
 
 
 @inner
-def _may_start_until(world: Block, job: int, part: int, words: Array, start: int, end: int, now: int) -> bool:
-    """Return False if, until something else becomes free, too few nodes of a set are free and not reserved.
-
-    Then what else becomes free decides anyway when the job starts.
-    """
-    if world.rules.preempts != NOT_AT_ALL:
-        return True
-    note_ends(world, now)
-    free = world.scratch[WHOLE]
-    copy(free, words)
-    is_whole = world.jobs[job].exclusive == 1 or world.partitions[part].exclusive == 1
-    leave_free(world, free, is_whole, world.count.try_later)
-    return are_free_until(world, free, start, end, max(world.jobs[job].min_nodes, int64(1)))
+def _note_chosen(world: Block, words: Array) -> bool:
+    """Put the chosen nodes into a set, and note the words that have some; return whether one is completing."""
+    count, is_completing = world.count, False
+    empty(words)
+    count.low_word, count.high_word = len(words), 0
+    for i in range(count.chosen):
+        node = world.chosen[i]
+        add(words, node)
+        count.low_word = min(count.low_word, node // 64)
+        count.high_word = max(count.high_word, node // 64 + 1)
+        is_completing = is_completing or world.nodes[node].completing > 0
+    return is_completing

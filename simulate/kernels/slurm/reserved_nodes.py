@@ -36,6 +36,8 @@ def nodes_outside_reservations(world: Block, job: int, part: int, start: int, li
         job's reservation is over, or its required nodes are not in it.
     """
     world.count.reservation_end = 0
+    if is_outside_all(world, job):
+        return start
     if world.jobs[job].reservation >= 0:
         instance = instance_at(world, world.jobs[job].reservation, start)
         return _nodes_inside(world, job, part, instance, start, limit_min, row)
@@ -47,6 +49,13 @@ def nodes_outside_reservations(world: Block, job: int, part: int, start: int, li
         copy(world.scratch[row], world.scratch[MORE])
         start = later
     return start
+
+
+@inner
+def is_outside_all(world: Block, job: int) -> bool:
+    """Return whether no reservation concerns a job: it is in none, and all have ended."""
+    _pass_over_ended(world)
+    return world.jobs[job].reservation < 0 and world.count.ended_reservations == len(world.reservations)
 
 
 @inner
@@ -78,7 +87,6 @@ def _subtract_others(world: Block, job: int, part: int, instance: int, start: in
         row: row of `scratch` with the nodes.
     """
     end, required = start + 60 * limit_min, world.jobs[job].required
-    _pass_over_ended(world)
     for other in range(world.count.ended_reservations, len(world.reservations)):
         reservation = world.reservations[other]
         if reservation.start >= end:  # so do all that follow

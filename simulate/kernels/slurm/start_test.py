@@ -9,14 +9,27 @@ from __future__ import annotations
 from ...arrays import Array
 from ..block import Block, int64
 from ..jit import inner
-from .bits import copy, has, intersect, next_node, number_of, shared_number
+from .bits import copy, has, intersect, next_node, number_of, shared_number, unite
 from .early_ends import preempt
 from .job_limits import is_blocked_before_nodes, is_blocked_on_all_nodes, is_blocked_with_nodes
 from .job_states import start
 from .node_choice import choose_nodes
 from .node_use import begin_later, give_up
 from .reserved_nodes import nodes_outside_reservations
-from .tables import BUSY, BY_MAIN, CANDIDATES, CLEAN, LATER, LIMITED, NOT_AT_ALL, NOW, RESERVED, STARTED, UNAVAILABLE
+from .tables import (
+    BUSY,
+    BY_MAIN,
+    CANDIDATES,
+    CLEAN,
+    IDLE_LATER,
+    LATER,
+    LIMITED,
+    NOT_AT_ALL,
+    NOW,
+    RESERVED,
+    STARTED,
+    UNAVAILABLE,
+)
 from .victims import choose_victims
 
 
@@ -133,8 +146,11 @@ def _could_run(world: Block, job: int, slot: int) -> bool:
     """Return whether a job could run on the candidates if no other did."""
     words = world.scratch[CANDIDATES]
     begin_later(world)
-    for i in range(world.count.running):
-        give_up(world, world.running[i], words)
+    if world.jobs[job].exclusive == 1 or world.partitions[world.job_parts[slot]].exclusive == 1:
+        unite(world.node_sets[IDLE_LATER], words)
+    else:
+        for i in range(world.count.running):
+            give_up(world, world.running[i], words)
     return has_required(world, job, words) and choose_nodes(world, job, slot, CANDIDATES, LATER)
 
 

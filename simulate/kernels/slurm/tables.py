@@ -25,8 +25,8 @@ REQUEUE_S = 121
 NOT_AT_ALL, BY_TIER, BY_QOS = range(3)
 #: What becomes of a job that is killed or preempted; STAYS: it is neither, or cannot be preempted.
 STAYS, IS_CANCELLED, IS_REQUEUED = range(3)
-#: The most blocks of running jobs.
-MOST_BLOCKS = 1024
+#: The most blocks of running jobs, and the most kinds of nodes.
+MOST_BLOCKS, MOST_KINDS = 1024, 8
 #: Rows of the table `views`.
 NOW, LATER = 0, 1
 #: Who started a job.
@@ -79,11 +79,11 @@ NODE = row_dtype("", "cpus cores threads memory weight gpus state completing tou
 VIEW = np.dtype([("cores", INT), ("memory", INT), ("gpus", INT), ("jobs", INT)], align=True)
 #: A partition; `closed`, `emptied`, `tested`, `reserves`: the pass in which a job of it was refused, and its nodes were
 #: taken from others; records tested in this pass,
-#: and reservations made in it.
+#: and reservations made in it; `taken`: nodes of it in the present reservation.
 PARTITION = row_dtype(
     "factor",
     "tier max_time min_nodes max_nodes max_cpus_per_node exclusive least_loaded up qos preempt_mode grace cpus nodes "
-    "over_time closed emptied tested tested_pass reserves reserves_pass",
+    "over_time closed emptied tested tested_pass reserves reserves_pass taken",
 )
 #: A job. `limit`: minutes; `run`: seconds that it runs if nothing stops it; `until`: its start and its limit; `finish`:
 #: when it ends; `clean`: when its nodes were clean in the record, 0 outside one;
@@ -111,9 +111,11 @@ PIECE = np.dtype([("node", np.int32), ("cores", np.int32), ("cpus", np.int32), (
 #: A record of the queue: a job, and a row of `job_parts`.
 RECORD = row_dtype("", "job slot")
 #: A slice of the plan of a backfill pass; its nodes are row `nodes` of `slice_nodes`; `frees`: 1 if the next slice may
-#: have a node that this one lacks.
-SLICE = row_dtype("", "begin end nodes frees")
-#: The latest end of a running job, its `until`, and its pieces.
+#: have a node that this one lacks; `joins`: 1 if it may have the same nodes.
+SLICE = row_dtype("", "begin end nodes frees joins")
+#: How many nodes a backfill pass may start a job on; `passes`, `starts`: those of `count` at that time.
+STARTABLE = row_dtype("", "nodes passes starts")
+#: The latest end of a running job (0 in `running_ends`), its `until`, and its pieces.
 END = row_dtype("", "time until piece0 pieces")
 #: A run of consecutive nodes that a job could use; `used`: it was tried.
 RUN = row_dtype("", "first last cpus nodes weight used")
@@ -158,10 +160,11 @@ HISTORY = row_dtype("finish clean", "job part start nodes by cpus")
 #: `history`: 1 if starts come from the record; `full`: 1 if there are too few rows for the next pass.
 COUNT = row_dtype(
     "",
-    "jobs next_event running pieces starts waiting records slices free_rows wanted last_full last_sched changed armed "
-    "backfill_started last_period ends epilogs chosen chosen_cpus test_start passes random history limit_phase "
+    "jobs next_event running pieces starts waiting records slices free_rows used_rows low_word high_word wanted "
+    "last_full last_sched changed armed backfill_started last_period ends epilogs chosen chosen_cpus test_start "
+    "passes random history limit_phase "
     "tests reservation_end stale in_pass basic next_reset listed usage_aged plans question "
-    "ends_noted noted block_jobs shared_nodes try_later uniform delayed full ended_reservations",
+    "ends_noted noted block_jobs noted_blocks shared_nodes try_later reached delayed full ended_reservations",
 )
 CLOCK = row_dtype("now tick_phase next_backfill next_period", "")
 
@@ -172,6 +175,8 @@ class Slurm(Block):
     layout: ClassVar = {
         "rules": (RULES, 0),
         "nodes": (NODE, 1),
+        "kinds": (INT, 1),  # the first node of each kind; none if there are too many
+        "kind_nodes": (WORD, 2),  # nodes of each kind: alike in size and weight
         "views": (VIEW, 2),  # [2, nodes]
         "partitions": (PARTITION, 1),
         "partition_nodes": (WORD, 2),  # [partitions, words]
@@ -188,9 +193,11 @@ class Slurm(Block):
         "pieces": (PIECE, 1),
         "starts": (START, 1),
         "running": (INT, 1),  # running jobs by `until`
+        "running_ends": (END, 1),  # of each of them
         "latest_ends": (END, 1),  # of running jobs, see `node_ends`
         "block_nodes": (WORD, 2),  # nodes of each block of them
-        "ended_nodes": (WORD, 2),  # nodes of all blocks up to each
+        "wide_nodes": (WORD, 2),  # nodes of several blocks
+        "ended_nodes": (WORD, 2),  # nodes of all blocks up to each; `count.noted_blocks` rows
         "waiting": (INT, 1),  # jobs in the queue, in no order
         "records": (RECORD, 1),  # the queue, in order unless `count.stale`
         "merged": (RECORD, 1),  # scratch of its sort
@@ -199,9 +206,13 @@ class Slurm(Block):
         "ends_place": (INT, 1),  # [jobs] where each job is in the heap
         "epilogs_at": (FLOAT, 1),
         "epilogs_job": (INT, 1),
+        "startable": (STARTABLE, 2),  # [partitions, 2]: of nodes with free cores, and of those without jobs
+        "startable_nodes": (WORD, 2),  # [2 * partitions, words] those on which a backfill pass may start a job now
         "slices": (SLICE, 1),
         "slice_nodes": (WORD, 2),
-        "free_rows": (INT, 1),  # rows of `slice_nodes` that no slice uses
+        "open_nodes": (WORD, 2),  # of each slice, in the same row: nodes without a reservation up to its end
+        "room": (INT, 2),  # [partitions, rows] see `plan_slices`
+        "free_rows": (INT, 1),  # rows of `slice_nodes` that slices have given back
         "node_sets": (WORD, 2),
         "scratch": (WORD, 2),
         "usable_cpus": (INT, 1),  # [nodes] CPUs that the job at hand could have

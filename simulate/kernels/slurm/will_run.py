@@ -59,6 +59,8 @@ def earliest_start(world: Block, job: int, slot: int, candidates: int, now: int,
     window, base, i = _WINDOW, int64(0), ended
     while i < number:
         last, latest, together = int64(0), int64(0), int64(0)
+        if base > 0:
+            i = _last_in_window(world, i, base + window, words)
         while i < number:
             i = next_on(world, i, words)
             if i >= number:
@@ -83,6 +85,29 @@ def earliest_start(world: Block, job: int, slot: int, candidates: int, now: int,
                     latest = max(_last_end_on_chosen(world, i), now + 1)
                 return latest
     return NO_START
+
+
+@inner
+def _last_in_window(world: Block, first: int, end: int, words: Array) -> int:
+    """Return a noted end from which on all ends of jobs on a set of nodes decide whether the window is over.
+
+    Args:
+        world: the state.
+        first: the first noted end that has not been looked at.
+        end: of the window, epoch seconds.
+        words: the nodes.
+    """
+    low, high, ends = first, min(first + _MOST_TOGETHER, world.count.noted), world.latest_ends
+    while low < high:
+        middle = (low + high) // 2
+        if ends[middle].until > end:
+            high = middle
+        else:
+            low = middle + 1
+    if low - 1 <= first or low == first + _MOST_TOGETHER:
+        return first
+    place = next_on(world, low - 1, words)
+    return place if place < world.count.noted else first
 
 
 @inner

@@ -52,11 +52,18 @@ def jobs(draw: st.DrawFn) -> list[SiteJob]:
 
 
 @settings(max_examples=30, deadline=None)
-@given(jobs=jobs(), most_jobs=st.integers(1, 4), cpus=st.integers(1, 12), gpus=st.integers(1, 4))
+@given(
+    jobs=jobs(),
+    most_jobs=st.integers(1, 4),
+    most_tests=st.integers(1, 30),
+    cpus=st.integers(1, 12),
+    gpus=st.integers(1, 4),
+)
 def test_the_jobs_that_are_left_out_would_not_have_started(
-    jobs: list[SiteJob], most_jobs: int, cpus: int, gpus: int
+    jobs: list[SiteJob], most_jobs: int, most_tests: int, cpus: int, gpus: int
 ) -> None:
-    rules = replace(RULES, priority=PriorityRules(size=1000, age=100))
+    scheduler = replace(RULES.scheduler, bf_max_job_test=most_tests)
+    rules = replace(RULES, priority=PriorityRules(size=1000, age=100), scheduler=scheduler)
     bob = SiteLimits(group_tres={"cpu": float(cpus), "gres/gpu": float(gpus)})
     place = site(jobs, rules=rules, associations={"alice": SiteLimits(max_jobs=most_jobs), "bob": bob})
     assert starts_and_tests(place, plans=False)[0] == starts_and_tests(place, plans=True)[0]

@@ -1,0 +1,110 @@
+"""The choice among whole nodes that are alike: what `node_choice` chooses, found by words instead of nodes.
+
+Rule: nodes of one *kind* have the same size and weight. If a job could have equally many CPUs on all nodes that it may
+use, and they have one weight, then only the lengths of runs decide.
+Complexity: O(kinds x words + runs x runs taken).
+"""
+
+from __future__ import annotations
+
+from ...arrays import Array
+from ..block import Block, int64
+from ..jit import inner
+from .bits import are_shared, next_missing, next_node, subtract
+from .node_cpus import cpus_on, usable_cpus
+from .tables import NOW
+
+#: The nodes differ, or their kinds are not known.
+NOT_ALIKE = int64(-1)
+
+
+@inner
+def alike_cpus(world: Block, job: int, part: int, words: Array) -> int:
+    """Return how many CPUs a job that takes whole nodes could have on each node of a set, NOT_ALIKE if they differ.
+
+    Nodes that it cannot use leave the set; 0: it can use none.
+    """
+    cpus, first = int64(0), int64(-1)
+    if len(world.kinds) == 0:
+        return NOT_ALIKE
+    for kind in range(len(world.kinds)):
+        if not are_shared(words, world.kind_nodes[kind]):
+            continue
+        node = world.kinds[kind]
+        usable = usable_cpus(world, job, part, node, NOW)
+        if usable == 0:
+            subtract(words, world.kind_nodes[kind])
+            continue
+        if first >= 0:
+            row, other = world.nodes[node], world.nodes[first]
+            if usable != cpus or row.weight != other.weight or row.threads != other.threads:
+                return NOT_ALIKE
+        cpus, first = usable, node
+    return cpus
+
+
+@inner
+def list_alike_runs(world: Block, words: Array) -> int:
+    """List the runs of consecutive nodes of a set; return their number."""
+    number, node = int64(0), next_node(words, 0)
+    while node >= 0:
+        end = next_missing(words, node)
+        world.runs[number].first, world.runs[number].nodes = node, end - node
+        number += 1
+        node = next_node(words, end)
+    return number
+
+
+@inner
+def take_alike(world: Block, job: int, words: Array, usable: int, nodes: int, most: int) -> bool:
+    """Choose from runs until a number of nodes and the job's CPUs are met; return whether they were.
+
+    Args:
+        world: the state.
+        job: its row.
+        words: the nodes.
+        usable: CPUs that the job could have on each.
+        nodes: how many it wants.
+        most: how many it may have at most.
+    """
+    row, count = world.jobs[job], world.count
+    count.chosen = 0
+    runs, cpus = list_alike_runs(world, words), row.min_cpus
+    while True:
+        needed = max(nodes, -(-cpus // usable))
+        best = _best_run(world, runs, needed)
+        if best < 0:
+            return False
+        size, node = world.runs[best].nodes, world.runs[best].first
+        world.runs[best].nodes = 0
+        if row.contiguous == 1 and size < needed:
+            continue
+        if nodes <= 1 and usable >= cpus:
+            world.chosen[count.chosen] = node
+            count.chosen += 1
+            return True
+        end = node + min(size, most - count.chosen)
+        while node < end:
+            if count.chosen == most - 1 and usable < cpus:  # the last node has all CPUs that are still wanted
+                return False
+            cpus -= cpus_on(world, job, node, usable, cpus, nodes)
+            nodes -= 1
+            world.chosen[count.chosen] = node
+            count.chosen += 1
+            node += 1
+            if nodes <= 0 and cpus <= 0:
+                return True
+        if count.chosen >= most:
+            return False
+
+
+@inner
+def _best_run(world: Block, runs: int, needed: int) -> int:
+    """Return the shortest run of at least `needed` nodes, else the longest; the first of equals; -1: none is left."""
+    best, longest = int64(-1), int64(0)
+    for run in range(runs):
+        size = world.runs[run].nodes
+        is_better = size > longest if longest < needed else needed <= size < longest
+        if is_better:
+            best, longest = int64(run), size
+    return best
