@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from pilotfish.formats.documents.atomic_write import write_together
-from pilotfish.formats.site import read_site
+from pilotfish.formats.site.site_folder import read_site
 from pilotfish.formats.site.starts_file import dump_starts
 from pilotfish.formats.site.synthetic_site import site_files
 from pilotfish.simulate.generate.site_models import MODELS

@@ -10,8 +10,7 @@ import pytest
 
 from pilotfish.cli.__main__ import main
 from pilotfish.formats.replays.swf import read_swf
-from pilotfish.formats.site import read_site
-from pilotfish.formats.site.site_folder import read_accounting
+from pilotfish.formats.site.site_folder import read_accounting, read_site
 from pilotfish.formats.site_conversion import AccountingTrace, trace_of
 from pilotfish.simulate.slurm.site import JobRecord, SiteJob
 from tests.support.slurm_recordings import recorded_case

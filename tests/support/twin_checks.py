@@ -13,7 +13,7 @@ from math import floor, sqrt
 from pathlib import Path
 from statistics import mean, stdev, variance
 
-from pilotfish.formats.site import read_site
+from pilotfish.formats.site.site_folder import read_site
 from pilotfish.simulate.slurm.job_labels import job_labels
 from pilotfish.simulate.slurm.site import Site, SiteJob
 from pilotfish.simulate.slurm.site_tables import Phases

@@ -15,7 +15,7 @@ from pilotfish.cli.whatif import replay_tasks, replays
 from pilotfish.cli.whatif.change_options import CHANGES, ChangeOptions
 from pilotfish.cli.whatif.replay_tasks import ReplayTask, replay_task, source_of
 from pilotfish.cli.whatif.scenarios import scenarios_of
-from pilotfish.formats.site import read_site
+from pilotfish.formats.site.site_folder import read_site
 
 from .conftest import out
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pilotfish.cli.__main__ import USAGE, main
-from pilotfish.formats.site import read_site
+from pilotfish.formats.site.site_folder import read_site
 
 from .conftest import out
 

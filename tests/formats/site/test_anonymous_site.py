@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from pilotfish.formats.site import read_site
 from pilotfish.formats.site.anonymous_names import AnonymousNames
 from pilotfish.formats.site.anonymous_options import AnonymousOptions
 from pilotfish.formats.site.anonymous_site import AnonymousSite
 from pilotfish.formats.site.bar_table import read_text
+from pilotfish.formats.site.site_folder import read_site
 from pilotfish.formats.site.submit_line import submit_options
 from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.slurm.site import Site

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pilotfish.formats.site import read_site
 from pilotfish.formats.site.printed_tables import read_printed_numbers
+from pilotfish.formats.site.site_folder import read_site
 from pilotfish.simulate.slurm.site import Site
 from tests.support.slurm_site_files import FILES, records, row, write_site
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pilotfish.formats.site import read_site
 from pilotfish.formats.site.job_scripts import job_scripts
+from pilotfish.formats.site.site_folder import read_site
 from tests.support.slurm_site_files import records, row, write_site
 
 LINE = "-" * 80

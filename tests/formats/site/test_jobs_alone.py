@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pilotfish.formats.site import read_site
+from pilotfish.formats.site.site_folder import read_site
 from pilotfish.simulate.slurm.site import SiteJob
 from tests.support.slurm_site_files import COLUMNS, DONE, records, write_site
 

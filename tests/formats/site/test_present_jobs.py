@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-from pilotfish.formats.site import read_site
+from pilotfish.formats.site.site_folder import read_site
 from pilotfish.simulate.slurm.site import Site
 from tests.support.slurm_queue_lines import RUNNING, SUBMIT, WAITING, line
 from tests.support.slurm_site_files import FILES, write_site

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pilotfish.formats.site import read_site
+from pilotfish.formats.site.site_folder import read_site
 from pilotfish.simulate.slurm.site import Site, SiteJob
 from tests.support.slurm_recordings import recorded_case
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from pilotfish.formats.site import read_site
 from pilotfish.formats.site.conf_copies import conf_copies
 from pilotfish.formats.site.recording import LARGE, MARK, SiteRecording
+from pilotfish.formats.site.site_folder import read_site
 from pilotfish.simulate.errors import ConfigError
 from tests.support.slurm_site_files import FILES
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from pilotfish.formats.site import read_site
+from pilotfish.formats.site.site_folder import read_site
 from pilotfish.simulate.slurm.site import Site
 from tests.support.slurm_site_files import CONF, RESERVATIONS, SERVICES, records, row, write_site
 

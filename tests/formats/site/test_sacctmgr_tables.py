@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pilotfish.formats.site import read_site
+from pilotfish.formats.site.site_folder import read_site
 from pilotfish.simulate.slurm.site import NodeEvent, Site, SiteLimits
 from tests.support.slurm_site_files import ASSOCIATIONS, EVENTS, RESERVATIONS, write_site
 

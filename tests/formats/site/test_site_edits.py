@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from pilotfish.formats.documents.atomic_write import write_together
-from pilotfish.formats.site import read_site
 from pilotfish.formats.site.site_edits import Edit, edited_site
+from pilotfish.formats.site.site_folder import read_site
 from pilotfish.formats.site.synthetic_site import site_files
 from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.generate.site_models import MODELS

@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from pilotfish.api import read_slurm_policy
-from pilotfish.formats.site import read_site
-from pilotfish.formats.site.site_folder import time_zone
+from pilotfish.formats.site.site_folder import read_site, time_zone
 from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.slurm.version_rules import NEWEST
 from tests.support.slurm_queue_lines import RUNNING, WAITING, line

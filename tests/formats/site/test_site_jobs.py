@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pilotfish.formats.site import read_site
+from pilotfish.formats.site.site_folder import read_site
 from pilotfish.simulate.slurm.site import Site, SiteJob
 from tests.support.slurm_site_files import CONF, records, row, write_site
 

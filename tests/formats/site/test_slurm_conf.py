@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pilotfish.formats.site import read_site
+from pilotfish.formats.site.site_folder import read_site
 from pilotfish.formats.site.slurm_conf import read_slurm_conf
 from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.slurm.site import Site, SiteNode, SitePartition

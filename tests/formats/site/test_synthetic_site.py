@@ -10,7 +10,7 @@ import pytest
 
 from pilotfish.formats.documents.atomic_write import write_together
 from pilotfish.formats.hostlist import expand
-from pilotfish.formats.site import read_site
+from pilotfish.formats.site.site_folder import read_site
 from pilotfish.formats.site.synthetic_site import BEGIN, node_list, site_files
 from pilotfish.simulate.generate.site_models import MODELS
 from pilotfish.simulate.generate.synthetic_jobs import site_jobs

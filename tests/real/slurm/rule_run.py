@@ -12,8 +12,8 @@ from rule_case import Case, Submission
 from rule_sites import RuleSite
 
 from pilotfish.adapters.slurm.site_commands import site_texts, slurm_time
-from pilotfish.formats.site import read_site
 from pilotfish.formats.site.site_file_list import PERIOD, SITE_FILES
+from pilotfish.formats.site.site_folder import read_site
 from pilotfish.simulate.slurm.site import Site
 from pilotfish.simulate.slurm.site_tables import Phases
 from tests.support.slurm_recordings import FIRST_CALCULATION_S

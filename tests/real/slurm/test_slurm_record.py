@@ -17,7 +17,7 @@ from real_world import eventually, run_as
 from real_world import pilotfish as run_here
 from slurm_site import OPERATOR, SlurmSite
 
-from pilotfish.formats.site import read_site
+from pilotfish.formats.site.site_folder import read_site
 
 pytestmark = pytest.mark.xdist_group("site 2")
 WIDTHS = (1, 4, 2, 3, 1, 2, 4, 1)

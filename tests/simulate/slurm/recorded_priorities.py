@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from pilotfish.formats.site import read_site
+from pilotfish.formats.site.site_folder import read_site
 from pilotfish.simulate.kernels.interpreted import Tables
 from pilotfish.simulate.kernels.slurm import fair_shares, priority
 from pilotfish.simulate.kernels.slurm.tables import FAIR_TREE, GONE, HELD, PENDING, RUNNING, Slurm

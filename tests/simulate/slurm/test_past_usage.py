@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotfish.formats.site import read_site
+from pilotfish.formats.site.site_folder import read_site
 from pilotfish.simulate.arrays import Array
 from pilotfish.simulate.slurm.past_usage import decay_over, period_begin, usage_at_begin, usage_of_runs
 from pilotfish.simulate.slurm.site import JobRecord, Site, SiteJob, SiteQos

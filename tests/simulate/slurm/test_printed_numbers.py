@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from pilotfish.formats.site import read_site
+from pilotfish.formats.site.site_folder import read_site
 from pilotfish.simulate.slurm.printed_numbers import PrintedNumbers, printed_checks
 from pilotfish.simulate.slurm.site import Site
 from pilotfish.simulate.slurm.site_tables import Phases
