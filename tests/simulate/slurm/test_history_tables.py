@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from pilotfish.simulate.kernels.slurm.tables import HISTORY
+from pilotfish.simulate.kernels.slurm.tables import BY_BACKFILL, BY_MAIN, HISTORY
 from pilotfish.simulate.slurm.site import JobRecord
 from pilotfish.simulate.slurm.site_tables import Phases, completed, site_block
-from pilotfish.simulate.slurm.twin import BY_BACKFILL, BY_MAIN, pass_begins
+from pilotfish.simulate.slurm.twin import pass_begins
 from tests.simulate.slurm.small_sites import T0, job, site
 
 
