@@ -149,8 +149,8 @@ class JobReader:
             submit, eligible, end = (float(rows[name][row]) for name in ("submit", "eligible", "end"))
             if one.begin is not None:
                 moment = self._moment(one.begin, submit)
-                # sbatch reads its clock before Slurm notes the submission.
-                begin[job] = eligible if moment is None else np.fmin(moment, eligible)
+                # sbatch reads its clock before Slurm notes the submission, so the job may be eligible a little sooner.
+                begin[job] = eligible if moment is None or submit < eligible < moment else moment
             if (moment := self._moment(one.deadline, submit)) is not None:
                 deadline[job] = moment
             if one.is_held:  # after its end, or the end of the dump, if it was never released

@@ -67,6 +67,12 @@ def test_options(tmp_path: Path, line: str, values: dict[str, Any]) -> None:
     assert {name: getattr(job, name) for name in values} == values
 
 
+def test_a_job_that_was_eligible_sooner_than_its_line_says_begins_then(tmp_path: Path) -> None:
+    job = of_line(tmp_path, "--begin=now+60 -n1", Eligible="2026-03-02T06:00:59")
+    assert job.begin == 1772431259.0
+
+
+
 @pytest.mark.parametrize(
     ("memory", "kind"),
     [
