@@ -7,6 +7,7 @@ Source: slurm.conf(5) of Slurm 22.05.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -19,7 +20,7 @@ from ..documents.document_errors import found
 from ..hostlist import MOST_NODES, expand, parse_cpus
 from ..text import count
 from .site_rules import is_yes, memory_limit, over_time
-from .slurm_conf import ConfLine
+from .slurm_conf import ConfLine, SlurmConf
 
 T = TypeVar("T")
 #: Minutes over the limit that count as UNLIMITED.
@@ -82,14 +83,32 @@ def site_nodes(lines: Sequence[ConfLine], down: Sequence[ConfLine], unknown: lis
             raise line.error(f"more than {MOST_NODES} nodes")
     if twice:
         unknown.append(f"{count(twice, 'node name')} in two lines: the last line counts")
-    if any("CLOUD" in line.values.get("state", "").upper() for line in lines):
-        unknown.append("nodes with State=CLOUD are treated as awake; starts do not wait for a boot")
     for line in down:
         if line.values.get("state", "DOWN").upper().startswith(_NO_JOBS):
             for name in _hosts(line, line.values["downnodes"], "DownNodes"):
                 if name in nodes:
                     nodes[name] = replace(nodes[name], works=False)
     return nodes
+
+
+def awake_nodes(conf: SlurmConf, nodes: Mapping[str, SiteNode], parts: Sequence[SitePartition]) -> dict[str, SiteNode]:
+    """Return the nodes, of which those of SuspendExcNodes and SuspendExcParts never sleep. Raises ConfigError.
+
+    Args:
+        conf: the settings.
+        nodes: by name.
+        parts: the partitions.
+    """
+    names = set[str]()
+    for key in ("suspendexcnodes", "suspendexcparts"):
+        text = re.sub(r":\d+", "", conf.text(key))
+        if not text or text.lower() in slurm_values.UNKNOWN:
+            continue
+        if key == "suspendexcnodes":
+            names |= set(_hosts(conf.settings[key], text, "SuspendExcNodes"))
+        else:
+            names |= {name for part in parts if part.name in text.split(",") for name in part.nodes}
+    return {name: replace(node, stays_on=name in names) for name, node in nodes.items()} if names else dict(nodes)
 
 
 def _node(line: ConfLine) -> SiteNode:
@@ -124,8 +143,14 @@ def _node(line: ConfLine) -> SiteNode:
         weight=_value(line, ("weight",), _natural, 1, "a whole number"),
         features=tuple(word.strip() for word in features.split(",") if word.strip()),
         gpus=_value(line, ("gres",), lambda text: slurm_values.gpus(text.split(",")), 0, "gpu:COUNT"),
+        is_asleep=_is_asleep(line.values.get("state", "").upper()),
         works=not line.values.get("state", "UNKNOWN").upper().startswith(_NO_JOBS),
     )
+
+
+def _is_asleep(state: str) -> bool:
+    """Return whether a node sleeps: one of a cloud that slurm.conf describes, or one that scontrol shows to sleep."""
+    return state.startswith("CLOUD") or "POWERED_DOWN" in state
 
 
 def _listed_cpus(text: str) -> int:

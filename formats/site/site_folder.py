@@ -36,7 +36,7 @@ from .bar_table import BarTable, Record, bar_table, read_bar_table, read_text
 from .begin_usage import usage_from_end, usage_from_runs, usage_from_shares
 from .job_request import SiteMachine
 from .job_scripts import job_scripts
-from .machine_tables import site_nodes, site_partitions
+from .machine_tables import awake_nodes, site_nodes, site_partitions
 from .present_jobs import present_jobs, present_node_events
 from .recording import missing_files
 from .sacctmgr_tables import node_events, site_qos, site_reservations
@@ -85,6 +85,7 @@ def read_site(
     )
     if not partitions:
         raise ConfigError(str(folder), "", "no file describes partitions", "slurm.conf, or scontrol_part.txt")
+    nodes = awake_nodes(conf, nodes, partitions)
     associations, by_id = _associations(files, conf, rules)
     events = files.table("events")
     if events is None and isinstance(source, Path):

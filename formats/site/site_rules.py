@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from ...simulate.errors import ConfigError
 from ...simulate.slurm.site import PriorityRules, SiteRules
@@ -181,9 +181,30 @@ def site_rules(conf: SlurmConf, version: tuple[int, int] | None) -> SiteRules:
         preempt_exempt_s=0.0 if exempt == "-1" else setting(conf, "PreemptExemptTime", _seconds, 0.0, _SPAN),
         requeues=setting(conf, "JobRequeue", _whole, 1, "0 or 1") != 0,
         message_timeout_s=float(setting(conf, "MessageTimeout", _whole, 10, "seconds")),
+        **_power_saving(conf),
         licences=setting(conf, "Licenses", licence_counts, {}, "NAME:COUNT, divided by commas"),
         kills_invalid_dependents="kill_invalid_depend" in dependencies.lower(),
     )
+
+
+def _power_saving(conf: SlurmConf) -> dict[str, Any]:
+    """Return the rules of nodes that sleep, {} where none does."""
+    idle = setting(conf, "SuspendTime", _idle_time, None, "seconds, or INFINITE")
+    if idle is None or not conf.text("SuspendProgram").replace("(null)", ""):
+        return {}
+    return {
+        "suspend_time_s": idle,
+        "suspend_timeout_s": float(setting(conf, "SuspendTimeout", _whole, 30, "seconds")),
+        "resume_timeout_s": float(setting(conf, "ResumeTimeout", _whole, 60, "seconds")),
+        "suspend_rate": setting(conf, "SuspendRate", _whole, 60, "nodes a minute"),
+        "resume_rate": setting(conf, "ResumeRate", _whole, 300, "nodes a minute"),
+    }
+
+
+def _idle_time(text: str) -> float | None:
+    """Return seconds; None for none."""
+    number = 0 if text.upper() in ("INFINITE", "NONE", "UNLIMITED") else _whole(text)
+    return float(number) if number > 0 else None
 
 
 def _selection(conf: SlurmConf, version: tuple[int, int]) -> tuple[str, bool, frozenset[str]]:
@@ -266,8 +287,10 @@ def unfollowed_settings(conf: SlurmConf) -> Iterator[str]:
     topology = conf.text("TopologyPlugin").lower().rpartition("/")[2]
     if topology not in ("", "none", "default", "flat"):
         yield f"TopologyPlugin={topology}: not followed; jobs of several nodes may start on other nodes, or sooner"
-    if conf.text("SuspendProgram") and conf.text("SuspendTime").lower() not in ("", "-1", "infinite", "0"):
-        yield "SuspendTime: nodes that sleep are treated as awake; starts do not wait for a boot"
+    if saving := _power_saving(conf):
+        if re.search(r":\d", conf.text("SuspendExcNodes") + conf.text("SuspendExcParts")):
+            yield "SuspendExcNodes, SuspendExcParts: all nodes of a list with a number stay awake"
+        yield f"SuspendTime: boots take ResumeTimeout, {saving['resume_timeout_s']:.0f} s, the most that Slurm allows"
     if conf.text("MaxMemPerNode") and slurm_values.UNKNOWN.isdisjoint({conf.text("MaxMemPerNode").lower()}):
         yield "MaxMemPerNode: not followed"
     for key, plain, effect in _PLUGINS:

@@ -13,11 +13,11 @@ import numpy as np
 
 from ..arrays import Array
 from ..kernels.mapping.layout import INT
-from ..kernels.slurm.tables import BY_QOS, BY_TIER, IS_CANCELLED, IS_REQUEUED, NOT_AT_ALL, STAYS
+from ..kernels.slurm.tables import BY_QOS, BY_TIER, IS_CANCELLED, IS_REQUEUED, IS_SUSPENDED, NOT_AT_ALL, STAYS
 from .site import Site
 
 _TYPES = {"partition_prio": BY_TIER, "qos": BY_QOS}
-_FATES = {"CANCEL": IS_CANCELLED, "REQUEUE": IS_REQUEUED}
+_FATES = {"CANCEL": IS_CANCELLED, "REQUEUE": IS_REQUEUED, "SUSPEND": IS_SUSPENDED}
 
 
 def preemption_tables(site: Site) -> dict[str, Array]:
@@ -52,7 +52,7 @@ def set_preemption(world: Any, site: Site) -> None:
 def unfollowed_preemption(site: Site) -> Iterator[str]:
     """Yield a sentence for each setting of preemption that the replay does not follow."""
     rules = site.rules
-    if "GANG" in _words(rules.preempt_mode):
+    if "GANG" in _words(rules.preempt_mode) and "SUSPEND" not in _words(rules.preempt_mode):
         yield "PreemptMode=GANG: jobs do not take turns on the same cores; they wait for free ones"
     if not rules.preempt_type:
         return
@@ -61,9 +61,6 @@ def unfollowed_preemption(site: Site) -> Iterator[str]:
         return
     if "PRIORITY" in _words(rules.preempt_mode):
         yield "PreemptMode=PRIORITY: jobs of higher priority are preempted, too"
-    for owner in site.partitions if rules.preempt_type == "partition_prio" else site.qos:
-        if "SUSPEND" in _words(owner.preempt_mode or rules.preempt_mode):
-            yield f"PreemptMode=SUSPEND of {owner.name}: its jobs are not preempted; others wait longer for them"
 
 
 def _words(mode: str) -> set[str]:

@@ -18,7 +18,7 @@ from ..kernels.slurm.tables import PENDING, RUNNING, SUBMIT, Slurm
 from .arrivals import Arrivals
 from .job_columns import SiteJobs
 from .site import Site
-from .site_tables import Phases, completed, set_clocks, site_block
+from .site_tables import Phases, completed, set_clocks, set_power, site_block
 from .twin import ADVANCE, REPEAT, advanced
 
 #: Where jobs come, the site goes on in steps of so many seconds until all that wait now have started.
@@ -82,6 +82,7 @@ class Present:
             call(block.address, ADVANCE, float(block.history["start"][row]))
             call(block.address, REPEAT, float(row))
         call(block.address, ADVANCE, now)
+        set_power(block, self.site, int(now))
         block.count["history"], block.count["wanted"], block.count["stale"] = 0, 1, 1
         block.rules["epilog_least"], block.rules["epilog_most"] = self.site.rules.epilog_s
         jobs = block.jobs

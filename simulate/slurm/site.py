@@ -31,6 +31,8 @@ class SiteNode:
     features: tuple[str, ...] = ()
     gpus: int = 0
     works: bool = True  # it takes jobs when the replay begins
+    stays_on: bool = False  # SuspendExcNodes, SuspendExcParts
+    is_asleep: bool = False  # when the replay begins
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,6 +298,11 @@ class SiteRules:
     preempt_exempt_s: float = 0.0
     requeues: bool = True  # JobRequeue
     message_timeout_s: float = 10.0
+    suspend_time_s: float | None = None  # None: nodes do not sleep
+    suspend_timeout_s: float = 30.0
+    resume_timeout_s: float = 60.0  # a boot takes as long
+    suspend_rate: int = 60  # nodes a minute; 0: any number
+    resume_rate: int = 300
     licences: Mapping[str, int] = field(default_factory=dict)
     kills_invalid_dependents: bool = False
     epilog_s: tuple[float, float] = (0.1, 1.0)  # least and most seconds from a job's end until its nodes are free

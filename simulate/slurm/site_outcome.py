@@ -9,7 +9,7 @@ record of energy is not known and not counted.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 
 import numpy as np
@@ -49,6 +49,7 @@ class SiteOutcome:
     cpus: int  # of the machine
     nodes: int
     span_s: float  # length of the period
+    asleep_s: Array | None = None  # node seconds asleep in each hour; None: no node sleeps, or not known
 
     @property
     def utilisation(self) -> float | None:
@@ -70,12 +71,14 @@ class SiteOutcome:
         """Return the mean power in each hour; None where it is not known.
 
         Args:
-            idle_w: power of a node without a job; a partly used node counts by the share of its CPUs.
+            idle_w: power of a node that is awake without a job; a partly used node counts by the share of its CPUs.
         """
         if self.joules is None:
             return None
-        idle = 1.0 - self.used_cpu_s / (self.cpus * self.hours)
-        power: Array = self.joules / self.hours + idle_w * self.nodes * np.maximum(idle, 0.0)
+        idle = self.nodes * (1.0 - self.used_cpu_s / (self.cpus * self.hours))
+        if self.asleep_s is not None:
+            idle -= self.asleep_s / self.hours
+        power: Array = self.joules / self.hours + idle_w * np.maximum(idle, 0.0)
         return power
 
 
@@ -102,7 +105,36 @@ def replayed_outcome(site: Site, replay: SiteReplay) -> SiteOutcome:
     of_nodes = starts.sums(np.array([node.cpus for node in site.nodes], np.int64))
     cpus = np.where(is_exclusive, of_nodes, recorded[starts.job])
     power = _job_powers(jobs)[starts.job]
-    return _outcome(site, _Runs(starts.job, starts.start, starts.end, cpus, starts.by, power))
+    outcome = _outcome(site, _Runs(starts.job, starts.start, starts.end, cpus, starts.by, power))
+    return replace(outcome, asleep_s=_asleep(site, starts))
+
+
+def _asleep(site: Site, starts: SiteStarts) -> Array | None:
+    """Return the node seconds asleep in each hour of the period, from the times between jobs on a node.
+
+    None where no node sleeps. SuspendRate and ResumeRate are left out. O(nodes of all starts x log).
+    """
+    rules, submit = site.rules, SiteJobs.of(site.jobs).submit
+    if rules.suspend_time_s is None or not len(submit):
+        return None
+    begin, until = float(submit.min()), float(submit.max())
+    rows = np.repeat(np.arange(len(starts)), np.diff(starts.begin))
+    sleeps = np.flatnonzero([not node.stays_on for node in site.nodes])
+    is_cloud = np.array([node.is_asleep for node in site.nodes], bool)[sleeps]
+    # A job of no length at the begin and one at the end of the period bound the first and the last time between jobs.
+    node = np.concatenate([sleeps, starts.nodes, sleeps])
+    first = np.concatenate([np.full(len(sleeps), begin), starts.start[rows], np.full(len(sleeps), until)])
+    last = np.where(is_cloud, begin - rules.suspend_time_s, begin)
+    last = np.concatenate([last, np.nan_to_num(starts.end[rows], nan=until), np.full(len(sleeps), until)])
+    order = np.lexsort((first, node))
+    node, first, last = node[order], first[order], np.clip(last[order], begin - rules.suspend_time_s, until)
+    width = 2.0 * (until - begin + rules.suspend_time_s + 1.0)  # so that the latest end of a node stays with it
+    latest = np.maximum.accumulate(last - begin + width * node)[:-1] - width * node[:-1] + begin
+    boot = np.where(first[1:] < until, rules.resume_timeout_s, 0.0)
+    falls, wakes = latest + rules.suspend_time_s, np.minimum(first[1:], until) - boot
+    slept = (node[1:] == node[:-1]) & (wakes > falls) & np.isin(node[1:], sleeps)
+    falls, wakes = np.maximum(falls[slept], begin) - begin, np.maximum(wakes[slept], begin) - begin
+    return _by_hour(falls, wakes, np.ones(len(falls)), until - begin)
 
 
 def _job_powers(jobs: SiteJobs) -> Array:

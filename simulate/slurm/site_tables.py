@@ -14,6 +14,7 @@ import numpy as np
 from ..arrays import Array
 from ..kernels.mapping.layout import INT
 from ..kernels.slurm.tables import (
+    ASLEEP_WEIGHT,
     CLEAN,
     DRAINED,
     FREE,
@@ -129,8 +130,24 @@ def site_block(
         block.rules["epilog_least"] = block.rules["epilog_most"] = 0.0  # the record says when nodes were free
     first = float(block.agenda["time"][0]) if len(block.agenda) else 0.0
     block.count["jobs"], block.count["history"], block.clock["now"] = len(jobs), int(repeats), first
+    if not repeats:
+        set_power(block, site, int(first if begin is None else begin))
     set_clocks(block, site, phases, first if begin is None else begin, seed)
     return block
+
+
+def set_power(block: Slurm, site: Site, begin: int) -> None:
+    """Let nodes save power from a time on, epoch seconds, if the site does; those with jobs are awake."""
+    rules, sleeps = site.rules, block.sleeps
+    if rules.suspend_time_s is None:
+        return
+    block.rules["suspend_time"] = max(int(rules.suspend_time_s), 1)
+    block.rules["suspend_timeout"], block.rules["resume_timeout"] = rules.suspend_timeout_s, rules.resume_timeout_s
+    block.rules["suspend_rate"], block.rules["resume_rate"] = rules.suspend_rate, rules.resume_rate
+    sleeps["stays_on"], sleeps["idle_since"] = [node.stays_on for node in site.nodes], begin
+    sleeps["asleep"] = np.array([node.is_asleep for node in site.nodes]) & (block.views["jobs"][0] == 0)
+    sleeps["slept_at"] = np.where(sleeps["asleep"] == 1, begin - int(rules.suspend_timeout_s), 0)
+    block.nodes["weight"] += sleeps["asleep"] * ASLEEP_WEIGHT
 
 
 def set_clocks(block: Slurm, site: Site, phases: Phases, begin: float, seed: int) -> None:
@@ -157,7 +174,7 @@ def _shapes(site: Site, jobs: Array, parts: Array, *, repeats: bool) -> dict[str
     slices = 2 * max(site.rules.scheduler.bf_node_space_size, site.rules.scheduler.bf_max_job_test) + 4
     records, queue, blocks = (2 * len(parts) + 1,), (max(number, 1),), (min(max(number, 1), MOST_BLOCKS), words)
     return {
-        "nodes": (nodes,), "views": (2, nodes), "partitions": (len(site.partitions),), "part_priority": (len(parts),),
+        "nodes": (nodes,), "sleeps": (nodes,), "pauses": queue, "views": (2, nodes), "partitions": (len(site.partitions),), "part_priority": (len(parts),),
         "pieces": (pieces + 1,), "starts": (runs + 1,), "running": queue, "waiting": queue, "staying": queue,
         "victims": queue, "victim_keys": queue, "records": records, "merged": records,
         "ends_at": queue, "ends_job": queue, "ends_place": queue, "epilogs_at": queue,
@@ -203,11 +220,11 @@ def _partition_nodes(site: Site) -> Array:
 
 
 def _kinds_of_nodes(site: Site) -> dict[str, Array]:
-    """Return the first node, and all nodes, of each kind of nodes; nothing if there are more than MOST_KINDS."""
+    """Return the first node, and all nodes, of each kind; nothing with more than MOST_KINDS, or where nodes sleep."""
     kinds = defaultdict[tuple[int, ...], list[int]](list)
     for row, node in enumerate(site.nodes):
         kinds[node.cpus, node.cores, node.threads, node.memory_mib, node.gpus, node.weight].append(row)
-    sets = list(kinds.values()) if len(kinds) <= MOST_KINDS else []
+    sets = list(kinds.values()) if len(kinds) <= MOST_KINDS and site.rules.suspend_time_s is None else []
     first = np.array([rows[0] for rows in sets], INT)
     return {"kinds": first, "kind_nodes": node_words(sets, -(-len(site.nodes) // 64))}
 

@@ -80,6 +80,8 @@ def _qos_flags(site: Site) -> Iterator[str]:
 def _other_rules(site: Site) -> Iterator[str]:
     rules = site.rules
     yield from unfollowed_preemption(site)
+    if rules.suspend_time_s is None and any(node.is_asleep for node in site.nodes):
+        yield "nodes that sleep, or State=CLOUD, without SuspendTime: they are awake, and starts do not wait for a boot"
     if rules.max_memory_per_cpu_mib is not None:
         yield "MaxMemPerCPU: a job that asks for more memory by node gets no more CPUs for it"
     if any(part.max_cpus_per_node is not None for part in site.partitions):

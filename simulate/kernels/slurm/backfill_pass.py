@@ -14,6 +14,7 @@ from .job_limits import has_licences, is_allowed_when_shortened, is_blocked_befo
 from .job_states import is_eligible
 from .pass_records import begin_pass, count_test, is_preempting, is_task_refused, refuse_tasks
 from .plan import begin_plan, is_full
+from .power_saving import save_power
 from .record_plan import HAS_STARTED, IS_PASSED_OVER, IS_PLANNED, plan_record
 from .start_hopes import has_counts, next_that_may_start, still_may_start
 from .start_test import count_whole_nodes
@@ -75,6 +76,7 @@ def _begin(world: Block, now: int) -> None:
     count = world.count
     count.backfill_started, count.ends_noted = now, -1
     copy(world.scratch[AVAILABLE], world.node_sets[TAKING])
+    save_power(world, now)
     begin_plan(world, world.scratch[AVAILABLE], now)
     for i in range(len(world.user_counts)):
         world.user_counts[i] = 0

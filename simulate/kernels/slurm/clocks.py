@@ -84,6 +84,8 @@ def advance(world: Block, until: float) -> None:
             _calculate(world, now)
         elif kind == 4:
             _tick(world, now)
+        elif kind == 6:
+            _main(world, now, count.owed == 2)
         else:
             _backfill(world, now)
 
@@ -120,6 +122,8 @@ def _next_event(world: Block) -> tuple[float, int]:
         tick = _next_tick(world)
         if tick < time:
             time, kind = tick, int64(4)
+        if count.owed > 0 and clock.main_ended + world.rules.sched_min_interval < time:
+            time, kind = clock.main_ended + world.rules.sched_min_interval, int64(6)
         if count.armed == 0 and world.rules.backfills == 1 and clock.next_backfill < time:
             time, kind = clock.next_backfill, int64(5)
     return time, kind
@@ -163,6 +167,12 @@ def _after_epilog(world: Block, now: int) -> None:
 
 @inner
 def _main(world: Block, now: int, is_full: bool) -> None:
+    """Carry out a main pass, or owe it until sched_min_interval has passed since the last one."""
+    count, clock, wait = world.count, world.clock, world.rules.sched_min_interval
+    if wait > 0 and clock.now < clock.main_ended + wait:
+        count.owed = max(count.owed, int64(2 if is_full else 1))
+        return
+    count.owed, clock.main_ended = 0, clock.now
     if not _waits_for_nodes(world, now):
         if world.rules.drops_jobs == 1:
             drop_hopeless(world, now)

@@ -9,8 +9,8 @@ from __future__ import annotations
 from ..block import Block, int64
 from ..jit import inner
 from .job_limits import is_out_of_minutes
-from .job_states import end, end_until, finish_at, first_end, note_change
-from .tables import BY_TIER, IS_CANCELLED, IS_REQUEUED
+from .job_states import end, end_until, finish_at, first_end, note_change, suspend
+from .tables import BY_TIER, IS_CANCELLED, IS_REQUEUED, IS_SUSPENDED
 from .victims import fate_of
 
 
@@ -48,14 +48,28 @@ def _next_check(world: Block, time: int) -> float:
 
 
 @inner
-def preempt(world: Block, job: int, victims: int, now: int) -> None:
-    """Let a job preempt the first `victims` of `victims`, unless those of its last test may still be ending."""
-    row = world.jobs[job]
+def preempt(world: Block, job: int, victims: int, now: int) -> bool:
+    """Let a job preempt the first `victims` of `victims`, unless those of its last test may still be ending.
+
+    Returns:
+        Whether all are suspended, so that the job starts at once.
+    """
+    row, suspends = world.jobs[job], True
+    for place in range(victims):
+        suspends = suspends and fate_of(world, world.victims[place]) == IS_SUSPENDED
+    if suspends:
+        for place in range(victims):
+            suspend(world, world.victims[place], now)
+        return True
     if row.preempted_at > 0 and now < row.preempted_at + world.rules.preempt_pause:
-        return
+        return False
     row.preempted_at, row.preempted_pass = now, world.count.passes
     for place in range(victims):
-        _yield(world, world.victims[place], now)
+        if fate_of(world, world.victims[place]) == IS_SUSPENDED:
+            suspend(world, world.victims[place], now)
+        else:
+            _yield(world, world.victims[place], now)
+    return False
 
 
 @inner

@@ -24,6 +24,7 @@ from .job_limits import (
     take_licences,
 )
 from .node_use import give_on_node, take_on_node
+from .power_saving import boot_chosen
 from .priority import billing_of, book_end, list_job, set_priority
 from .record_order import add_records, drop_old_records
 from .reserved_nodes import end_in_reservation, has_reservation_begun
@@ -39,11 +40,16 @@ from .tables import (
     GONE,
     HELD,
     IS_REQUEUED,
+    NOW,
     PENDING,
     REQUEUE_S,
     RUNNING,
     STAYS,
+    SUSPENDED,
 )
+
+#: The end of a job that stands still, seconds since the epoch.
+_NEVER = 1e15
 
 
 @inner
@@ -203,7 +209,9 @@ def expected_end(world: Block, job: int, now: int) -> int:
     row, rules = world.jobs[job], world.rules
     if row.until > now:
         return row.until
-    over = max(world.partitions[row.part].over_time, int64(0))
+    over = world.partitions[row.part].over_time
+    if over < 0:  # it is never killed
+        return now + row.limit * 60
     late = row.until + rules.kill_wait + over * 60
     return max(late, now + 1)
 
@@ -230,8 +238,9 @@ def start(world: Block, job: int, part: int, now: int, by: int) -> None:
     row, count = world.jobs[job], world.count
     if row.granted >= 0:
         row.limit = row.granted
-    row.state, row.start, row.part, row.started_by = RUNNING, now, part, by
-    row.until = now + row.limit * 60
+    begin = boot_chosen(world, now)
+    row.state, row.start, row.part, row.started_by = RUNNING, begin, part, by
+    row.until = begin + row.limit * 60
     row.piece0, row.pieces = count.pieces, count.chosen
     row.cpus, row.counted_cpus = count.chosen_cpus, count.chosen_cpus
     for i in range(count.chosen):
@@ -254,7 +263,7 @@ def start(world: Block, job: int, part: int, now: int, by: int) -> None:
     if row.array >= 0:
         world.jobs[row.array].running_tasks += 1
     entry = world.starts[count.starts]
-    entry.job, entry.part, entry.start, entry.end, entry.by = job, part, now, -1, by
+    entry.job, entry.part, entry.start, entry.end, entry.by = job, part, begin, -1, by
     entry.piece0, entry.pieces, entry.priority = row.piece0, row.pieces, _priority_in(world, job, part)
     entry.cpus = row.cpus
     row.log, row.fate, row.yields = count.starts, STAYS, 0
@@ -335,6 +344,8 @@ def _remove_running(world: Block, job: int) -> None:
 def end(world: Block, job: int, now: int) -> None:
     """End a running job: its resources are free, and its nodes are completing until they are cleaned up."""
     row, count = world.jobs[job], world.count
+    if row.state == SUSPENDED:
+        count.suspended -= 1
     row.state = COMPLETING
     world.starts[row.log].end = now
     _remove_running(world, job)
@@ -348,6 +359,8 @@ def end(world: Block, job: int, now: int) -> None:
         give_on_node(world, piece.node, piece.cores, piece.memory, row.gpus)
         world.nodes[piece.node].completing += 1
         drop(world.node_sets[CLEAN], piece.node)
+    while count.suspended > 0 and _resume_one(world, now):
+        pass
     if row.array >= 0:
         world.jobs[row.array].running_tasks -= 1
     least, most = world.rules.epilog_least, world.rules.epilog_most
@@ -355,6 +368,46 @@ def end(world: Block, job: int, now: int) -> None:
     push(world.epilogs_at, world.epilogs_job, None, count.epilogs, max(clean, row.clean), job)
     count.epilogs += 1
     note_change(world, now)
+
+
+@inner
+def suspend(world: Block, job: int, now: int) -> None:
+    """Let a running job stand still: it keeps its nodes and memory, and others may have its cores."""
+    row = world.jobs[job]
+    book_end(world, job, now)
+    world.pauses[job].rest, world.pauses[job].since = row.finish - world.clock.now, now
+    row.state = SUSPENDED
+    world.count.suspended += 1
+    finish_at(world, job, _NEVER)
+    note_change(world, now)
+
+
+@inner
+def _resume_one(world: Block, now: int) -> bool:
+    """Let the suspended job with the earliest end run on whose cores are free again; return whether there is one.
+
+    Its time limit ends as much later as it stood still.
+    """
+    for place in range(world.count.running):
+        job = world.running[place]
+        row = world.jobs[job]
+        if row.state == SUSPENDED and _has_its_cores(world, job):
+            row.state = RUNNING
+            world.count.suspended -= 1
+            finish_at(world, job, world.clock.now + world.pauses[job].rest)
+            end_until(world, job, row.until + now - world.pauses[job].since)
+            note_change(world, now)
+            return True
+    return False
+
+
+@inner
+def _has_its_cores(world: Block, job: int) -> bool:
+    """Return whether no other job has the cores of a suspended one: then none of its nodes has more jobs than cores."""
+    row, fewest = world.jobs[job], int64(0)
+    for k in range(row.piece0, row.piece0 + row.pieces):
+        fewest = min(fewest, world.views[NOW, world.pieces[k].node].cores)
+    return bool(fewest >= 0)
 
 
 @inner

@@ -11,6 +11,7 @@ from .bits import copy, is_empty, shared_number, subtract
 from .job_limits import has_licences, is_allowed_in_partition
 from .job_states import is_eligible
 from .pass_records import begin_pass, count_test, is_preempting, is_task_refused, least_priority, refuse_tasks
+from .power_saving import save_power
 from .reserved_nodes import instance_at, magnet_of
 from .start_test import try_start
 from .tables import AVAILABLE, BUSY, BY_MAIN, LIMITED, NOT_AT_ALL, RESERVED, STARTED, TAKING
@@ -28,6 +29,7 @@ def main_pass(world: Block, now: int, is_full: bool) -> int:
     count, rules = world.count, world.rules
     begin_pass(world)
     copy(world.scratch[AVAILABLE], world.node_sets[TAKING])
+    save_power(world, now)
     started, depth = _start_in_magnets(world, now), int64(0)
     for k in range(count.records):
         job, slot = world.records[k].job, world.records[k].slot

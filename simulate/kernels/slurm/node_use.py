@@ -7,7 +7,7 @@ when the question first changes it, so a question costs what it touches.
 from __future__ import annotations
 
 from ...arrays import Array, Row
-from ..block import Block
+from ..block import Block, int64
 from ..jit import inner
 from .bits import add, copy, drop, has
 from .tables import FREE, FREE_LATER, IDLE, IDLE_LATER, LATER, NOW
@@ -42,6 +42,7 @@ def give_on_node(world: Block, node: int, cores: int, memory: int, gpus: int) ->
         add(world.node_sets[FREE], node)
     if free.jobs == 0:
         add(world.node_sets[IDLE], node)
+        world.sleeps[node].idle_since = int64(world.clock.now)
 
 
 @inner
@@ -84,6 +85,16 @@ def give_up(world: Block, job: int, words: Array) -> bool:
             piece = world.pieces[k]
             give_later(world, piece.node, piece.cores, piece.memory, row.gpus)
     return uses
+
+
+@inner
+def suspend_later(world: Block, job: int, words: Array) -> None:
+    """Free the cores that a job has on nodes of a set in the later view; its memory and GPUs stay with it."""
+    row = world.jobs[job]
+    for k in range(row.piece0, row.piece0 + row.pieces):
+        piece = world.pieces[k]
+        if has(words, piece.node):
+            give_later(world, piece.node, piece.cores, 0, 0)
 
 
 @inner

@@ -30,7 +30,7 @@ from .tables import (
     STARTED,
     UNAVAILABLE,
 )
-from .victims import choose_victims
+from .victims import NO_CHOICE, choose_victims
 
 
 @inner
@@ -81,16 +81,15 @@ def try_start(world: Block, job: int, slot: int, available: Array, now: int, by:
     if begin < 0 or begin > now:
         return int64(RESERVED)
     intersect(words, world.node_sets[CLEAN])
-    may_fit, victims = has_required(world, job, words), int64(0)
+    may_fit, victims = has_required(world, job, words), int64(NO_CHOICE)
     fits = may_fit and choose_nodes(world, job, slot, CANDIDATES, NOW)
     if may_fit and not fits and world.rules.preempts != NOT_AT_ALL:
         victims = choose_victims(world, job, slot, now)
-    if fits or victims > 0:
+    if fits or victims >= 0:
         memory, gpus = chosen_memory(world, job), row.gpus * world.count.chosen
         if is_blocked_with_nodes(world, job, part, now, world.count.chosen_cpus, world.count.chosen, memory, gpus):
             return int64(LIMITED)
-        if victims > 0:
-            preempt(world, job, victims, now)
+        if victims > 0 and not preempt(world, job, victims, now):
             return int64(BUSY)
         start(world, job, part, now, by)
         return int64(STARTED)

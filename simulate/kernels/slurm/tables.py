@@ -15,8 +15,9 @@ from ..block import Block
 from ..mapping.layout import FLAG, FLOAT, INT, NARROW, row_dtype
 
 WORD = np.dtype("u8")
-#: States of a job. HELD: its priority is 0. COMPLETING: it ended, and its nodes are being cleaned up.
-FUTURE, PENDING, HELD, RUNNING, COMPLETING, GONE = range(6)
+#: States of a job. HELD: its priority is 0. COMPLETING: it ended, and its nodes are being cleaned up. SUSPENDED: it has
+#: its nodes and memory, and stands still.
+FUTURE, PENDING, HELD, RUNNING, COMPLETING, GONE, SUSPENDED = range(7)
 #: States of a node: it takes jobs; it takes no new ones; its jobs have ended, too.
 UP, DRAINED, DOWN = range(3)
 #: Seconds from the requeue of a job until it may start: the life of its credential, and one.
@@ -24,7 +25,9 @@ REQUEUE_S = 121
 #: Which jobs a job may preempt (`rules.preempts`): none, those of lower tiers, those of a QOS that its own QOS lists.
 NOT_AT_ALL, BY_TIER, BY_QOS = range(3)
 #: What becomes of a job that is killed or preempted; STAYS: it is neither, or cannot be preempted.
-STAYS, IS_CANCELLED, IS_REQUEUED = range(3)
+STAYS, IS_CANCELLED, IS_REQUEUED, IS_SUSPENDED = range(4)
+#: By how much a node that sleeps is heavier, so that it comes after all others.
+ASLEEP_WEIGHT = 1 << 40
 #: The most blocks of running jobs, and the most kinds of nodes.
 MOST_BLOCKS, MOST_KINDS = 1024, 8
 #: Rows of the table `views`.
@@ -70,11 +73,14 @@ RULES = row_dtype(
     "resv_over_run counts_memory least_loaded threads cpus_total nodes_total pack_serial weighs_tres "
     "restarts preempts preempt_pause preempt_exempt preempt_youngest_first preempt_strict_order "
     "preempt_reorder_count soft_time_min closes_late searches_from_start waits_for_own_nodes "
-    "short_jobs_apart drops_jobs kills_dependents",
+    "short_jobs_apart drops_jobs kills_dependents suspend_time suspend_timeout resume_timeout suspend_rate resume_rate",
 )
 #: A node: its size and state; `jobs`: jobs on it; `completing`: jobs that have ended on it and are not cleaned up;
 #: `touched`: the question for which its later view was made.
 NODE = row_dtype("", "cpus cores threads memory weight gpus state completing touched")
+#: Whether a node sleeps. `stays_on`: 1 if it never does; `idle_since`: when its last job ended; `asleep`: 1 if it does,
+#: since `slept_at`; `ready_at`: when it has booted, 0 if it does not boot.
+SLEEP = row_dtype("", "stays_on idle_since asleep slept_at ready_at")
 #: What is free on a node in one view, and how many jobs have a part of it.
 VIEW = np.dtype([("cores", INT), ("memory", INT), ("gpus", INT), ("jobs", INT)], align=True)
 #: A partition; `closed`, `emptied`, `tested`, `reserves`: the pass in which a job of it was refused, and its nodes were
@@ -104,6 +110,8 @@ JOB = row_dtype(
     "magnets granted possible",
     "memory_per_cpu exclusive contiguous requeued successful state started_by fate yields submitted listed never",
 )
+#: How a job stands still: `rest`: seconds that it has still to run, `since`: when it was suspended.
+PAUSE = row_dtype("rest", "since")
 #: The largest number of a field of 32 bits.
 LARGEST = 2**31 - 1
 #: What a job has, or had, on a node.
@@ -157,6 +165,9 @@ HISTORY = row_dtype("finish clean", "job part start nodes by cpus")
 
 #: Counters and clocks; times that are not whole are in CLOCK. `changed`: when something changed last; `armed`: the
 #: backfill thread waits for a change; `wanted`: a main pass was asked for; `passes`: number of the present pass;
+#: `owed`: 1 if a main pass waits for sched_min_interval, 2 if it is a full one; `suspended`: suspended jobs; of CLOCK,
+#: `main_ended`: the last main pass; `next_suspend`, `next_resume`: when another node may go to sleep, or boot;
+#: `asleep_s`: seconds for which nodes slept that have woken since;
 #: `history`: 1 if starts come from the record; `full`: 1 if there are too few rows for the next pass.
 COUNT = row_dtype(
     "",
@@ -164,9 +175,9 @@ COUNT = row_dtype(
     "last_full last_sched changed armed backfill_started last_period ends epilogs chosen chosen_cpus test_start "
     "passes random history limit_phase "
     "tests reservation_end stale in_pass basic next_reset listed usage_aged plans question "
-    "ends_noted noted block_jobs noted_blocks shared_nodes try_later reached delayed full ended_reservations",
+    "ends_noted noted block_jobs noted_blocks shared_nodes try_later reached delayed full ended_reservations owed suspended",
 )
-CLOCK = row_dtype("now tick_phase next_backfill next_period", "")
+CLOCK = row_dtype("now tick_phase next_backfill next_period main_ended next_suspend next_resume asleep_s", "")
 
 
 class Slurm(Block):
@@ -177,11 +188,13 @@ class Slurm(Block):
         "nodes": (NODE, 1),
         "kinds": (INT, 1),  # the first node of each kind; none if there are too many
         "kind_nodes": (WORD, 2),  # nodes of each kind: alike in size and weight
+        "sleeps": (SLEEP, 1),  # of each node
         "views": (VIEW, 2),  # [2, nodes]
         "partitions": (PARTITION, 1),
         "partition_nodes": (WORD, 2),  # [partitions, words]
         "allowed_nodes": (WORD, 2),  # sets that jobs name by features and lists; -1: all
         "jobs": (JOB, 1),
+        "pauses": (PAUSE, 1),  # of each job
         "job_parts": (INT, 1),  # partitions of each job, by tier
         "part_allowed": (FLAG, 1),  # of each: whether the job keeps the partition's limits, see `job_limits.ALLOWED`
         "part_denied": (FLAG, 1),  # of each: 1 if sbatch rejects the job

@@ -12,11 +12,13 @@ from ..block import Block, int64
 from ..jit import inner
 from .bits import add, empty, has
 from .node_choice import choose_nodes
-from .node_use import begin_later, give_up
-from .tables import BY_TIER, CANDIDATES, LATER, MORE, STAYS
+from .node_use import begin_later, give_up, suspend_later
+from .tables import BY_TIER, CANDIDATES, IS_SUSPENDED, LATER, MORE, STAYS, SUSPENDED
 
 #: A key before all others, and the weight of a node in one.
 _FIRST, _NODE = -(int64(1) << 62), int64(1) << 32
+#: Answers of `choose_victims` and of its search: the job does not fit; it fits without another victim.
+NO_CHOICE, _AT_ONCE = int64(-1), int64(-2)
 #: The most nodes of a job that its rank counts.
 _MOST_NODES = int64(65535)
 
@@ -44,7 +46,7 @@ def record_outranks(world: Block, job: int, slot: int, other: int, other_slot: i
 
 @inner
 def fate_of(world: Block, job: int) -> int:
-    """Return what becomes of a running job that is preempted: STAYS, IS_CANCELLED or IS_REQUEUED."""
+    """Return what becomes of a running job that is preempted: STAYS, IS_CANCELLED, IS_REQUEUED or IS_SUSPENDED."""
     row = world.jobs[job]
     mode = world.qos[row.qos].preempt_mode
     if world.rules.preempts == BY_TIER:
@@ -78,6 +80,15 @@ def _nodes_in(world: Block, job: int, words: Array) -> int:
 
 
 @inner
+def _give_way(world: Block, job: int, words: Array) -> bool:
+    """Free in the later view what a running job that is preempted frees; return whether that is on nodes of a set."""
+    if fate_of(world, job) != IS_SUSPENDED:
+        return give_up(world, job, words)
+    suspend_later(world, job, words)
+    return _nodes_in(world, job, words) > 0
+
+
+@inner
 def give_up_victims(world: Block, job: int, slot: int, candidates: int, now: int) -> int:
     """Free in the later view what a job can preempt; return the number of other running jobs, listed in `staying`.
 
@@ -92,7 +103,7 @@ def give_up_victims(world: Block, job: int, slot: int, candidates: int, now: int
     for i in range(world.count.running):
         other = world.running[i]
         if is_preemptible(world, job, slot, other, now):
-            give_up(world, other, world.scratch[candidates])
+            _give_way(world, other, world.scratch[candidates])
         else:
             world.staying[staying] = other
             staying += 1
@@ -107,15 +118,19 @@ def choose_victims(world: Block, job: int, slot: int, now: int) -> int:
     cells of `victims`.
 
     Returns:
-        Number of victims; 0 if it would not fit.
+        Number of victims, 0 if suspended jobs alone are in the way; NO_CHOICE if it would not fit.
     """
     number, rounds = _list_victims(world, job, slot, now), int64(0)
+    if number == 0 and world.count.suspended == 0:
+        return int64(NO_CHOICE)
     victims, chosen = world.victims, world.scratch[MORE]
     last = int64(-1)
-    while number > 0:
-        last = _free_until_it_fits(world, job, slot, number)
-        if last < 0:
+    while True:
+        last = _free_until_it_fits(world, job, slot, number, now)
+        if last == _AT_ONCE:
             return int64(0)
+        if last < 0:
+            return int64(NO_CHOICE)
         empty(chosen)
         for i in range(world.count.chosen):
             add(chosen, world.chosen[i])
@@ -137,7 +152,7 @@ def _list_victims(world: Block, job: int, slot: int, now: int) -> int:
     number = int64(0)
     for i in range(world.count.running):
         other = world.running[i]
-        if is_preemptible(world, job, slot, other, now):
+        if world.jobs[other].state != SUSPENDED and is_preemptible(world, job, slot, other, now):
             world.victims[number] = other
             world.victim_keys[other] = _rank(world, other)
             number += 1
@@ -175,13 +190,22 @@ def _sort_victims(world: Block, number: int) -> None:
 
 
 @inner
-def _free_until_it_fits(world: Block, job: int, slot: int, number: int) -> int:
-    """Take candidates away until a job fits; return the place of the last one, -1 if it never fits."""
+def _free_until_it_fits(world: Block, job: int, slot: int, number: int, now: int) -> int:
+    """Take candidates away until a job fits; return the place of the last one, -1 if it never fits.
+
+    Suspended jobs that it could preempt are not in its way; _AT_ONCE if it fits without a candidate.
+    """
     begin_later(world)
     words = world.scratch[CANDIDATES]
+    for i in range(world.count.running if world.count.suspended > 0 else int64(0)):
+        other = world.running[i]
+        if world.jobs[other].state == SUSPENDED and is_preemptible(world, job, slot, other, now):
+            suspend_later(world, other, words)
+    if world.count.suspended > 0 and choose_nodes(world, job, slot, int64(CANDIDATES), int64(LATER)):
+        return _AT_ONCE
     for place in range(number):
         other = world.victims[place]
-        if give_up(world, other, words) and choose_nodes(world, job, slot, int64(CANDIDATES), int64(LATER)):
+        if _give_way(world, other, words) and choose_nodes(world, job, slot, int64(CANDIDATES), int64(LATER)):
             return int64(place)
     return int64(-1)
 

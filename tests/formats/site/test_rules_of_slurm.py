@@ -44,6 +44,7 @@ SETTINGS = (
     "TopologyPlugin=topology/tree", "BurstBufferType=burst_buffer/lua", "MCSPlugin=mcs/account",
     "JobSubmitPlugins=lua", "AccountingStorageEnforce=associations", "AccountingStorageEnforce=limits",
     "AccountingStorageEnforce=safe,qos", "PreemptParameters=strict_order", "PreemptParameters=reclaim_licenses",
+    "SuspendTime=300\nSuspendProgram=/x", "SuspendTime=9\nSuspendProgram=/x\nSuspendExcNodes=n1:1",
     "DependencyParameters=kill_invalid_depend", "ScronParameters=enable",
     *(f"PriorityFlags={flag}" for flag in (
         "ACCRUE_ALWAYS", "CALCULATE_RUNNING", "DEPTH_OBLIVIOUS", "INCR_ONLY", "MAX_TRES", "MAX_TRES_GRES", "NO_FAIR_TREE",

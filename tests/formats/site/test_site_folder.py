@@ -145,6 +145,16 @@ def test_a_policy_of_a_version_that_is_not_known_is_refused(tmp_path: Path, vers
         read_slurm_policy(f"slurm:{write_site(tmp_path)}:version={version}")
 
 
+def test_some_nodes_never_sleep(tmp_path: Path) -> None:
+    power = "SuspendProgram=/x\nSuspendTime=60\nSuspendExcNodes=n[3-4]:1\nSuspendExcParts=fast\n"
+    site = read_site(write_site(tmp_path, slurm_conf=CONF.replace("Nodes=n[1-2]", "Nodes=n[1]") + power))
+    assert [node.stays_on for node in site.nodes] == [True, False, True, True]
+    assert any("a list with a number stay awake" in text for text in site.unknown)
+    wrong = CONF + power.replace("n[3-4]", "n[3-")
+    with pytest.raises(ConfigError, match="SuspendExcNodes"):
+        read_site(write_site(tmp_path, slurm_conf=wrong))
+
+
 #: Pieces that damage a dump where a clean one would have something else.
 PIECES = (
     "", "|", "\n", "\\", "#", "=", "[", "]", "-", ",", "n[1-", "n[1-99999999]", "99999999999999999999", "1e999", "nan", "-1",

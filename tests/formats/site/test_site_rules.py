@@ -91,6 +91,16 @@ def test_priority_and_times(tmp_path: Path) -> None:
     assert result.resv_over_run_min == 5
 
 
+def test_nodes_sleep_only_where_a_program_puts_them_to_sleep(tmp_path: Path) -> None:
+    program = "SuspendProgram=/usr/sbin/off\n"
+    for text in ("SuspendTime=300\n", f"{program}SuspendTime=-1\n", f"{program}SuspendTime=INFINITE\n", program):
+        assert rules(tmp_path, text).suspend_time_s is None
+    text = f"{program}SuspendTime=600\nSuspendTimeout=45\nResumeTimeout=90\nSuspendRate=7\nResumeRate=0\n"
+    result = rules(tmp_path, text)
+    assert (result.suspend_time_s, result.suspend_timeout_s, result.resume_timeout_s) == (600.0, 45.0, 90.0)
+    assert (result.suspend_rate, result.resume_rate) == (7, 0)
+
+
 def test_basic_priority_is_the_old_default(tmp_path: Path) -> None:
     assert not rules(tmp_path, "KillWait=1", (23, 2)).priority.is_multifactor
     assert rules(tmp_path, "KillWait=1").priority.is_multifactor  # of a version that is not known

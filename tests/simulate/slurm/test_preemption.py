@@ -169,6 +169,41 @@ def test_a_job_that_backfill_lets_preempt_takes_the_smallest_victims_not_the_fir
     assert victims == {"narrow"} and nodes["short"] == ("n2", "n5")
 
 
+def test_a_suspended_job_stands_still_and_runs_on_when_its_cores_are_free() -> None:
+    """`low` has 203 s to run when `high` comes, and 10 minutes of limit less 297 s."""
+    low, high = runs(two_partitions([low_job("low", run_s=500.0, limit_min=10), high_job()], low_mode="SUSPEND,GANG"))
+    assert high[1] == pytest.approx(300, abs=SOON) and high[2] == high[1] + 600
+    assert low[2] - low[1] == pytest.approx(500 + 600, abs=2)
+
+
+def test_jobs_that_cannot_preempt_leave_the_cores_of_a_suspended_job_alone() -> None:
+    """`next` would fit on the nodes that `high` leaves, where `low` goes on."""
+    jobs = [low_job("low"), high_job(nodes=3), low_job("next", 2, submit=T0 + 400.0, run_s=60.0)]
+    by_name = {name: (start, end) for name, start, end in runs(two_partitions(jobs, low_mode="SUSPEND,GANG"))}
+    assert by_name["low"][1] == pytest.approx(3000 + 600, abs=5) and by_name["next"][0] >= by_name["low"][1]
+
+
+def test_a_job_on_the_nodes_of_a_suspended_one_needs_no_other_victim() -> None:
+    """`second` fits next to `high` on nodes of `low`, which stands still already, until both have ended."""
+    rest = high_job("rest", 2, submit=T0, run_s=9000.0, limit_min=200)
+    jobs = [low_job("low", 4), rest, high_job(nodes=2), high_job("second", 2, submit=T0 + 380.0)]
+    by_name = {name: (start, end) for name, start, end in runs(two_partitions(jobs, low_mode="SUSPEND,GANG"))}
+    assert by_name["second"][0] == pytest.approx(380, abs=SOON)
+    still = by_name["second"][1] - by_name["high"][0]
+    assert by_name["low"][1] - by_name["low"][0] == pytest.approx(3000 + still, abs=2)
+
+
+def test_memory_of_a_suspended_job_is_not_free() -> None:
+    """A node has 1,000 MiB; `low` keeps 600."""
+    for asks, starts_at_once in ((300, True), (600, False)):
+        memory = {"is_exclusive": False, "tasks": 24, "min_cpus": 24, "memory_per_node_mib": 600}
+        jobs = [low_job("low", **memory), high_job(**memory | {"memory_per_node_mib": asks})]
+        place = two_partitions(jobs, low_mode="SUSPEND,GANG")
+        place = replace(place, rules=replace(place.rules, counts_memory=True))
+        by_name = {name: start for name, start, _ in runs(place)}
+        assert (by_name["high"] < 300 + SOON) == starts_at_once
+
+
 def test_a_job_may_be_requeued_as_often_as_it_is_preempted() -> None:
     highs = [high_job(str(number), submit=T0 + 300.0 + 400 * number, run_s=10.0, limit_min=5) for number in range(12)]
     place = two_partitions([low_job("low"), *highs])
@@ -177,7 +212,8 @@ def test_a_job_may_be_requeued_as_often_as_it_is_preempted() -> None:
 
 def test_what_is_not_followed_is_named() -> None:
     assert not list(unfollowed_preemption(two_partitions([low_job("low")])))
-    sentences = list(unfollowed_preemption(two_partitions([low_job("low")], low_mode="SUSPEND,GANG")))
-    assert sentences == ["PreemptMode=SUSPEND of low: its jobs are not preempted; others wait longer for them"]
+    assert not list(unfollowed_preemption(two_partitions([low_job("low")], low_mode="SUSPEND,GANG")))
+    (sentence,) = unfollowed_preemption(two_partitions([low_job("low")], preempt_mode="REQUEUE,PRIORITY"))
+    assert sentence.startswith("PreemptMode=PRIORITY")
     (sentence,) = unfollowed_preemption(two_partitions([low_job("low")], preempt_type="", preempt_mode="GANG"))
     assert sentence.startswith("PreemptMode=GANG")

@@ -111,3 +111,17 @@ def test_jobs_that_have_ended_are_left_out() -> None:
 def test_a_job_that_waits_for_a_running_one_starts_after_it() -> None:
     place = site((running("1", ALL[:1], NOW - 600.0, run_s=900.0), waiting("2", dependency="afterok:1")))
     assert outlook(place)["2"][0] >= 300.0
+
+
+@pytest.mark.parametrize(("busy", "waits"), [((), 200), (ALL[:1], 0)])
+def test_nodes_that_sleep_now_boot_first(busy: tuple[str, ...], waits: int) -> None:
+    """A job of two cores; a node on which a job runs is awake."""
+    jobs = [replace(running("1", busy, NOW - 600.0, run_s=9000.0, limit_min=300), is_exclusive=False)] if busy else []
+    place = site([*jobs, waiting("2", tasks=2, max_nodes=1, memory_per_node_mib=10)])
+    rules = replace(place.rules, suspend_time_s=300.0, resume_timeout_s=200.0)
+    place = replace(place, rules=rules, nodes=tuple(replace(node, is_asleep=True) for node in place.nodes))
+    if busy:
+        place = replace(place, jobs=tuple(replace(one, tasks=2, min_cpus=2) for one in place.jobs))
+        record = replace(place.jobs[0].runs[0], cpus=2)
+        place = replace(place, jobs=(replace(place.jobs[0], runs=(record,)), place.jobs[1]))
+    assert outlook(place)["2"][0] == pytest.approx(waits, abs=70)

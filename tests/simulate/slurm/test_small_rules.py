@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from pilotfish.simulate.slurm.site import (
+    JobRecord,
     PriorityRules,
     SchedulerRules,
     Site,
@@ -21,6 +22,7 @@ from pilotfish.simulate.slurm.site import (
     SiteReservation,
     SiteRules,
 )
+from pilotfish.simulate.slurm.site_outcome import replayed_outcome
 from pilotfish.simulate.slurm.twin import SiteStart, replay_site
 from tests.simulate.slurm.small_sites import T0
 
@@ -165,3 +167,86 @@ def test_some_partitions_and_qos_take_only_jobs_in_reservations(where: str) -> N
     jobs = [job("inside", reservation="course"), job("outside")]
     replayed = starts(jobs, part=part, qos=qos, reservations=(reservation,))
     assert "inside" in replayed and "outside" not in replayed
+
+
+# --- clocks ---
+@pytest.mark.parametrize(("interval", "latest"), [(0.000002, 20), (40.0, 60)])
+def test_main_passes_are_some_time_apart(interval: float, latest: int) -> None:
+    """`first` ends after ten seconds, and its end asks for a pass, which `second` waits for."""
+    jobs = [job("first", tasks=8, run_s=10.0), job("second", 1, tasks=8)]
+    rules = replace(
+        RULES, is_backfilling=False, scheduler=SchedulerRules(sched_min_interval=interval, sched_interval=600.0)
+    )
+    start = starts(jobs, rules, NODES[:1])["second"].start - T0
+    assert latest - 25 < start <= latest
+
+
+# --- power saving ---
+SLEEPY = replace(RULES, suspend_time_s=300.0, suspend_timeout_s=60.0, resume_timeout_s=120.0)
+
+
+@pytest.mark.parametrize(("suspend_time_s", "waits"), [(None, 0), (300.0, 120), (5000.0, 0)])
+def test_a_job_on_a_node_that_sleeps_starts_when_it_has_booted(suspend_time_s: float | None, waits: int) -> None:
+    """It runs from then on, for as long as it takes."""
+    start = starts([job("early"), job("late", 4000)], replace(SLEEPY, suspend_time_s=suspend_time_s), NODES[:1])["late"]
+    assert 4000 + waits <= start.start - T0 <= 4000 + waits + 10 and start.end == start.start + 600
+
+
+def test_nodes_that_are_awake_are_chosen_first() -> None:
+    """`long` keeps n1 awake; n0, which is lower, and n2 sleep."""
+    jobs = [job("long", required_nodes=("n1",), limit_min=100, run_s=6000.0), job("late", 3000)]
+    start = starts(jobs, SLEEPY)["late"]
+    assert start.nodes == ("n1",) and start.start < T0 + 3010
+
+
+@pytest.mark.parametrize(("stays_on", "waits"), [(True, 0), (False, 120)])
+def test_some_nodes_never_sleep(stays_on: bool, waits: int) -> None:
+    nodes = (replace(NODES[0], stays_on=stays_on),)
+    start = starts([job("early"), job("late", 4000)], SLEEPY, nodes)["late"].start - T0
+    assert 4000 + waits <= start <= 4000 + waits + 10
+
+
+def test_a_node_that_goes_to_sleep_takes_no_job_until_it_sleeps() -> None:
+    """It goes to sleep at second 900, takes no job for 60 s, and then boots for 120 s."""
+    start = starts([job("early"), job("late", 910)], SLEEPY, NODES[:1])["late"].start - T0
+    assert 960 + 120 <= start <= 960 + 120 + 70
+
+
+@pytest.mark.parametrize(("rate", "waits"), [(300, 121), (1, 240)])
+def test_so_many_nodes_boot_in_a_minute(rate: int, waits: int) -> None:
+    """The third node begins to boot two minutes after the first where one boots a minute."""
+    wide = job("wide", 4000, min_nodes=3, max_nodes=3, tasks=24, is_exclusive=True)
+    start = starts([job("early"), wide], replace(SLEEPY, resume_rate=rate))["wide"].start - T0
+    assert 4000 + waits - 1 <= start <= 4000 + waits + 10
+
+
+def test_nodes_of_a_cloud_sleep_at_first() -> None:
+    nodes = tuple(replace(node, is_asleep=True) for node in NODES)
+    assert 120 <= starts([job("first")], SLEEPY, nodes)["first"].start - T0 <= 130
+
+
+def test_a_booting_node_takes_no_other_job() -> None:
+    """`second` would fit on the node that boots for `first`."""
+    replayed = starts([job("early"), job("first", 4000), job("second", 4020)], SLEEPY, NODES[:1])
+    assert replayed["second"].start >= replayed["first"].start
+
+
+def test_nodes_that_sleep_draw_no_power() -> None:
+    """n0 sleeps from second 900 to 4000, when `late` comes, and from 5020 to the end, 9000; n1 is always awake."""
+    record = JobRecord("COMPLETED", T0, T0, T0 + 600.0, "main", ("n0",), 8, energy_j=60_000.0)
+    jobs = (
+        job("early", tasks=8, runs=(record,)),
+        job("late", 4000, tasks=8, runs=(record,)),
+        job("last", 9000, tasks=8),
+    )
+    nodes = (NODES[0], replace(NODES[1], stays_on=True))
+    site = Site(replace(SLEEPY, is_backfilling=False), nodes, (partition(nodes),), jobs=jobs)
+    site = replace(site, jobs=tuple(replace(one, required_nodes=("n0",)) for one in jobs))
+    outcome = replayed_outcome(site, replay_site(site))
+    assert outcome.asleep_s is not None
+    assert outcome.asleep_s.sum() == pytest.approx(3100 + 3980, abs=30)
+    powers = outcome.power_w(50.0)
+    assert powers is not None
+    energy = float((powers * outcome.hours).sum())
+    assert energy == pytest.approx(2 * 60_000 + 50.0 * (2 * 9000 - 2 * 600 - 3100 - 3980), rel=0.01)
+    assert replayed_outcome(replace(site, rules=RULES), replay_site(replace(site, rules=RULES))).asleep_s is None
