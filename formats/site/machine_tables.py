@@ -92,7 +92,7 @@ def site_nodes(lines: Sequence[ConfLine], down: Sequence[ConfLine], unknown: lis
 
 
 def awake_nodes(conf: SlurmConf, nodes: Mapping[str, SiteNode], parts: Sequence[SitePartition]) -> dict[str, SiteNode]:
-    """Return the nodes, of which those of SuspendExcNodes and SuspendExcParts never sleep. Raises ConfigError.
+    """Return the nodes; those of SuspendExcNodes and SuspendExcParts never sleep. Raises ConfigError.
 
     Args:
         conf: the settings.

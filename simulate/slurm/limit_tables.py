@@ -19,7 +19,8 @@ from ..arrays import Array
 from ..kernels.slurm import job_limits as kinds
 from ..kernels.slurm import tables
 from .job_columns import Coded, SiteJobs, distinct, spans
-from .site import TRES, Site, SiteLimits, SitePartition, SiteQos
+from .partition_limits import has_flag, has_qos, node_numbers, takes_owner
+from .site import TRES, Site, SiteLimits
 
 #: Who shares the counter of a limit: all jobs of a QOS, or those of a user or an account in it; all jobs of an
 #: association; ALONE: there is no counter.
@@ -178,7 +179,7 @@ class _Slots:
         (qos,) = self._of_jobs("qos")
         first, pairs = distinct(self._part, qos)
         numbers = [
-            _node_numbers(self._site, self._site.partitions[part], one)
+            node_numbers(self._site, self._site.partitions[part], one)
             for part, one in zip(self._part[first].tolist(), qos[first].tolist(), strict=True)
         ]
         table = np.array(numbers, np.int64).reshape(len(first), 2)[pairs]
@@ -193,11 +194,11 @@ class _Slots:
         too_few = (max_nodes >= 0) & (max_nodes < least)
         too_many = (min_nodes > most) & (most >= 0)
         first, owners = distinct(association, qos)
-        has_qos = [_has_qos(site, *pair) for pair in zip(association[first].tolist(), qos[first].tolist(), strict=True)]
-        is_refused = too_few | too_many | ~self._are_taken() | ~np.array(has_qos, bool)[owners]
+        answers = [has_qos(site, *pair) for pair in zip(association[first].tolist(), qos[first].tolist(), strict=True)]
+        is_refused = too_few | too_many | ~self._are_taken() | ~np.array(answers, bool)[owners]
         is_refused |= (reservation < 0) & self._need_reservations(qos)
         longest = np.array([np.inf if one.max_time_min is None else one.max_time_min for one in site.partitions])[part]
-        passes = np.array([_has_flag(one, "PartitionTimeLimit") for one in site.qos], bool)[qos]
+        passes = np.array([has_flag(one, "PartitionTimeLimit") for one in site.qos], bool)[qos]
         is_short = (time_min >= 0) & (time_min <= longest)
         by_time = np.where((limit <= longest) | passes, kinds.ALLOWED, np.where(is_short, kinds.SHORTENED, kinds.NEVER))
         return np.where(is_refused, kinds.NEVER, by_time)
@@ -205,7 +206,7 @@ class _Slots:
     def _need_reservations(self, qos: Array) -> Array:
         """Return whether the partition, or the QOS, of each row takes only jobs in a reservation."""
         of_part = np.array([part.requires_reservation for part in self._site.partitions], bool)
-        of_qos = np.array([_has_flag(one, "RequiresReservation") for one in self._site.qos], bool)
+        of_qos = np.array([has_flag(one, "RequiresReservation") for one in self._site.qos], bool)
         return np.asarray(of_part[self._part] | of_qos[qos])
 
     def _are_taken(self) -> Array:
@@ -216,7 +217,7 @@ class _Slots:
         first, owners = distinct(self._part, account, qos)
         keys = (self._part[first].tolist(), account[first].tolist(), qos[first].tolist())
         answers = [
-            _takes_owner(self._site.partitions[part], columns.accounts.values[account], names.values[one])
+            takes_owner(self._site.partitions[part], columns.accounts.values[account], names.values[one])
             for part, account, one in zip(*keys, strict=True)
         ]
         return np.array(answers, bool)[owners]
@@ -224,7 +225,7 @@ class _Slots:
     def denials(self, groups: _Groups, group_of: Array) -> Array:
         """Return whether sbatch rejects the job of each row."""
         denied = np.zeros(len(group_of), np.int64)
-        denies = [any(_has_flag(self._site.qos[qos], "DenyOnLimit") for qos in owner.qos) for owner in groups.rows]
+        denies = [any(has_flag(self._site.qos[qos], "DenyOnLimit") for qos in owner.qos) for owner in groups.rows]
         rows = np.flatnonzero(np.array(denies, bool)[group_of])
         keys = (group_of, *self._of_jobs("min_cpus", "min_nodes", "limit"))
         first, requests = distinct(*(key[rows] for key in keys))
@@ -314,7 +315,7 @@ def _qos_bounds(site: Site, qos: int, kind: _Kind) -> Iterator[tuple[int, float]
     They are percentages of the partition whose QOS it is, else of the cluster.
     """
     row = site.qos[qos]
-    if kind.family not in _PERCENTAGES or not _has_flag(row, "Relative") or site.rules.version < (23, 11):
+    if kind.family not in _PERCENTAGES or not has_flag(row, "Relative") or site.rules.version < (23, 11):
         yield from _bounds(row.limits, kind)
         return
     names = {name for part in site.partitions if part.qos == row.name for name in part.nodes}
@@ -345,7 +346,7 @@ def _inherited(site: Site, level: int, kind: _Kind) -> Iterator[tuple[int, float
 def _qos_order(site: Site, partition_qos: int, job_qos: int) -> tuple[int, ...]:
     """Return the rows of the QOS that bind a job, the one that wins first."""
     order = [partition_qos, job_qos]
-    if job_qos >= 0 and _has_flag(site.qos[job_qos], "OverPartQOS"):
+    if job_qos >= 0 and has_flag(site.qos[job_qos], "OverPartQOS"):
         order.reverse()
     return tuple(dict.fromkeys(row for row in order if row >= 0))
 
@@ -353,39 +354,6 @@ def _qos_order(site: Site, partition_qos: int, job_qos: int) -> tuple[int, ...]:
 def _partition_qos(site: Site) -> list[int]:
     rows = {qos.name: row for row, qos in enumerate(site.qos)}
     return [rows.get(partition.qos, -1) for partition in site.partitions]
-
-
-def _has_flag(qos: SiteQos, flag: str) -> bool:
-    return flag.lower() in {name.lower() for name in qos.flags}
-
-
-# --- partitions ---
-def _node_numbers(site: Site, partition: SitePartition, qos: int) -> tuple[int, int]:
-    """Return the least and the most nodes of a job by its partition; -1 for no limit."""
-    least, most = partition.min_nodes, -1 if partition.max_nodes is None else partition.max_nodes
-    if qos >= 0:
-        least = 0 if _has_flag(site.qos[qos], "PartitionMinNodes") else least
-        most = -1 if _has_flag(site.qos[qos], "PartitionMaxNodes") else most
-    return least, most
-
-
-def _takes_owner(partition: SitePartition, account: str, qos: str) -> bool:
-    """Return whether the lists of a partition allow an account and a QOS; Allow overrides Deny."""
-    return all(
-        name in allowed if allowed is not None else name not in denied
-        for name, allowed, denied in (
-            (account, partition.allow_accounts, partition.deny_accounts),
-            (qos, partition.allow_qos, partition.deny_qos),
-        )
-    )
-
-
-def _has_qos(site: Site, association: int, qos: int) -> bool:
-    """Return whether an association has a QOS, where Slurm looks at that."""
-    if not site.rules.enforces_qos or association < 0 or qos < 0:
-        return True
-    names = site.associations[association].qos
-    return not names or site.qos[qos].name in names
 
 
 def _is_denied(limits: list[_Limit], cpus: int, nodes: int, minutes: int) -> bool:
@@ -416,7 +384,7 @@ def _group_tables(site: Site, groups: _Groups) -> dict[str, Array]:
         if owner.job_qos >= 0:
             qos = site.qos[owner.job_qos]
             row["usage_factor"] = qos.usage_factor
-            row["time_factor"] = qos.usage_factor if _has_flag(qos, "UsageFactorSafe") else 1.0
+            row["time_factor"] = qos.usage_factor if has_flag(qos, "UsageFactorSafe") else 1.0
     table = np.zeros(len(limit_rows), tables.LIMIT)
     for place, limit in enumerate(limit_rows):
         table[place] = (limit.bound, limit.test, groups.counters.get(limit.counter, -1), limit.column)
@@ -446,7 +414,7 @@ def _counter_tables(site: Site, groups: _Groups, jobs: int) -> dict[str, Array]:
         rows[counter]["nodes"] = place
     spent = np.zeros((len(rows), tables.TRES_COUNT + 1))
     for (sharers, owner, _), counter in groups.counters.items():
-        rows[counter]["decays"] = sharers == _ASSOCIATION or not _has_flag(site.qos[owner], "NoDecay")
+        rows[counter]["decays"] = sharers == _ASSOCIATION or not has_flag(site.qos[owner], "NoDecay")
         if sharers == _ASSOCIATION and owner < len(site.usage):  # Slurm shows billing seconds alone
             spent[counter, [tables.CPU, tables.BILLING]] = site.usage[owner]
     return {

@@ -174,7 +174,8 @@ def _shapes(site: Site, jobs: Array, parts: Array, *, repeats: bool) -> dict[str
     slices = 2 * max(site.rules.scheduler.bf_node_space_size, site.rules.scheduler.bf_max_job_test) + 4
     records, queue, blocks = (2 * len(parts) + 1,), (max(number, 1),), (min(max(number, 1), MOST_BLOCKS), words)
     return {
-        "nodes": (nodes,), "sleeps": (nodes,), "pauses": queue, "views": (2, nodes), "partitions": (len(site.partitions),), "part_priority": (len(parts),),
+        "nodes": (nodes,), "sleeps": (nodes,), "pauses": queue,
+        "views": (2, nodes), "partitions": (len(site.partitions),), "part_priority": (len(parts),),
         "pieces": (pieces + 1,), "starts": (runs + 1,), "running": queue, "waiting": queue, "staying": queue,
         "victims": queue, "victim_keys": queue, "records": records, "merged": records,
         "ends_at": queue, "ends_job": queue, "ends_place": queue, "epilogs_at": queue,

@@ -22,7 +22,6 @@ from .job_states import (
     cancel,
     clean_up,
     draw,
-    drop_hopeless,
     end,
     first_end,
     first_epilog,
@@ -166,6 +165,21 @@ def _after_epilog(world: Block, now: int) -> None:
 
 
 @inner
+def _drop_hopeless(world: Block, now: int) -> None:
+    """Take waiting jobs out that cannot end by their deadline, or whose dependency can no longer be met. O(waiting)."""
+    place, kills = int64(0), world.rules.kills_dependents
+    while place < world.count.waiting:
+        job = world.waiting[place]
+        row = world.jobs[job]
+        least = row.time_min if 0 < row.time_min < row.limit else row.limit
+        if (row.deadline > 0 and now + 60 * least > row.deadline) or (kills == 1 and row.never == 1):
+            cancel(world, job, now)
+            place = int64(0)  # others may wait for it, before this place
+        else:
+            place += 1
+
+
+@inner
 def _main(world: Block, now: int, is_full: bool) -> None:
     """Carry out a main pass, or owe it until sched_min_interval has passed since the last one."""
     count, clock, wait = world.count, world.clock, world.rules.sched_min_interval
@@ -175,7 +189,7 @@ def _main(world: Block, now: int, is_full: bool) -> None:
     count.owed, clock.main_ended = 0, clock.now
     if not _waits_for_nodes(world, now):
         if world.rules.drops_jobs == 1:
-            drop_hopeless(world, now)
+            _drop_hopeless(world, now)
         main_pass(world, now, is_full)
 
 
@@ -199,7 +213,7 @@ def _backfill(world: Block, now: int) -> None:
         clock.next_backfill += 1.0
         return
     if rules.drops_jobs == 1:
-        drop_hopeless(world, now)
+        _drop_hopeless(world, now)
     backfill_pass(world, now)
     length = rules.pass_least + (rules.pass_most - rules.pass_least) * draw(world)
     clock.next_backfill = clock.now + length + rules.bf_interval

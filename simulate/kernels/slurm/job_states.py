@@ -187,21 +187,6 @@ def cancel(world: Block, job: int, now: int) -> None:
         row.state = GONE
 
 
-@inner
-def drop_hopeless(world: Block, now: int) -> None:
-    """Take waiting jobs out that cannot end by their deadline, or whose dependency can no longer be met. O(waiting)."""
-    place, kills = int64(0), world.rules.kills_dependents
-    while place < world.count.waiting:
-        job = world.waiting[place]
-        row = world.jobs[job]
-        least = row.time_min if 0 < row.time_min < row.limit else row.limit
-        if (row.deadline > 0 and now + 60 * least > row.deadline) or (kills == 1 and row.never == 1):
-            cancel(world, job, now)
-            place = int64(0)  # others may wait for it, before this place
-        else:
-            place += 1
-
-
 # --- running ---
 @inner
 def expected_end(world: Block, job: int, now: int) -> int:
