@@ -14,8 +14,8 @@ from .job_limits import has_licences, is_allowed_when_shortened, is_blocked_befo
 from .job_states import is_eligible
 from .pass_records import begin_pass, count_test, is_preempting, is_task_refused, refuse_tasks
 from .plan import begin_plan, is_full
-from .power_saving import save_power
 from .record_plan import HAS_STARTED, IS_PASSED_OVER, IS_PLANNED, plan_record
+from .sleeping_nodes import save_power
 from .start_hopes import has_counts, next_that_may_start, still_may_start
 from .start_test import count_whole_nodes
 from .tables import AVAILABLE, NOT_AT_ALL, TAKING

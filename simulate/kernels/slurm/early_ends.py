@@ -9,7 +9,8 @@ from __future__ import annotations
 from ..block import Block, int64
 from ..jit import inner
 from .job_limits import is_out_of_minutes
-from .job_states import end, end_until, finish_at, first_end, note_change, suspend
+from .job_states import end, finish_at, first_end, note_change, suspend
+from .running_order import end_until
 from .tables import BY_TIER, IS_CANCELLED, IS_REQUEUED, IS_SUSPENDED
 from .victims import fate_of
 

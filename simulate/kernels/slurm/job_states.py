@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 
-from ...arrays import Row
 from ..block import Block, int64
 from ..heap import push, rekey, remove_first
 from ..jit import inner
@@ -24,10 +23,11 @@ from .job_limits import (
     take_licences,
 )
 from .node_use import give_on_node, take_on_node
-from .power_saving import boot_chosen
 from .priority import billing_of, book_end, list_job, set_priority
 from .record_order import add_records, drop_old_records
 from .reserved_nodes import end_in_reservation, has_reservation_begun
+from .running_order import add_running, end_until, remove_running
+from .sleeping_nodes import boot_chosen
 from .tables import (
     AFTER_ANY,
     AFTER_NOT_OK,
@@ -255,7 +255,7 @@ def start(world: Block, job: int, part: int, now: int, by: int) -> None:
     count.starts += 1
     if by != BY_HISTORY:
         row.finish = _real_end(world, job)
-    _add_running(world, job)
+    add_running(world, job)
     push(world.ends_at, world.ends_job, world.ends_place, count.ends, row.finish, job)
     count.ends += 1
     for i in range(row.after0, row.after0 + row.afters):
@@ -276,56 +276,6 @@ def _priority_in(world: Block, job: int, part: int) -> float:
 
 
 @inner
-def _add_running(world: Block, job: int) -> None:
-    """Add a job to the running ones, by their latest ends, then by submission. O(running) moves."""
-    count, running, place = world.count, world.running, _running_place(world, job)
-    ends, row = world.running_ends, world.jobs[job]
-    for i in range(count.running, place, -1):
-        running[i] = running[i - 1]
-        _copy_end(ends[i], ends[i - 1])
-    running[place] = job
-    ends[place].until, ends[place].piece0, ends[place].pieces = row.until, row.piece0, row.pieces
-    count.running += 1
-
-
-@inner
-def _running_place(world: Block, job: int) -> int:
-    """Return where a job is, or would be, among the running ones. O(log running)."""
-    running, until, low, high = world.running, world.jobs[job].until, int64(0), int64(world.count.running)
-    while low < high:
-        middle = (low + high) // 2
-        other = running[middle]
-        if world.jobs[other].until < until or (world.jobs[other].until == until and other < job):
-            low = middle + 1
-        else:
-            high = middle
-    return low
-
-
-@inner
-def _copy_end(new: Row, old: Row) -> None:
-    new.until, new.piece0, new.pieces = old.until, old.piece0, old.pieces
-
-
-@inner
-def end_until(world: Block, job: int, until: int) -> None:
-    """Let a running job end at the latest at a time, and keep the running jobs in their order. O(running)."""
-    _remove_running(world, job)
-    world.jobs[job].until = until
-    _add_running(world, job)
-
-
-@inner
-def _remove_running(world: Block, job: int) -> None:
-    """Remove a job from the running ones. O(running) moves."""
-    count, running, place = world.count, world.running, _running_place(world, job)
-    count.running -= 1
-    for i in range(place, count.running):
-        running[i] = running[i + 1]
-        _copy_end(world.running_ends[i], world.running_ends[i + 1])
-
-
-@inner
 def end(world: Block, job: int, now: int) -> None:
     """End a running job: its resources are free, and its nodes are completing until they are cleaned up."""
     row, count = world.jobs[job], world.count
@@ -333,7 +283,7 @@ def end(world: Block, job: int, now: int) -> None:
         count.suspended -= 1
     row.state = COMPLETING
     world.starts[row.log].end = now
-    _remove_running(world, job)
+    remove_running(world, job)
     book_end(world, job, now)
     count_end(world, job)
     give_licences(world, job)

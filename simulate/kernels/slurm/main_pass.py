@@ -11,8 +11,8 @@ from .bits import copy, is_empty, shared_number, subtract
 from .job_limits import has_licences, is_allowed_in_partition
 from .job_states import is_eligible
 from .pass_records import begin_pass, count_test, is_preempting, is_task_refused, least_priority, refuse_tasks
-from .power_saving import save_power
 from .reserved_nodes import instance_at, magnet_of
+from .sleeping_nodes import save_power
 from .start_test import try_start
 from .tables import AVAILABLE, BUSY, BY_MAIN, LIMITED, NOT_AT_ALL, RESERVED, STARTED, TAKING
 

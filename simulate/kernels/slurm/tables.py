@@ -175,7 +175,8 @@ COUNT = row_dtype(
     "last_full last_sched changed armed backfill_started last_period ends epilogs chosen chosen_cpus test_start "
     "passes random history limit_phase "
     "tests reservation_end stale in_pass basic next_reset listed usage_aged plans question "
-    "ends_noted noted block_jobs noted_blocks shared_nodes try_later reached delayed full ended_reservations owed suspended",
+    "ends_noted noted block_jobs noted_blocks shared_nodes try_later reached delayed full ended_reservations owed "
+    "suspended",
 )
 CLOCK = row_dtype("now tick_phase next_backfill next_period main_ended next_suspend next_resume asleep_s", "")
 
