@@ -72,7 +72,6 @@ def test_a_job_that_was_eligible_sooner_than_its_line_says_begins_then(tmp_path:
     assert job.begin == 1772431259.0
 
 
-
 @pytest.mark.parametrize(
     ("memory", "kind"),
     [
