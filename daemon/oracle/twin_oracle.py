@@ -50,6 +50,7 @@ class TwinOracle(QueueOracle):
         self._answer, self._answer_at = TwinAnswer(), -math.inf
         # its rules are known; an answer about the queue as it is now is wanted
         self._has_rules, self._is_wanted = True, False
+        self._is_reading = False
         self._why_not = "no job has waited yet"
 
     @property
@@ -74,13 +75,16 @@ class TwinOracle(QueueOracle):
             return self._take()
         if not self._is_wanted or self._clock() < self._due:
             return False
+        if not self._is_reading and (why_not := _unknown_runs(queue, expected)):
+            self._due = self._clock() + LEAST_S  # nothing is read for it
+            return self._keep_from(why_not)
         site = self._adapter.site()
-        self._has_rules = self._is_wanted = site is not None
+        self._has_rules = self._is_wanted = self._is_reading = site is not None
         if site is None:
             return False
         if not site.texts:
             return bool(site.why_not) and self._keep_from(site.why_not)
-        self._is_wanted = False
+        self._is_wanted = self._is_reading = False
         return self._ask(site, queue, expected, planned)
 
     def note_queue(self, queue: ObservedQueue) -> None:
@@ -101,12 +105,11 @@ class TwinOracle(QueueOracle):
     def _ask(self, site: SiteTexts, queue: ObservedQueue, expected: Expected, planned: Planned) -> bool:
         """Ask about a site that was read; return whether it is news why not."""
         runs, groups = dict[str, tuple[float, float, float, int]](), dict[object, int]()
-        jobs, learned, begins = [job for job in queue.jobs if not job.state.ended], 0, dict[str, float]()
+        jobs, begins = [job for job in queue.jobs if not job.state.ended], dict[str, float]()
         for job in jobs:
             if (run := expected(job)) is not None:
                 group = groups.setdefault(job.owner, len(groups))
                 runs[_number(job.key)] = run.low, run.median, run.high, group
-                learned += not run.guess
             if (begin := planned(job)) is not None:
                 begins[_number(job.key)] = begin
         self._asked_at = self._clock()
@@ -114,9 +117,6 @@ class TwinOracle(QueueOracle):
         shown = site.texts["scontrol_job.txt"].count("JobId=")
         if shown < (1.0 - UNSEEN) * len(jobs):
             return self._keep_from(f"this account sees {count(shown, 'job')} of {len(jobs)} (PrivateData)")
-        if learned < KNOWN * len(jobs):
-            unknown = len(jobs) - learned
-            return self._keep_from(f"too few jobs have ended to know the run times of {unknown} of {len(jobs)}")
         self._process.ask(TwinQuestion(site.texts, site.missing, site.time, runs, begins))
         return False
 
@@ -160,6 +160,15 @@ class TwinOracle(QueueOracle):
             forecast, start_time=now, finish_time=end + moved, start_within=(now, max(now, late)),
             finish_within=(max(now, first_end), max(end + moved, last_end)),
         )  # fmt: skip
+
+
+def _unknown_runs(queue: ObservedQueue, expected: Expected) -> str:
+    """Return why too little is known of how long jobs run, or "". O(jobs)."""
+    jobs = [job for job in queue.jobs if not job.state.ended]
+    predicted = sum((run := expected(job)) is not None and not run.guess for job in jobs)
+    if predicted >= KNOWN * len(jobs):
+        return ""
+    return f"too few jobs have ended to know the run times of {len(jobs) - predicted} of {len(jobs)}"
 
 
 def _number(key: str) -> str:
