@@ -9,8 +9,7 @@ tasks, and ends with the last. Jobs that will come are drawn from the accounting
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -25,6 +24,7 @@ from ...simulate.slurm.job_columns import SiteJobs
 from ...simulate.slurm.present import Present, present_site
 from ...simulate.slurm.site import SiteJob
 from ...simulate.slurm.unfollowed import reasons_not_to_forecast
+from .twin_messages import TwinAnswer, TwinQuestion
 
 #: How far is looked ahead, seconds.
 HORIZON_S = 2 * 86_400.0
@@ -37,44 +37,6 @@ _JOB = re.compile(r"^JobId=(\d+)(?: ArrayJobId=(\d+) ArrayTaskId=(\S+))?", re.MU
 PAST = "sacct.psv"
 _NOTHING = (np.inf, np.inf, np.inf, -1)
 _SHARES = re.compile(r"(?:FORCE|YES)(?::(\d+))?")
-
-
-@dataclass(frozen=True, slots=True)
-class TwinQuestion:
-    """The queue of a Slurm at one moment.
-
-    Args:
-        texts: what its commands printed, by name in `SITE_FILES`.
-        missing: name -> why a file is not there.
-        time: when the jobs were printed, epoch seconds.
-        runs: JobId -> bounds of its run time, see `RunTimeDraws`, and its group.
-        begins: JobId -> when a job that is handed over is planned to begin, epoch seconds.
-    """
-
-    texts: Mapping[str, str]
-    missing: Mapping[str, str]
-    time: float
-    runs: Mapping[str, tuple[float, float, float, int]]
-    begins: Mapping[str, float] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class TwinAnswer:
-    """Its forecasts.
-
-    Args:
-        jobs: JobId -> start, its earliest and latest, end, its earliest and latest; epoch seconds.
-        unknown: JobId -> why the start of a waiting job is not known.
-        why_not: why nothing is forecast; "": it is.
-        unfollowed: what Slurm does and the forecasts do not, one sentence each.
-        cpu_s: CPU time that it took.
-    """
-
-    jobs: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
-    unknown: Mapping[str, str] = field(default_factory=dict)
-    why_not: str = ""
-    unfollowed: tuple[str, ...] = ()
-    cpu_s: float = 0.0
 
 
 def forecast_site(question: TwinQuestion) -> TwinAnswer:

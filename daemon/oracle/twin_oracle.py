@@ -19,7 +19,7 @@ from ...simulate.errors import PilotfishError
 from ...simulate.model.observed_queue import ObservedQueue
 from ...simulate.replay.queue_forecast import QueueForecast
 from .queue_oracle import Answers, Expected, OracleState, Planned, QueueOracle
-from .twin_forecasts import TwinAnswer, TwinQuestion
+from .twin_messages import TwinAnswer, TwinQuestion
 from .twin_process import TwinProcess
 
 log = logging.getLogger("pilotfish")

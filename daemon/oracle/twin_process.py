@@ -19,7 +19,7 @@ from threading import Thread
 
 from ...simulate.errors import PilotfishError
 from ..compilation import die_with
-from .twin_forecasts import TwinAnswer, TwinQuestion, forecast_site
+from .twin_messages import TwinAnswer, TwinQuestion
 
 #: Niceness of the process.
 NICE = 10
@@ -96,6 +96,8 @@ def _exchange(process: subprocess.Popen[bytes], question: TwinQuestion, answer: 
 
 def _work(parent: int) -> None:
     """Answer the questions on the standard input, until it closes."""
+    from .twin_forecasts import forecast_site  # it loads the compiled rules, which the daemon does not need
+
     die_with(parent)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
     with suppress(OSError):

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from pilotfish.daemon.oracle.twin_forecasts import HORIZON_S, PAST, TwinAnswer, TwinQuestion, forecast_site
+from pilotfish.daemon.oracle.twin_forecasts import HORIZON_S, PAST, forecast_site
+from pilotfish.daemon.oracle.twin_messages import TwinAnswer, TwinQuestion
 from tests.support.slurm_queue_lines import CONFIG, RUNNING, SUBMIT, WAITING, line, present_texts
 
 NOW = SUBMIT + 4200.0

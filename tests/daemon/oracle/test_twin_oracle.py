@@ -9,7 +9,8 @@ import pytest
 
 from pilotfish.adapters.base import Adapter
 from pilotfish.daemon.oracle.queue_oracle import EASY, OracleState
-from pilotfish.daemon.oracle.twin_forecasts import TwinAnswer, TwinQuestion, forecast_site
+from pilotfish.daemon.oracle.twin_forecasts import forecast_site
+from pilotfish.daemon.oracle.twin_messages import TwinAnswer, TwinQuestion
 from pilotfish.daemon.oracle.twin_oracle import AGAIN_S, BY, LEAST_S, LONGEST_S, SHARE, TwinOracle
 from pilotfish.daemon.oracle.twin_process import TwinProcess
 from pilotfish.formats.site.site_texts import SiteTexts

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 
 import pytest
 
-from pilotfish.daemon.oracle.twin_forecasts import TwinAnswer, TwinQuestion, forecast_site
+from pilotfish.daemon.oracle.twin_forecasts import forecast_site
+from pilotfish.daemon.oracle.twin_messages import TwinAnswer, TwinQuestion
 from pilotfish.daemon.oracle.twin_process import TwinProcess
 from pilotfish.simulate.errors import PilotfishError
 from tests.support.slurm_queue_lines import RUNNING, SUBMIT, WAITING, line, present_texts
@@ -52,3 +55,9 @@ def test_a_process_that_is_lost_is_started_again() -> None:
     last = process._process
     process.close()
     assert last is not None and last.poll() is not None
+
+
+def test_the_daemon_itself_loads_nothing_of_the_compiled_rules() -> None:
+    code = "import sys, pilotfish.daemon.service, pilotfish.adapters.slurm.adapter; print('numba' in sys.modules)"
+    result = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "False"
