@@ -76,7 +76,7 @@ class TwinOracle(QueueOracle):
         if not self._is_wanted or self._clock() < self._due:
             return False
         if not self._is_reading and (why_not := _unknown_runs(queue, expected)):
-            self._due = self._clock() + LEAST_S  # nothing is read for it
+            self._is_wanted = False  # nothing is read until the queue was seen again
             return self._keep_from(why_not)
         site = self._adapter.site()
         self._has_rules = self._is_wanted = self._is_reading = site is not None

@@ -49,6 +49,7 @@ class Player(Adapter):
         self._readings, self._now = deque[int](), 0
         self._answers = dict[str, deque[Callable[[], Any]]]()
         self._version, self.strays = 0, 0
+        self._looks, self._news = 0, None
         self._snapshot: Snapshot | None = None
         self._queue: ObservedQueue | None = None
         self._recalled, self._used = dict[str, JobView](), dict[str, AccountingRecord]()
@@ -87,6 +88,7 @@ class Player(Adapter):
         """
         first, *others = line["clock"]
         self._readings, self._now = deque([0, *others]), first
+        self._looks, self._news = 0, line.get("news")
         self._answers.clear()
         for name, answer, *error in line["calls"]:
             self._answers.setdefault(name, deque()).append(self._answer(name, answer, error))
@@ -171,5 +173,10 @@ class Player(Adapter):
         self._next("apply", None)
 
     def wait(self, timeout_s: float) -> bool:
-        """Return at once: the next cycle follows."""
-        return False
+        """Return at once, whether the recorded loop heard news at this place of its search for a plan."""
+        self._looks += 1
+        return self._looks == self._news
+
+    def fileno(self) -> int | None:
+        """Return a number that is no descriptor, so that a search asks for news where the recorded one could."""
+        return -1 if self._capabilities.events else None

@@ -6,6 +6,7 @@ Rule: recording changes no answer and no decision, and an error of the record is
 - `calls`: [name, answer] of each call of the adapter, or [name, null, error];
 - `did`: what was decided and became of it, each as one line; `plan`: the policy; `forecasts`: a check sum of its plan;
   `cut`: a limit in seconds cut it;
+- `news`: which look for news during the search for a plan was the first that had some;
 - `inputs`: what clients submitted, cancelled or paused before the cycle; `failed`: the cycle ended with an error;
 - `decides`: false for a look after which nothing was to be decided.
 """
@@ -30,7 +31,7 @@ from ..state.applied import describe
 from ..state.codec import encode
 
 #: The calls whose answers are recorded.
-RECORDED = ("snapshot", "refresh", "queue", "recall", "usage", "apply")
+RECORDED = ("snapshot", "refresh", "queue", "recall", "usage", "apply", "wait")
 
 
 class Recorder:
@@ -44,7 +45,7 @@ class Recorder:
     def __init__(self, writer: RecordWriter, clock: Callable[[], float]) -> None:
         self._writer, self._read_clock = writer, clock
         self._line: dict[str, Any] | None = None
-        self._reading = 0
+        self._reading = self._looks = 0
         self._muted = False
         self._inputs = list[list[Any]]()
         self._forget()
@@ -112,6 +113,8 @@ class Recorder:
             self._begin()
         if self._line is None or self._muted:
             return member(*arguments)
+        if name == "wait":
+            return self._ask_for_news(member, *arguments)
         calls = self._line["calls"]
         try:
             answer = member(*arguments)
@@ -121,6 +124,15 @@ class Recorder:
         calls.append([name, self._plain(answer)])
         return answer
 
+    def _ask_for_news(self, member: Callable[..., Any], *arguments: Any) -> bool:
+        """Ask whether something has happened, and note the first time that it had: a search for a plan ends then."""
+        assert self._line is not None, "a cycle has begun"
+        self._looks += 1
+        has_news = bool(member(*arguments))
+        if has_news:
+            self._line.setdefault("news", self._looks)
+        return has_news
+
     def _begin(self) -> None:
         """Begin the line of a cycle, whose clock was read already."""
         self.end(None)  # a cycle that ended with an error
@@ -128,7 +140,7 @@ class Recorder:
             return
         if self._writer.fresh:
             self._forget()
-        self._line = {"clock": [self._reading], "calls": []}
+        self._line, self._looks = {"clock": [self._reading], "calls": []}, 0
         if self._inputs:
             self._line["inputs"], self._inputs = self._inputs, []
 

@@ -14,7 +14,7 @@ from slurm_site import SlurmSite
 
 pytestmark = pytest.mark.xdist_group("site 2")
 #: How long jobs run, seconds, and how far off a start may be: passes of the scheduler come 30 s apart at most.
-RUN_S, OFF_S = 12, 30
+RUN_S, OFF_S = 20, 30
 #: Jobs that end and start before; after ten of each, run times and errors are known.
 BEFORE = 21
 
@@ -35,13 +35,13 @@ def test_a_job_behind_a_limit_starts_when_the_daemon_says(site: SlurmSite, tmp_p
         before = [site.submit(line, "--exclusive", "--partition=main", "--time=5") for _ in range(BEFORE)]
         status = daemon.ask("status") or {}
         assert status["forecasts"]["by"] == "EASY" and status["forecasts"]["why_not"]
-        site.until(lambda: all(site.jobs()[job][0] == "COMPLETED" for job in before), "the end of the first jobs")
+        eventually(lambda: all(site.jobs()[job][0] == "COMPLETED" for job in before), "the end of the first jobs")
         jobs = [site.submit(line, "--partition=main", "--time=5", "--qos=capped") for _ in range(4)]
-        waiting = jobs[2:]  # two run at once
+        waiting = jobs[2:]  # two run at once, longer than it takes to read the site and to forecast
         documents = eventually(lambda: queued(daemon, waiting), "forecasts by Slurm's own rules")
         expected = {job: documents[job]["plan"]["start_time"] for job in waiting}
         story = daemon.story(waiting[-1])
-        assert story["job"]["plan"]["start_time"] == expected[waiting[-1]]
+        assert abs(story["job"]["plan"]["start_time"] - expected[waiting[-1]]) <= OFF_S  # it may be a newer forecast
         site.until(lambda: all(site.jobs()[job][0] == "COMPLETED" for job in jobs), "the end of all jobs")
         for job, start in expected.items():
             began = site.run("squeue", "--noheader", "--states=all", f"--jobs={job}", "--format=%S")
