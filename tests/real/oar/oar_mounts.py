@@ -3,7 +3,7 @@
 Rule: OAR's programs know one configuration, one folder of schedulers and one home, by their paths. A process that may
 mount has copies of its own there, with users of its own, and no other process sees what it changes. Where it may not,
 all tests of OAR are one group, which has the machine's folders for itself.
-Source: mount_namespaces(7).
+Source: mount_namespaces(7), setns(2).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 
-CLONE_NEWNS, MS_BIND, MS_REC, MS_PRIVATE = 0x20000, 0x1000, 0x4000, 0x40000
+CLONE_FS, CLONE_NEWNS, MS_BIND, MS_REC, MS_PRIVATE = 0x200, 0x20000, 0x1000, 0x4000, 0x40000
 FOLDERS = ("/etc", "/usr/lib/oar", "/var/lib/oar")
 
 
@@ -53,6 +53,7 @@ def copied_folders(path: Path) -> Iterator[None]:
             yield
         finally:
             here = os.getcwd()
+            _check(libc.unshare(CLONE_FS))  # a thread that shares its folder with others may not change its mounts
             _check(libc.setns(before.fileno(), CLONE_NEWNS))
             os.chdir(here)
 
