@@ -28,6 +28,8 @@ from slurm_work import Work, all_ended, states
 
 #: a job that ends by itself only when it runs for the second time
 UNTIL_LOST = '[ -n "$SLURM_RESTART_COUNT" ] || sleep 600'
+#: The argument of the process of the daemon's that forecasts by Slurm's own rules.
+FORECASTS = "pilotfish.daemon.oracle.twin_process"
 plain, whole = pytest.mark.xdist_group("slurm 1"), pytest.mark.xdist_group("site 2")
 
 
@@ -275,7 +277,8 @@ def test_accounting_is_down_during_a_workload(site: SlurmSite, tmp_path: Path) -
 def _step_at_rest(daemon: Watched, shims: Shims, seconds: str) -> None:
     """Set it while the daemon stands still, and no command of its own is on its way.
 
-    A command that has printed more than fits into a pipe ends only when the daemon goes on to read.
+    A command that has printed more than fits into a pipe ends only when the daemon goes on to read. The process that
+    forecasts stays for as long as the daemon does, and asks nothing of Slurm.
     """
     assert daemon.process
     still = psutil.Process(daemon.process.pid)
@@ -284,7 +287,8 @@ def _step_at_rest(daemon: Watched, shims: Shims, seconds: str) -> None:
         still.suspend()
         try:
             time.sleep(0.3)
-            if rests := all(child.status() == "zombie" for child in still.children()):
+            children = [child for child in still.children() if child.status() != "zombie"]
+            if rests := all(FORECASTS in child.cmdline() for child in children):
                 shims.set("clock", seconds)
             return rests
         finally:
