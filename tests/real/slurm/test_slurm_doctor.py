@@ -18,7 +18,6 @@ import pytest
 import yaml
 from real_world import COMMAND, pilotfish, run_as
 from slurm_daemon import SlurmDaemon
-from slurm_lua import LuaSlurm
 from slurm_site import OPERATOR, SlurmSite
 
 pytestmark = pytest.mark.xdist_group("site 2")
@@ -211,46 +210,3 @@ def test_invalid_arguments_are_one_line(argv: tuple[str, ...], words: str) -> No
     done = pilotfish("doctor", *argv)
     assert done.returncode in (1, 64) and words in done.stderr and "Traceback" not in done.stderr
     assert done.stdout == ""
-
-
-@pytest.mark.xdist_group("slurm 1")
-def test_a_job_submit_plugin_holds_nothing_without_a_daemon(lua: LuaSlurm, tmp_path: Path) -> None:
-    with closing(SlurmDaemon(tmp_path, lua.nodes, lua.cpus)) as daemon:
-
-        def said() -> tuple[str, str]:
-            done = pilotfish("doctor", "--config", daemon.config, "--json")
-            (found,) = (each for each in json.loads(done.stdout)["findings"] if each["topic"] == "job_submit")
-            return found["level"], found["says"]
-
-        lua.served.touch()
-        assert said()[0] == "problem"
-        lua.served.unlink()
-        assert said()[0] == "ok" and "holds no job now" in said()[1]
-        daemon.start()
-        assert said()[0] == "warning" and f"the daemon listens at {daemon.socket}" in said()[1]
-        lua.served.touch()
-        assert said()[0] == "ok"
-        daemon.stop(signal.SIGTERM)
-        daemon.start("--dry-run")
-        assert said()[0] == "warning" and "places none" in said()[1]
-        lua.script.rename(tmp_path / "away.lua")
-        level, text = said()
-        assert level == "problem" and "will not start again" in text
-
-
-@pytest.mark.xdist_group("slurm 1")
-@pytest.mark.parametrize(
-    ("body", "words"),
-    [
-        ("if true then return slurm.ERROR end", "could not be placed"),
-        ("job.begin_time = os.time() + 86400", "did not make them (StartTime)"),
-    ],
-)
-def test_a_plugin_that_refuses_or_undoes_updates_is_found(lua: LuaSlurm, body: str, words: str) -> None:
-    """The rights look right: only a trial shows it."""
-    modify = "function slurm_job_modify(job, record, partitions, uid)\n"
-    lua.install((modify, f"{modify}   {body}\n"))
-    done = pilotfish("doctor", "--adapter", "slurm", "--json", "--try")
-    found = [each for each in json.loads(done.stdout)["findings"] if each["topic"] == "trial"]
-    assert done.returncode == 1 and found[0]["level"] == "problem" and words in found[0]["says"]
-    assert all(state == "CANCELLED" for state, _ in lua.jobs().values())

@@ -16,7 +16,7 @@ from slurm_cluster import missing
 sys.path.insert(0, str(Path(__file__).parents[3]))
 from benchmarks.slurm_gain import NAMES, Load, Way, compare
 
-pytestmark = pytest.mark.xdist_group("slurm 1")
+pytestmark = pytest.mark.xdist_group("slurm 4")
 #: 40 to 60 s of computing for two cores.
 LOAD = Load(12, 4, 8, 8.0)
 

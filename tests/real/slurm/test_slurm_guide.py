@@ -21,7 +21,7 @@ from slurm_site import SlurmSite
 
 import pilotfish
 
-pytestmark = pytest.mark.xdist_group("site 2")
+pytestmark = pytest.mark.xdist_group("site 5")
 ROOT = Path(pilotfish.__file__).resolve().parent
 TEXT = (ROOT / "docs" / "guides" / "slurm.md").read_text()
 SECTIONS = dict(re.findall(r"^## (.*?)\n(.*?)(?=^## |\Z)", TEXT, re.M | re.S))

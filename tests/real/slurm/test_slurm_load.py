@@ -17,7 +17,7 @@ from slurm_work import hand_over
 
 from pilotfish.daemon.timing.cadence import IDLE_COUNT_S
 
-pytestmark = pytest.mark.xdist_group("slurm 1")
+pytestmark = pytest.mark.xdist_group("slurm 4")
 WATCH_S = 20.0
 #: A job that has a node to itself.
 ALONE = ("--nodes=1", "--cpus-per-task=4")

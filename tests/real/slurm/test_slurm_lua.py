@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import time
@@ -10,7 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from real_world import eventually
+from real_world import eventually, pilotfish
 from slurm_daemon import SlurmDaemon
 from slurm_lua import PLUGIN, LuaSlurm
 
@@ -218,3 +219,44 @@ def test_the_script_is_removed_as_documented(lua: LuaSlurm) -> None:
         lua.config.write_text(text)
         lua.run("scontrol", "reconfigure")
     lua.until(lambda: hold_seconds(seen(lua.submit("true", "--comment=pilotfish")).comment), "the plugin to be back")
+
+
+def test_a_job_submit_plugin_holds_nothing_without_a_daemon(lua: LuaSlurm, tmp_path: Path) -> None:
+    with closing(SlurmDaemon(tmp_path, lua.nodes, lua.cpus)) as daemon:
+
+        def said() -> tuple[str, str]:
+            done = pilotfish("doctor", "--config", daemon.config, "--json")
+            (found,) = (each for each in json.loads(done.stdout)["findings"] if each["topic"] == "job_submit")
+            return found["level"], found["says"]
+
+        lua.served.touch()
+        assert said()[0] == "problem"
+        lua.served.unlink()
+        assert said()[0] == "ok" and "holds no job now" in said()[1]
+        daemon.start()
+        assert said()[0] == "warning" and f"the daemon listens at {daemon.socket}" in said()[1]
+        lua.served.touch()
+        assert said()[0] == "ok"
+        daemon.stop(signal.SIGTERM)
+        daemon.start("--dry-run")
+        assert said()[0] == "warning" and "places none" in said()[1]
+        lua.script.rename(tmp_path / "away.lua")
+        level, text = said()
+        assert level == "problem" and "will not start again" in text
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ("if true then return slurm.ERROR end", "could not be placed"),
+        ("job.begin_time = os.time() + 86400", "did not make them (StartTime)"),
+    ],
+)
+def test_a_plugin_that_refuses_or_undoes_updates_is_found(lua: LuaSlurm, body: str, words: str) -> None:
+    """The rights look right: only a trial shows it."""
+    modify = "function slurm_job_modify(job, record, partitions, uid)\n"
+    lua.install((modify, f"{modify}   {body}\n"))
+    done = pilotfish("doctor", "--adapter", "slurm", "--json", "--try")
+    found = [each for each in json.loads(done.stdout)["findings"] if each["topic"] == "trial"]
+    assert done.returncode == 1 and found[0]["level"] == "problem" and words in found[0]["says"]
+    assert all(state == "CANCELLED" for state, _ in lua.jobs().values())

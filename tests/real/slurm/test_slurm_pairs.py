@@ -10,7 +10,7 @@ import pytest
 from pairs import pair
 from slurm_cluster import SlurmCluster
 
-pytestmark = pytest.mark.xdist_group("slurm 1")
+pytestmark = pytest.mark.xdist_group("slurm 4")
 
 
 @pytest.mark.parametrize("seed", range(1, 4))

@@ -14,7 +14,7 @@ from real_world import eventually
 from slurm_daemon import SlurmDaemon
 from slurm_site import SlurmSite
 
-pytestmark = pytest.mark.xdist_group("site 2")
+pytestmark = pytest.mark.xdist_group("site 5")
 
 
 @pytest.fixture

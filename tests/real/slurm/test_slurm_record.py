@@ -19,7 +19,7 @@ from slurm_site import OPERATOR, SlurmSite
 
 from pilotfish.formats.site.site_folder import read_site
 
-pytestmark = pytest.mark.xdist_group("site 2")
+pytestmark = pytest.mark.xdist_group("site 5")
 WIDTHS = (1, 4, 2, 3, 1, 2, 4, 1)
 
 

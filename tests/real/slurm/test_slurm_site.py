@@ -8,7 +8,7 @@ import pytest
 import requests
 from slurm_site import OPERATOR, SlurmSite
 
-pytestmark = pytest.mark.xdist_group("site 2")
+pytestmark = pytest.mark.xdist_group("site 5")
 
 
 def test_every_service_of_the_site_answers(site: SlurmSite) -> None:

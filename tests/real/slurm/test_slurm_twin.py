@@ -12,7 +12,7 @@ from real_world import eventually
 from slurm_daemon import SlurmDaemon
 from slurm_site import SlurmSite
 
-pytestmark = pytest.mark.xdist_group("site 2")
+pytestmark = pytest.mark.xdist_group("site 4")
 #: How long jobs run, seconds, and how far off a start may be: passes of the scheduler come 30 s apart at most.
 RUN_S, OFF_S = 20, 30
 #: Jobs that end and start before; after ten of each, run times and errors are known.

@@ -11,7 +11,7 @@ import pytest
 from real_world import pilotfish
 from slurm_site import SlurmSite
 
-pytestmark = pytest.mark.xdist_group("site 2")
+pytestmark = pytest.mark.xdist_group("site 5")
 #: A job of the all_nodes machine for less than its limit, seconds, and how far off a start may be: a limit is a minute, and
 #: passes come 30 s apart at most.
 RUN_S, OFF_S = 40, 90

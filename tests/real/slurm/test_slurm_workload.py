@@ -24,7 +24,7 @@ from slurm_work import Work
 from pilotfish.profiles.store import ProfileStore
 from pilotfish.simulate.model.job import Profile, ThreadGroup
 
-pytestmark = pytest.mark.xdist_group("site 2")
+pytestmark = pytest.mark.xdist_group("site 5")
 SPIN = "timeout {seconds} sh -c 'while :; do :; done'; true"
 
 
