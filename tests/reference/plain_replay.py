@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import heapq
 import math
+from functools import cache
 
 import numpy as np
 
@@ -85,6 +86,7 @@ def conservative(
 
     `cap`: begin and end of a power cap, and how many resources jobs may then use.
     """
+    assert cap[2] <= machine
     count = len(jobs)
     upcoming, wall, size = Upcoming(jobs), jobs.walltime.tolist(), jobs.size.tolist()
     run = np.minimum(jobs.run_time, jobs.walltime).tolist()
@@ -93,19 +95,22 @@ def conservative(
 
     def put(i: int, now: float) -> bool:
         others = [k for k in (*queue, *running) if k != i]
+
+        @cache
+        def fits(t: float) -> bool:
+            used = sum(size[k] for k in others if begin[k] <= t < end[k])
+            return used + size[i] <= (cap[2] if cap[0] <= t < cap[1] else machine)
+
         changes = [t for t in cap[:2] if now < t < math.inf]
         for start in sorted({now, *changes, *(t for k in others for t in (begin[k], end[k]) if t > now)}):
             until = start + wall[i]
             until = until if until > start else start + (abs(start) * 2.0**-52 + 5e-324)
-            moments = {start, *(t for t in (cap[0], *(begin[k] for k in others)) if start < t < until)}
-            used = {t: sum(size[k] for k in others if begin[k] <= t < end[k]) + size[i] for t in moments}
-            if any(used[t] > (cap[2] if cap[0] <= t < cap[1] else machine) for t in moments):
+            moments = (t for t in (start, cap[0], *(begin[k] for k in others)) if start <= t < until)
+            if not all(map(fits, moments)):
                 continue
             if allocation == "basic":
-                if max(used.values()) <= machine:
-                    begin[i], end[i] = start, until
-                    return True
-                continue
+                begin[i], end[i] = start, until
+                return True
             busy = {place for k in others if begin[k] < until and end[k] > start for place in places[k]}
             free = [place for place in range(machine) if place not in busy]
             chosen = choose(free, size[i], allocation, groups or [(0, machine - 1)])

@@ -244,6 +244,8 @@ LIVE_POLICIES = (
     "easy+energybud:budget=70%,end=4e9", "easy+reducepc:budget=70%,end=4e9",
     "easy+energybud:budget=70%,end=4e9+opportunistic",
 )  # fmt: skip
+#: The world of the jobs that the service gets.
+SERVED = World("shared nodes", cluster=True)
 #: Cores that may compute under a cap of 95 %: (0.95 x 180 W - 120 W) / 5 W.
 LIVE_CAP = 10
 #: Jobs of a workflow: seconds, cores on a node, nodes; more than fit on the three nodes of four cores at a time.
@@ -293,28 +295,27 @@ def served(policy: str, folder: Path) -> None:
     config = _configuration(policy, folder)
     loaded = load_config(config)
     load_policy_of(loaded, config)
-    _serves(ServiceDecider(loaded, config))
+    service, (jobs, _) = ServiceDecider(loaded, config), jobs_of(SERVED)
+    outcome = service.run(jobs, CLUSTER)
+    assert not outcome.failures, "the policy decided, not the fallback"
+    obeys(outcome.replayed, [], SERVED, "service")
+    if "+powercap" in service.config.policy:
+        within_cap(outcome.replayed, LIVE_CAP, (-math.inf, math.inf))
 
 
 def replayed_service(policy: str, folder: Path) -> None:
-    """Do the same as `replay` does."""
-    _serves(ServiceDecider.configured(_configuration(policy, folder)))
+    """Prepare what `replay` does, and compare it with the service in `served`, whose jobs are not run again."""
+    config = _configuration(policy, folder)
+    service = ServiceDecider.configured(config)
+    service.check_machine(machine_of(CLUSTER))
+    service.prepare(jobs_of(SERVED)[0], machine_of(CLUSTER))
+    assert vars(service) == vars(ServiceDecider(load_config(config), config))
 
 
 def _configuration(policy: str, folder: Path) -> Path:
     config = folder / "pilotfish.yaml"
     config.write_text(f"schema: pilotfish/daemon/v1\ncluster: lab.yaml\npolicy: {policy}\n")
     return config
-
-
-def _serves(service: ServiceDecider) -> None:
-    world = World("shared nodes", cluster=True)
-    jobs, _ = jobs_of(world)
-    outcome = service.run(jobs, CLUSTER)
-    assert not outcome.failures, "the policy decided, not the fallback"
-    obeys(outcome.replayed, [], world, "service")
-    if "+powercap" in service.config.policy:
-        within_cap(outcome.replayed, LIVE_CAP, (-math.inf, math.inf))
 
 
 def fits_at_all_times(ran: dict[str, tuple[float, float, tuple[str, ...]]], policy: str) -> None:
