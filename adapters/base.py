@@ -364,6 +364,27 @@ class PowerControl(Protocol):
         raise AdapterError(f"power on: {', '.join(action.nodes)} cannot be powered up", kind="refused")
 
 
+@dataclass(frozen=True, slots=True)
+class Reaped:
+    """A release by the reaper, as one line, and as facts for the audit.
+
+    Args:
+        line: what is shown.
+        key: of the job; "": it concerns no single job.
+        owner: uid of its user; None: not known.
+        why: the reason, or "".
+        before: the job before: state, nodes, held_until, pinned_since (epoch seconds).
+        error: why it failed, or "".
+    """
+
+    line: str
+    key: str = ""
+    owner: int | None = None
+    why: str = ""
+    before: Mapping[str, Any] = field(default_factory=dict)
+    error: str = ""
+
+
 class Adapter(Observe, Count, Launch, HandOver, Accounting, PowerControl, Protocol):
     """A resource manager. Derive from this class to inherit the defaults."""
 

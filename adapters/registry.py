@@ -23,7 +23,7 @@ from ..simulate.errors import ConfigError, did_you_mean
 from ..simulate.model.cluster import Cluster
 from ..simulate.model.job import Workflow
 from ..simulate.model.plan import Plan
-from .base import Adapter
+from .base import Adapter, Reaped
 from .findings import Finding, ServiceState
 from .user_jobs import UserJobs
 
@@ -131,7 +131,7 @@ def as_if_handed_over(
 def reap(
     name: str,
     older_s: float,
-    show: Callable[[str], None],
+    show: Callable[[Reaped], None],
     *,
     dry: bool,
     holds: bool,
@@ -143,7 +143,7 @@ def reap(
     Args:
         name: Name of the adapter.
         older_s: Least age of a pin, and least time since a deadline, seconds.
-        show: Called with one line for each release.
+        show: Called with each release.
         dry: Only show.
         holds: Also end holds that have lasted too long; without, only what a live service has left is taken back.
         state_dir: Directory of the adapter's `keep_state`.

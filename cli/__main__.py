@@ -60,6 +60,7 @@ class Pilotfish(LazyGroup):
             "cancel": Lazy(_SERVICE, "cancel", "Cancel a workflow or a job."),
             "explain": Lazy(_SERVICE, "explain", "Explain a job: candidates, forecasts, choice, outcome."),
             "accuracy": Lazy(".service.accuracy", "accuracy", "Compare the forecasts of jobs with their outcomes."),
+            "log": Lazy(".service.log", "log", "Show what the service wrote and changed, and who decided it."),
             "record": Lazy(".service.record", "record", "Keep what a resource manager shows, for `replay`."),
         },
         "Replay": {

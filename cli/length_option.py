@@ -9,7 +9,7 @@ from .options import option
 from .usage_errors import bad
 
 _SPAN = re.compile(r"(\d{1,6})([dhms])", re.ASCII)
-_UNITS_S = {"d": 86_400.0, "h": 3600.0, "m": 60.0, "s": 1.0}
+UNITS_S = {"d": 86_400.0, "h": 3600.0, "m": 60.0, "s": 1.0}
 
 
 def length_option(default: str) -> Any:
@@ -24,4 +24,4 @@ def length_s(text: str | None) -> float | None:
     match = _SPAN.fullmatch(text)
     if match is None or not int(match[1]):
         raise bad("--for", f"{text!r} (allowed: a time such as 7d, 12h, 30m or 90s)")
-    return int(match[1]) * _UNITS_S[match[2]]
+    return int(match[1]) * UNITS_S[match[2]]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -30,6 +32,7 @@ from .streams import note, show, show_document
 from .usage_errors import adapter_errors, bad
 
 if TYPE_CHECKING:
+    from ..adapters.base import Reaped
     from ..daemon.config import DaemonConfig
     from ..simulate.model.cluster import Cluster
 
@@ -214,7 +217,8 @@ def reap(
     failed = int(bool(invalid))
     with adapter_errors(path):
         for name in _reaped_adapters(configuration, path, invalid):
-            failed += _reap(name, configuration, path, older_than, say, dry=dry_run)
+            folder = None if dry_run else configuration.state / name
+            failed += _reap(name, configuration, path, older_than, partial(_show_reaped, say, folder), dry=dry_run)
     if as_json:
         print_json("reaped", {"dry_run": dry_run, "failed": failed, "actions": lines})
     return int(failed > 0)
@@ -232,7 +236,21 @@ def _reaped_adapters(config: DaemonConfig, path: Path, invalid: str) -> list[str
     return reapable
 
 
-def _reap(name: str, config: DaemonConfig, path: Path, older_s: float, say: Callable[[str], None], *, dry: bool) -> int:
+def _show_reaped(say: Callable[[str], None], folder: Path | None, reaped: Reaped) -> None:
+    """Show a release, and write it down in a folder for `pilotfish log`, if it can be written."""
+    from ..daemon.state.reap_log import note_reaped
+
+    say(reaped.line)
+    if folder is not None:
+        try:
+            note_reaped(folder, reaped, time.time())
+        except OSError as error:
+            note(f"{folder}: the release is not in `pilotfish log`: {error.strerror}")
+
+
+def _reap(
+    name: str, config: DaemonConfig, path: Path, older_s: float, say: Callable[[Reaped], None], *, dry: bool
+) -> int:
     """Release what is overdue, without options that are invalid; return how much failed. Raises AdapterError."""
     from ..daemon.config import naming_config
 

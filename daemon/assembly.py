@@ -22,6 +22,7 @@ from .learning.job_profiles import GivenProfiles
 from .learning.node_speeds import NodeSpeeds
 from .learning.profile_drift import ProfileDrift
 from .loop import Cycle
+from .mode_log import ModeLog
 from .oracle.queue_oracle import QueueOracle
 from .planning.guarded_planner import GuardedPlanner, simulate_plan
 from .planning.isolation import Isolation
@@ -40,8 +41,9 @@ from .report.placement_latency import PlacementLatency
 from .report.queue_forecasts import QueueForecasts
 from .state.forecasts import Forecaster
 from .state.handed_over import MOST_TAKEN_IN
-from .state.journal import Journal, Unsaved
+from .state.journal import Journal
 from .state.pauses import KEPT, Pauses
+from .state.unsaved import Unsaved
 from .state.write_ahead import WriteAhead
 from .tracker import JobTracker
 
@@ -129,8 +131,9 @@ def assemble(
     others = others or LoadOfOthers()
     queue = journal.load()
     isolation = Isolation(queue)
+    write_ahead = WriteAhead(journal, queue, unsaved, dry=applier.dry)
     tracker = JobTracker(
-        adapter, queue, WriteAhead(journal, queue, unsaved), isolation, unsaved, forecasts, trigger, clock, profiles,
+        adapter, queue, write_ahead, isolation, unsaved, forecasts, trigger, clock, profiles,
         others, most_taken_in, breathe, Pauses() if applier.dry else Pauses(journal.kept(KEPT)),
     )  # fmt: skip
     latency = PlacementLatency(
@@ -140,7 +143,7 @@ def assemble(
     kept_policy = KeptPolicy(journal, unsaved, queue, metrics)
     power = deciding.power
     idle_s = power.idle_seconds if power.save else math.inf
-    switcher = NodeSwitcher(applier, trigger, idle_s, power.spare_nodes)
+    switcher = NodeSwitcher(applier, write_ahead, trigger, idle_s, power.spare_nodes)
     guarded = GuardedPlanner(
         forecasts, deciding.options, trigger, metrics, isolation, stopwatch or clock, latency, kept_policy, switcher,
         planner,
@@ -155,6 +158,7 @@ def assemble(
         ComponentEvents(),
         switcher,
         *observers(tracker),
+        ModeLog(tracker, forecasts, journal.last_mode()),
         CycleReporter(metrics, queue, stopwatch or clock, lambda: tracker.paused_partitions),
         queue_forecasts,
     )

@@ -18,6 +18,7 @@ import time
 import traceback
 from collections.abc import Callable
 from contextlib import ExitStack, closing, nullcontext, suppress
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -52,10 +53,10 @@ from .planning.problem import Planner
 from .recording.begin_record import KEPT_KEYS, begin_record
 from .reloading import reread
 from .report.adapter_metrics import metered
-from .report.calibration_metrics import Calibrations
 from .report.cycle_report import Observer
-from .report.exporter import Exporter, Health
+from .report.exporter import Health
 from .report.metrics import Metrics
+from .report.metrics_port import serve_metrics
 from .report.outage_log import OutageLog
 from .socket.access import Access, uid_of
 from .socket.event_socket import EventSocket
@@ -64,6 +65,7 @@ from .socket.rpc import Requests
 from .socket.socket_server import Server
 from .state.journal import Journal, JournalError
 from .state.journal_db import temporary_copy
+from .state.reap_log import read_reaped
 from .systemd import beat, in_journal, notify, set_up_logging, stop_beating
 from .timing.breathing import Breathing
 from .timing.cadence import IDLE_COUNT_S, Cadence
@@ -142,6 +144,9 @@ class Service:
                 count(sum(not flow.offered for flow in self._tracker.queue.submissions.values()), "workflow"),
             )
             self._loop()
+            if self._stop:
+                self._tracker.note_change("stop", "signal", before=self._cycle.mode)
+                self._tracker.save()
 
     def _open(self, stack: ExitStack) -> bool:
         """Open everything; return False if the service is to stop before it serves."""
@@ -161,7 +166,7 @@ class Service:
         self._metrics.note_config_read()
         self._health = Health(self._patience_s(), time.monotonic)
         self._cadence = Cadence(config.cycle_seconds, config.longest_cycle_seconds)
-        self._exporter = self._export(stack) if config.metrics.enabled else None
+        self._exporter = serve_metrics(stack, config, cluster, self._metrics, self._health, shares_port=self._dry)
         self._adapter = metered(self._adapter_for(cluster), self._metrics)
         stack.callback(self._adapter.close)
         self._record(stack)
@@ -205,7 +210,10 @@ class Service:
         options = socket_options(config, access)
         event_users = self._event_users(endpoint)
         why_not_ready = lambda: self._health.why_not_ready  # noqa: E731
-        requests = Requests(self._cycle, self._journal, cluster, profiles, access, self._reload, why_not_ready)
+        requests = Requests(
+            self._cycle, self._journal, cluster, profiles, access, self._reload, why_not_ready,
+            partial(read_reaped, config.adapter_state),
+        )  # fmt: skip
         loops = LOOPS if self._adapter.capabilities.offers else LOOPS[:1]
         if not load_loops(loops, endpoint, options, self._health, lambda: self._stop):
             return False
@@ -230,23 +238,6 @@ class Service:
         """Answer clients during a cycle."""
         with self._recorder.muted() if self._recorder else nullcontext():
             self._server.serve(later=("reload",))
-
-    def _export(self, stack: ExitStack) -> Exporter | None:
-        """Serve the metrics; a dry run goes on without them while the daemon uses the port."""
-        calibrations = Calibrations(self.config.calibrations, self._cluster, self.config.calibration.bound)
-        self._metrics.registry.register(calibrations)
-        calibrations.watch()
-        stack.callback(calibrations.close)
-        section = self.config.metrics
-        try:
-            exporter = Exporter(self._metrics, self._health, section.address, section.port)
-        except ConfigError as error:
-            if not self._dry:
-                raise
-            log.warning("a dry run without metrics: %s", error)
-            return None
-        stack.callback(exporter.close)
-        return exporter
 
     def _observers(self, stack: ExitStack, profiles: LearnedProfiles, tracker: JobTracker) -> list[Observer]:
         watch = self._adapter, tracker, self._cadence, time.monotonic, self._confirm
@@ -308,7 +299,8 @@ class Service:
         while not (self._stop or self._handed_back()):
             if self._reload_wanted:
                 with suppress(ConfigError):  # it is logged
-                    self._reload()
+                    changed = self._reload()["changed"]
+                    self._tracker.note_change("reload", "signal", why=", ".join(changed))
             began = self._next_look.begin()
             completed = self._one_cycle()
             self._next_look.end(self._cycle.trigger, completed=completed, again_s=self._again_s)

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import logging
 import math
+import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from operator import itemgetter
 
 from ..adapters.base import Adapter
 from ..simulate.model.job import Job
-from ..simulate.model.plan import Action, Cancel, Plan, PlannedJob, Rejection, Release, SubmitAhead
+from ..simulate.model.plan import Action, Cancel, Plan, PlannedJob, Rejection, Release
 from ..simulate.model.snapshot import JobState, JobView, Snapshot
+from .deciders import DEADLINE, Deciders
+from .due_ahead import due_ahead
 from .due_releases import CONFIGURED, handed_back, lapsed, overdue
 from .learning.external_load import LoadOfOthers, taken_by_others
 from .learning.forecast_errors import ForecastErrors, interval_groups, owner_of
@@ -25,15 +27,16 @@ from .planning.progress import Progress
 from .planning.trigger import Trigger
 from .report.job_log import JobLog
 from .state.applied import Applied
+from .state.audit import AuditedChange
 from .state.ended_jobs import EndedJobs
 from .state.forecasts import NOW_S, JobForecast, Outlook
 from .state.handed_over import MOST_TAKEN_IN, take_in
 from .state.job_stages import JobStage
-from .state.journal import Unsaved
 from .state.pauses import KEPT, Pause, Pauses
 from .state.profile_labels import label_of
 from .state.queue import JobEvent, Queue, Submission
 from .state.queue_entry import Entry, busy
+from .state.unsaved import Unsaved
 from .state.write_ahead import WriteAhead
 
 log = logging.getLogger("pilotfish.cycle")
@@ -41,30 +44,6 @@ log = logging.getLogger("pilotfish.cycle")
 PIN_S = 10.0
 #: Jobs that ended last since the last plan, whose effect on others is simulated.
 MOST_ENDED = 5000
-#: Most jobs that are submitted ahead in a cycle: it lasts for as long as the resource manager takes for each.
-MOST_AHEAD = 2
-
-
-def due_ahead(queue: Queue, now: float, within_s: float) -> list[SubmitAhead]:
-    """Return submissions of the jobs of ours that the last plan starts soon, the first ones first, MOST_AHEAD at most.
-
-    The jobs before them have completed, or the resource manager has them.
-
-    Args:
-        queue: the jobs.
-        now: epoch seconds.
-        within_s: soon is within so many seconds.
-    """
-    due = list[tuple[float, SubmitAhead]]()
-    for entry in queue.active() if within_s else ():
-        if entry.outlook is None or entry.offered or entry.stage is not JobStage.WAITING or entry.cancel_wanted:
-            continue
-        at, before = entry.outlook.time + entry.outlook.planned.start_time, queue.unmet(entry)
-        later = entry.outlook.planned.start_time > NOW_S and at <= now + within_s and entry.not_before <= now
-        if later and all(busy(other) or other.stage is JobStage.AHEAD for other in before):
-            after = tuple((other.key, other.job) for other in before)
-            due.append((at, SubmitAhead(entry.key, entry.job, after, entry.followed)))
-    return [submission for _, submission in sorted(due, key=itemgetter(0))[:MOST_AHEAD]]
 
 
 class JobTracker:
@@ -104,6 +83,7 @@ class JobTracker:
         self.pauses = Pauses() if pauses is None else pauses
         self._adapter, self.unsaved, self._forecasts, self._trigger = adapter, unsaved, forecasts, trigger
         self.queue, self.write_ahead, self._isolation = queue, write_ahead, isolation
+        self._deciders = Deciders(queue)
         self.log = JobLog(unsaved, lambda entry: owner_of(entry, self.queue.submissions[entry.workflow]))
         self._ended_jobs = EndedJobs(adapter, clock)
         self._profiles, self._clock, self._seen_at = profiles, clock, clock()
@@ -140,10 +120,11 @@ class JobTracker:
     @property
     def halted(self) -> str:
         """The mode in which nothing is started, `blocked` or `paused`, or ""."""
-        return "blocked" if self.blocked else "paused" if self._pause_of_all else ""
+        return "blocked" if self.blocked else "paused" if self.pause_of_all else ""
 
     @property
-    def _pause_of_all(self) -> Pause | None:
+    def pause_of_all(self) -> Pause | None:
+        """The pause of all jobs, of an administrator or of the configuration."""
         return CONFIGURED if self.paused else self.pauses.of_all
 
     @property
@@ -164,6 +145,10 @@ class JobTracker:
         """Note that pauses have begun or ended: plan again, and write them to the journal."""
         self.unsaved.kept[KEPT] = self.pauses.state()
         self._trigger.renew()
+
+    def note_change(self, kind: str, by: str, target: str = "", owner: int | None = None, **facts: str) -> None:
+        """Note a change of what the daemon may do for the audit; the arguments are those of `audit.AuditedChange`."""
+        self.unsaved.changes.append(AuditedChange(self.present or time.time(), kind, by, target, owner, **facts))
 
     @property
     def holds_anything(self) -> bool:
@@ -202,6 +187,7 @@ class JobTracker:
         """Cancel jobs for a user (`by`); the next cycle ends those that run."""
         chosen = list(entries)
         self.note_input("cancel", [entry.key for entry in chosen], by)
+        self._deciders.note_cancel((entry.key for entry in chosen), by)
         self.log.add_events(self.queue.cancel(chosen, self.now, f"cancelled by {by}"))
         self._trigger.renew()
         self.save()
@@ -235,6 +221,8 @@ class JobTracker:
         self._isolation.prune(snapshot)
         if over := self.pauses.expire(snapshot.time):
             self.note_pauses()
+            for pause in over:
+                self.note_change("resume", DEADLINE, pause.partition, why=pause.why)
             log.info("its time is over: %s", "; ".join(pause.reason for pause in over))
         self.log.add_events(events)
         for event in events:
@@ -267,7 +255,7 @@ class JobTracker:
         """
         if self._followed is not snapshot:
             self._follow(snapshot)
-        if self._pause_of_all or (returning is None and not self.any_waiting):
+        if self.pause_of_all or (returning is None and not self.any_waiting):
             return None
         aside = self._isolation
         problem = build_problem(
@@ -306,6 +294,7 @@ class JobTracker:
             released: why jobs are not placed, by key: those held for us are released.
         """
         self._rejected, self.limited, self.left = plan.rejected, plan.waits, released
+        self._deciders.note_policy(plan.policy, is_fallback=self._forecasts.guard.overrules(plan.policy))
         if problem.beyond:
             active, considered = self.queue.active(), problem.workflow.index
             later = [entry.key for entry in active if entry.waiting and entry.key not in considered]
@@ -394,13 +383,15 @@ class JobTracker:
             if self.pauses.next_end < math.inf:
                 self._trigger.wake(snapshot.time, self.pauses.next_end - snapshot.time)
         given_back, starting = {one.key for one in back}, {action.key for action in starts}
-        stops = self._pause_of_all is not None
+        stops = self.pause_of_all is not None
         ahead = [] if starts or stops else due_ahead(self.queue, self.now, can.ahead_s)  # a start waits for nothing
         releases = [one for one in overdue(snapshot, max(PIN_S, can.begins_within_s)) if one.key not in given_back]
         held = [
             one if self._pause_of(views[one.key].job) else replace(one, expected_s=self._expected_s(one.key))
             for one in lapsed(snapshot, starting=starting | given_back)
         ]
+        pauses = [(one, self._pause_of(views[one.key].job)) for one in back]
+        self._deciders.note_cycle(cancelled=cancels, given_back=pauses, due=(*releases, *held))
         return [*cancels, *back, *releases, *held, *starts, *ahead]
 
     def _is_paused(self, key: str) -> bool:
@@ -419,14 +410,17 @@ class JobTracker:
 
     def intend(self, actions: Sequence[Action]) -> Sequence[Action]:
         """Journal the intents, and return the actions that may be carried out: all of them, or none."""
-        return self.write_ahead.intend(actions, cycle=self.log.cycle, now=self.now)
+        if not actions or self.snapshot is None:
+            return ()
+        decisions = self._deciders.decisions(actions, self.snapshot)
+        return self.write_ahead.intend(decisions, cycle=self.log.cycle, now=self.now)
 
     def conclude(self, results: Sequence[Applied], *, dry: bool) -> None:
         """Note and journal the outcomes of the intended actions; `dry`: nothing was really done."""
         for applied in results:
             entry = self.queue.find(applied.action.key)
             if entry is not None or isinstance(applied.action, Release):
-                self.write_ahead.conclude(applied, entry, now=self.now, dry=dry)
+                self.write_ahead.conclude(applied, entry, now=self.now)
                 self.log.add_applied(applied, entry, dry=dry)
         if results:
             self.save()

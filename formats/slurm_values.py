@@ -26,12 +26,12 @@ _MIB = 2.0**20
 _THOUSANDS = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3}
 
 
-def moment(text: str, zone: tzinfo = UTC) -> float | None:
+def moment(text: str, zone: tzinfo | None = UTC) -> float | None:
     """Return epoch seconds of `2026-11-21T03:27:02`.
 
     Args:
         text: the time, local to `zone`; in the hour that a change of the clock repeats, its first pass.
-        zone: the zone of the machine that printed it.
+        zone: the zone of the machine that printed it; None: of this machine.
     """
     text = text.strip()
     if text.lower() in UNKNOWN:

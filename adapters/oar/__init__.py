@@ -21,6 +21,7 @@ from ..manager.option_checks import PATH, REQUESTS, WORDS, OptionKind, check, or
 if TYPE_CHECKING:
     from ...simulate.model.job import Workflow
     from ...simulate.model.plan import Plan
+    from ..base import Reaped
     from ..findings import Finding, ServiceState
     from .adapter import OarAdapter
     from .own_jobs import OarJobs
@@ -136,7 +137,7 @@ def with_queues(options: Mapping[str, Any], queues: Sequence[str], folder: Path)
 
 def reap(
     older_s: float,
-    show: Callable[[str], None],
+    show: Callable[[Reaped], None],
     *,
     dry: bool,
     holds: bool,
@@ -150,7 +151,7 @@ def reap(
     The shim ignores such a file anyway, from the next pass on. `older_s` is the least time since the end of its
     heartbeat. `holds` and `state_dir` are not needed. See `registry.reap`.
     """
-    from ..base import AdapterError
+    from ..base import AdapterError, Reaped
     from .commands import poke
     from .placement_file import silent_since
 
@@ -164,11 +165,13 @@ def reap(
             path.unlink(missing_ok=True)
     except OSError as error:
         raise AdapterError(f"{placement_file}: {error.strerror}", kind="state") from None
-    show(f"remove {path}: no heartbeat for {time.time() - since:.0f} s")
+    silent = f"no heartbeat for {time.time() - since:.0f} s"
+    show(Reaped(f"remove {path}: {silent}", why=f"all jobs: {silent}"))
     host, _, port = server.rpartition(":")
     if dry or poke((host, int(port))):
         return 0
-    show(f"OAR's server does not answer at {server}")
+    problem = f"OAR's server does not answer at {server}"
+    show(Reaped(problem, why="all jobs", error=problem))
     return 1
 
 

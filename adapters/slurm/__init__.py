@@ -21,6 +21,7 @@ from ..manager.option_checks import PATH, REQUESTS, SWITCH, TEXT, WORDS, check, 
 if TYPE_CHECKING:
     from ...simulate.model.job import Workflow
     from ...simulate.model.plan import Plan
+    from ..base import Reaped
     from ..findings import Finding, ServiceState
     from .adapter import SlurmAdapter
     from .records import SlurmNode
@@ -188,7 +189,7 @@ def with_queues(options: Mapping[str, Any], queues: Sequence[str], folder: Path)
 
 def reap(
     older_s: float,
-    show: Callable[[str], None],
+    show: Callable[[Reaped], None],
     *,
     dry: bool,
     holds: bool,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from pathlib import Path
 from typing import Annotated
@@ -13,6 +12,7 @@ from ...formats.text import count
 from ...simulate.errors import ConfigError
 from .. import options
 from ..lazy import CommandGroup
+from ..moment_option import moment_s
 from ..options import argument, flag, option
 from ..output.documents import print_json
 from ..streams import note, show
@@ -27,9 +27,6 @@ app = CommandGroup(
       pilotfish site record site --since 2026-03-01 --until 2026-04-01 --anonymise
     """
 )
-_AGO = re.compile(r"(\d{1,6})([dhm])", re.ASCII)
-_UNITS_S = {"d": 86_400.0, "h": 3600.0, "m": 60.0}
-_MOMENT = "a date such as 2026-03-01 or 2026-03-01T18:00 (UTC), or a time ago such as 30d"
 
 
 @app.command()
@@ -62,7 +59,7 @@ def record(
     from ...formats.site.recording import SiteRecording
 
     now = time.time()
-    begin, end = _moment("--since", since, now), now if until is None else _moment("--until", until, now)
+    begin, end = moment_s("--since", since, now), now if until is None else moment_s("--until", until, now)
     if not 0 <= begin < end <= now + 1:
         raise bad("--since", f"{since!r} (allowed: before --until, which is not after now)")
     mapping = folder.with_name(f"{folder.absolute().name}-names.json")
@@ -96,18 +93,3 @@ def _show_missing(missing: dict[str, str]) -> None:
     for name, reason in missing.items():
         cost = SITE_FILES[name].cost if name in SITE_FILES else ""
         show(f"missing: {name}: {reason}{f'; {cost}' if cost else ''}")
-
-
-def _moment(name: str, text: str, now: float) -> float:
-    """Return the time of a date, or of a time ago, as epoch seconds."""
-    from ...formats.slurm_values import moment
-
-    if match := _AGO.fullmatch(text.strip()):
-        return now - int(match[1]) * _UNITS_S[match[2]]
-    try:
-        seconds = moment(text.strip() + {10: "T00:00:00", 16: ":00"}.get(len(text.strip()), ""))
-    except ValueError:
-        seconds = None
-    if seconds is None:
-        raise bad(name, f"{text!r} (allowed: {_MOMENT})")
-    return seconds

@@ -15,11 +15,11 @@ from ...simulate.model.job import Job
 from ..report.accuracy import MUCH, Groups, factor, interval_width, model_of, source_of
 from ..report.metrics import Metrics
 from ..state.forecasts import Forecaster
-from ..state.journal import Unsaved
 from ..state.profile_labels import has_default_profile, profile_of
 from ..state.queue import Submission
 from ..state.queue_entry import Entry
 from ..state.recorded_outcome import error_ratio, inside
+from ..state.unsaved import Unsaved
 from .guard_rail import Guard
 from .interval_correction import IntervalCorrection, groups_of
 from .node_speeds import NodeSpeeds

@@ -103,6 +103,10 @@ class Guard:
         """
         return self.fallback if self.enabled and self.distrusts(sources) else wanted
 
+    def overrules(self, policy: str) -> bool:
+        """Return whether a plan of this policy was made because forecasts are distrusted."""
+        return self.enabled and self.tripped and policy == self.fallback
+
     def _forget(self) -> bool:
         """Forget forecasters without a job for long. Return whether one of them was distrusted."""
         before = len(self._distrusted)

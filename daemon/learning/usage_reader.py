@@ -23,9 +23,10 @@ from ...simulate.model.cluster import Cluster
 from ...simulate.model.snapshot import JobState, Snapshot
 from ..report.cycle_report import CycleReport, Observer, completed_views
 from ..report.metrics import Metrics
-from ..state.journal import Journal, JournalError, Unsaved
+from ..state.journal import Journal, JournalError
 from ..state.pending_usage import PendingUsage
 from ..state.queue import JobEvent, Queue
+from ..state.unsaved import Unsaved
 from .profile_learning import LearnedProfiles
 
 if TYPE_CHECKING:

@@ -13,8 +13,9 @@ from ...simulate.model.snapshot import Snapshot
 from ...simulate.queue_policies.kept import Kept, LimitNow
 from ..report.cycle_report import Observer
 from ..report.metrics import Metrics
-from ..state.journal import Journal, Unsaved
+from ..state.journal import Journal
 from ..state.queue import JobEvent, Queue
+from ..state.unsaved import Unsaved
 
 SAVE_S = 60.0
 

@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...adapters.base import Adapter, AdapterError
+from ...adapters.base import NOT_SENT, Adapter, AdapterError
 from ...simulate.errors import ConfigError
 from ...simulate.model.node_power import NodePower
 from ...simulate.model.plan import PowerOff, PowerOn, PowerSwitch, Start
@@ -22,8 +22,12 @@ from ...simulate.model.snapshot import JobState, NodeState, Snapshot
 from ...simulate.queue_policies.policy_specs import parts_of
 from ..apply import Applier
 from ..config import DaemonConfig
+from ..deciders import POWER_SAVING, decided_by_policy
 from ..report.cycle_report import CycleReport, Observer
+from ..state.applied import Applied
+from ..state.audit import decide
 from ..state.forecasts import NOW_S
+from ..state.write_ahead import WriteAhead
 from .trigger import Trigger
 
 log = logging.getLogger("pilotfish.power")
@@ -62,6 +66,7 @@ class NodeSwitcher(Observer):
 
     Args:
         applier: carries the actions out.
+        write_ahead: writes them to the journal before.
         trigger: receives when to look again.
         idle_s: seconds after which an idle node may be powered down, whatever the policy; inf: never.
         spare: number of idle nodes that stay on then, for jobs to come.
@@ -70,11 +75,12 @@ class NodeSwitcher(Observer):
     def __init__(
         self,
         applier: Applier,
+        write_ahead: WriteAhead,
         trigger: Trigger,
         idle_s: float = math.inf,
         spare: int = 0,
     ) -> None:
-        self._applier, self._trigger = applier, trigger
+        self._applier, self._write_ahead, self._trigger = applier, write_ahead, trigger
         #: Whether the policy switches nodes, too.
         self.by_policy = False
         self._idle_s, self._spare = idle_s, spare
@@ -122,15 +128,17 @@ class NodeSwitcher(Observer):
             return
         plan = report.plan
         used_nodes = {name for job in plan.jobs for name in job.nodes} if plan else set()
-        actions = list[PowerSwitch]()
+        actions = list[tuple[PowerSwitch, str]]()
         if plan and plan.switches:
             job_ids = {job.id for job in plan.jobs}
             now = {name for job in plan.jobs if job.start_time <= NOW_S for name in job.nodes}
-            actions += self._allowed(plan.switches, snapshot, job_ids, now)
+            by_policy = decided_by_policy(plan.policy, is_fallback=False)
+            actions += ((one, by_policy) for one in self._allowed(plan.switches, snapshot, job_ids, now))
         if (idle := self.choose(snapshot, used_nodes)) is not None:
-            actions.append(idle)
-        for action in actions if snapshot.time >= self._not_before else ():
-            self._apply(action, snapshot)
+            actions.append((idle, POWER_SAVING))
+        for action, by in actions if snapshot.time >= self._not_before else ():
+            if self._applier.new([action]):
+                self._apply(action, by, report.number, snapshot)
         started = (it.action.nodes for it in report.applied if isinstance(it.action, Start) and not report.dry)
         for name in itertools.chain.from_iterable(started):  # it may end before the next snapshot
             self._since.pop(name, None)
@@ -173,11 +181,17 @@ class NodeSwitcher(Observer):
         surplus = [name for name in idle if due[name] <= 0.0][: max(0, len(idle) - self._spare)]
         return PowerOff(tuple(surplus)) if surplus else None
 
-    def _apply(self, action: PowerSwitch, snapshot: Snapshot) -> None:
+    def _apply(self, action: PowerSwitch, by: str, cycle: int, snapshot: Snapshot) -> None:
         now = snapshot.time
+        decision = decide(action, by, None, None, now)
+        if not self._write_ahead.intend([decision], cycle=cycle, now=now):
+            return
         try:
             self._applier.apply(action)
+            self._write_ahead.conclude(Applied(action), None, now=now)
         except AdapterError as error:
+            refused = Applied(action, str(error) or error.kind, error.transient, error.kind not in NOT_SENT)
+            self._write_ahead.conclude(refused, None, now=now)
             self._not_before = now + REFUSED_S
             self._trigger.wake(now, REFUSED_S)
             log.warning("nodes stay as they are: %s", error)

@@ -16,10 +16,10 @@ from ...simulate.model.snapshot import JobState, Snapshot
 from ..state.applied import Applied, describe
 from ..state.endings import ending
 from ..state.forecasts import JobForecast
-from ..state.journal import Unsaved
 from ..state.profile_labels import has_default_profile, profile_of
 from ..state.queue import JobEvent
 from ..state.queue_entry import Entry
+from ..state.unsaved import Unsaved
 from ..state.users import user_name
 from .accuracy import MUCH, model_of, source_of
 

@@ -16,6 +16,7 @@ from ...simulate.model.cluster import Cluster
 from ...simulate.model.job import Job, Workflow
 from ..learning.job_profiles import GivenProfiles
 from ..loop import Cycle
+from ..state.audit import AuditedChange
 from ..state.codec import JOBS_AT_ONCE, asked_for, check_submitted, decode_steps, encode, new_id
 from ..state.divided_work import Steps
 from ..state.journal import Journal
@@ -113,7 +114,8 @@ class Intake:
     def _accept(self, submission: Submission, definition: str, key: str | None, peer: Peer) -> dict[str, Any]:
         """Write a checked workflow to the journal and the queue."""
         workflow = submission.workflow
-        self._journal.note_request(peer, submission.submit_time, "submit", submission.id)
+        change = AuditedChange(submission.submit_time, "submit", str(peer), submission.id, submission.owner)
+        self._journal.note_change(change)
         self._journal.submit(submission, key, definition)  # last: what the journal has is run after a restart
         self._tracker.add(submission)
         return {

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import logging
 import math
-from contextlib import suppress
 from dataclasses import asdict
 from typing import Any
 
 from ...simulate.errors import InvalidJobError, PilotfishError, did_you_mean
+from ..deciders import administrator
 from ..due_releases import handed_back
 from ..loop import Cycle
-from ..state.journal import Journal, JournalError
 from ..state.pauses import Pause
 from ..state.users import Peer
 from .access import Access
@@ -33,8 +32,8 @@ _HELD = ("release", "keep")
 class PauseRequests:
     """Answers them; the arguments are those of `rpc.Requests`."""
 
-    def __init__(self, cycle: Cycle, journal: Journal, access: Access) -> None:
-        self._cycle, self._tracker, self._journal, self._access = cycle, cycle.tracker, journal, access
+    def __init__(self, cycle: Cycle, access: Access) -> None:
+        self._cycle, self._tracker, self._access = cycle, cycle.tracker, access
 
     def pause(self, request: dict[str, Any], peer: Peer) -> dict[str, Any]:
         """Begin a pause, or replace the one of the same partition. Raises ForbiddenError, PilotfishError."""
@@ -50,7 +49,8 @@ class PauseRequests:
         )  # fmt: skip
         self._tracker.pauses.begin(pause)
         log.warning("%s pauses it: %s", peer, pause.reason)
-        warning = self._keep(peer, "pause", pause.partition)
+        self._tracker.note_change("pause", administrator(str(peer)), pause.partition, why=pause.why)
+        warning = self._keep()
         snapshot = self._tracker.snapshot
         held = (
             handed_back(snapshot, lambda job: pause if self._tracker.pauses.of(job) is pause else None)
@@ -70,22 +70,21 @@ class PauseRequests:
             raise PilotfishError(f"partition {partition} is not paused{why}")
         for pause in ended:
             log.warning("%s ends the pause: %s", peer, pause.reason)
-        warning = self._keep(peer, "resume", partition or "") if ended else ""
+            self._tracker.note_change("resume", administrator(str(peer)), pause.partition)
+        warning = self._keep() if ended else ""
         if self._tracker.paused:
             warning = "it stays paused by its configuration: take `paused: true` away, and reload"
         elif partition and self._tracker.pauses.of_all:
             warning = "all jobs are still paused"
         return {"ended": [asdict(pause) for pause in ended], "warning": warning}
 
-    def _keep(self, peer: Peer, do: str, partition: str) -> str:
+    def _keep(self) -> str:
         """Write the pauses to the journal; return a warning if that fails."""
         self._tracker.note_pauses()
         self._tracker.note_input("pauses", self._tracker.pauses.state())
         self._tracker.save()
         if self._tracker.blocked:
             return "it holds, but the journal cannot be written: a restart would not know it"
-        with suppress(JournalError):
-            self._journal.note_request(peer, self._tracker.now, do, partition or "all jobs")
         return ""
 
     def _unknown(self, partition: str) -> str:

@@ -1,4 +1,4 @@
-"""The requests of clients: submit, status, nodes, cancel, explain, accuracy, rights, reload, pause, resume.
+"""The requests of clients: submit, status, nodes, cancel, explain, accuracy, rights, reload, pause, resume, log.
 
 Rule: every request is answered; a wrong one changes nothing and gets one sentence back. A workflow is accepted whole or
 not at all. Who changes something is written to the log and to the journal.
@@ -10,7 +10,6 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Generator
-from contextlib import suppress
 from dataclasses import asdict, fields
 from operator import attrgetter
 from typing import Any
@@ -22,6 +21,7 @@ from ...simulate.errors import InvalidJobError, PilotfishError, did_you_mean
 from ...simulate.model.cluster import Cluster
 from ...simulate.model.observed_queue import ObservedJob
 from ...simulate.model.snapshot import JobState
+from ..deciders import administrator
 from ..learning.forecast_errors import owner_of
 from ..learning.job_profiles import GivenProfiles
 from ..loop import Cycle
@@ -40,7 +40,7 @@ from ..report.status_documents import (
     view_document,
 )
 from ..state.divided_work import Steps, finish
-from ..state.journal import Journal, JournalError
+from ..state.journal import Journal
 from ..state.queue import Submission
 from ..state.queue_entry import Entry
 from ..state.recorded_outcome import ForecastOutcome, QueueRecord
@@ -48,6 +48,7 @@ from ..state.users import Peer, user_name
 from .access import Access, ForbiddenError
 from .intake import Answer, Intake, text_of
 from .ipc import refusal
+from .log_requests import LogRequests, Reaped
 from .pause_requests import PauseRequests
 
 log = logging.getLogger("pilotfish.requests")
@@ -77,6 +78,7 @@ class Requests:
         access: judges who may do what.
         reload: reads the configuration again, and returns what it changes. Raises ConfigError.
         why_not_ready: returns what keeps jobs from being planned or started, or "".
+        reaped: returns what the reaper did, see `log_requests.audit_reply`.
     """
 
     def __init__(
@@ -88,6 +90,7 @@ class Requests:
         access: Access,
         reload: Callable[[], dict[str, Any]] = dict,
         why_not_ready: Callable[[], str] = lambda: "",
+        reaped: Reaped = lambda question: [],
     ) -> None:
         self._why_not_ready = why_not_ready
         self._cycle, self._tracker, self._journal, self._cluster = cycle, cycle.tracker, journal, cluster
@@ -95,7 +98,8 @@ class Requests:
         self._minute, self._lines = 0, Counter[int]()
         self._documents = Documents(journal, cycle.adapter, cluster)
         self._intake = Intake(cycle, journal, cluster, profiles, access)
-        self._pauses = PauseRequests(cycle, journal, access)
+        self._pauses = PauseRequests(cycle, access)
+        self._log_requests = LogRequests(cycle, journal, access, reaped)
         self._calls: dict[str, Callable[[dict[str, Any], Peer], dict[str, Any] | Answer]] = {
             "submit": self._submit,
             "status": self._status,
@@ -107,6 +111,7 @@ class Requests:
             "reload": self._reload,
             "pause": self._pauses.pause,
             "resume": self._pauses.resume,
+            "log": self._log_requests.log,
         }
 
     def handle(self, request: dict[str, Any], peer: Peer) -> dict[str, Any]:
@@ -232,8 +237,7 @@ class Requests:
         chosen = [entry for entry in reversed(alive) if not entry.cancel_wanted]  # a job before those that it waits for
         if chosen:
             self._log(peer, f"cancels {clean(target)}")
-            with suppress(JournalError):  # a full disk must not keep anybody from cancelling
-                self._journal.note_request(peer, self._tracker.now, "cancel", target)
+            self._tracker.note_change("cancel", str(peer), target, submission.owner)
             for first in range(0, len(chosen), CANCELLED_AT_ONCE):
                 if first:
                     yield
@@ -326,7 +330,10 @@ class Requests:
     def _reload(self, request: dict[str, Any], peer: Peer) -> dict[str, Any]:
         self._access.check_administers(peer)
         log.info("%s reloads the configuration", peer)
-        return self._read_again()
+        reply = self._read_again()
+        self._tracker.note_change("reload", administrator(str(peer)), why=", ".join(reply.get("changed", ())))
+        self._tracker.save()
+        return reply
 
     def _find(self, workflow: str, peer: Peer) -> Steps[Submission]:
         """Return a workflow, in steps; one that the user may not see is not there. Raises InvalidJobError."""

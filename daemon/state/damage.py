@@ -30,7 +30,9 @@ UNREADABLE = (
     InvalidJobError,
 )
 #: Tables whose rows may be left out: all of them, or those of what has ended.
-EXPLAINING = ("accounting", "errors", "jobs", "queued", "story", "workflows")
+EXPLAINING = (
+    "accounting", "changes", "errors", "intents", "jobs", "queued", "story", "workflows", "would_be",
+)  # fmt: skip
 #: Rows of a table that are named in the log; the others are only counted.
 _NAMED = 5
 #: Rows that are read in one step.

@@ -11,14 +11,14 @@ import json
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from ...simulate.errors import ConfigError, PilotfishError
-from ...simulate.model.plan import Action, Start
 from ...simulate.model.snapshot import JobState
-from . import journal_rows
+from . import audit, journal_rows
+from .audit import AuditedChange, AuditQuestion, Decision
 from .codec import JOBS_AT_ONCE, decode_steps, encode
 from .damage import REAL, TEXT, UNREADABLE, WHOLE, Damage, checked, json_object, kinds_of, optional, text_of
 from .divided_work import Steps, finish
@@ -31,7 +31,7 @@ from .pending_usage import PendingUsage
 from .queue import Queue, Submission
 from .queue_entry import Entry
 from .recorded_outcome import ForecastOutcome, QueueRecord, recorded_outcome
-from .users import Peer
+from .unsaved import Unsaved
 
 _QUEUED = ", ".join(each.name for each in fields(QueueRecord))
 #: Intents by which a job may be in the resource manager.
@@ -48,35 +48,6 @@ _OLD_HANDED_OVER = (
 
 class JournalError(PilotfishError):
     """The journal cannot be written now (usually a full disk), so no job may be started; or it cannot be read."""
-
-
-@dataclass(slots=True)
-class Unsaved:
-    """Records that wait for the journal.
-
-    Args:
-        records: (key, time, cycle, kind, text, data) of jobs, for `explain`.
-        outcomes: outcome of each intent, by row.
-        errors: (forecaster, error of a run time, a factor less one, uid), for the guard after a restart.
-        pending: jobs to look up in the accounting.
-        queued: jobs of the resource manager's queue, by key.
-        kept: what must be known after a restart, under "policy" and `pauses.KEPT`.
-    """
-
-    records: list[tuple[Any, ...]] = field(default_factory=list)
-    outcomes: dict[int, str] = field(default_factory=dict)
-    errors: list[tuple[Forecaster, float, int | None]] = field(default_factory=list)
-    pending: list[PendingUsage] = field(default_factory=list)
-    queued: dict[str, QueueRecord] = field(default_factory=dict)
-    kept: dict[str, dict[str, Any]] = field(default_factory=dict)
-
-    def __bool__(self) -> bool:
-        return any(getattr(self, part.name) for part in fields(self))
-
-    def clear(self) -> None:
-        """Forget everything: the journal has it."""
-        for part in fields(self):
-            getattr(self, part.name).clear()
 
 
 class Journal:
@@ -155,18 +126,19 @@ class Journal:
         except ValueError as error:
             raise self._damaged(error) from None
 
-    def note_request(self, peer: Peer, time: float, do: str, target: str) -> None:
-        """Record who changed something over the socket. Raises JournalError.
-
-        Args:
-            peer: the user.
-            time: epoch seconds.
-            do: the request.
-            target: what it changed.
-        """
+    def note_change(self, change: AuditedChange) -> None:
+        """Record a change of what the daemon may do, or a request that changed something. Raises JournalError."""
         with self._transaction() as run:
-            query = "INSERT INTO requests (time, uid, pid, do, target) VALUES (?, ?, ?, ?, ?)"
-            run(query, (time, peer.uid, peer.pid, do, target))
+            audit.write_change(run, change)
+
+    def last_mode(self) -> tuple[str, str]:
+        """Return the last change of mode, its kind and the mode after it, "" without one, and if it is damaged."""
+        query = "SELECT kind, after FROM changes WHERE kind IN ('start', 'stop', 'mode') ORDER BY id DESC LIMIT 1"
+        return next(iter(self.damage.readable("changes", self._read(query), audit.mode_in)), ("", ""))
+
+    def audited(self, question: AuditQuestion) -> list[dict[str, Any]]:
+        """Return lines of the audit, as `audit.read_lines`. Raises JournalError."""
+        return audit.read_lines(self._read, self.damage, question)
 
     def save(
         self, entries: Iterable[Entry], *, ended: Iterable[Submission] = (), unsaved: Unsaved | None = None
@@ -201,14 +173,20 @@ class Journal:
                 journal_rows.put(run, "queued", record)
             for name, state in unsaved.kept.items():
                 run("INSERT OR REPLACE INTO kept (name, state) VALUES (?, ?)", (name, json.dumps(state)))
+            for change in unsaved.changes:
+                audit.write_change(run, change)
+            for time, decision in unsaved.would_be.values():
+                audit.write_would_be(run, decision, time)
 
-    def intend(self, actions: Iterable[Action], entries: Iterable[Entry], *, cycle: int, time: float) -> dict[str, int]:
+    def intend(
+        self, decisions: Iterable[Decision], entries: Iterable[Entry], *, cycle: int, time: float
+    ) -> dict[str, int]:
         """Write the actions that are about to be carried out; return the intent's row by key. Raises JournalError.
 
         When this returns, they are on disk.
 
         Args:
-            actions: the intents.
+            decisions: the actions, with what decided them.
             entries: jobs whose state is written in the same transaction.
             cycle: number of the cycle.
             time: of its snapshot, epoch seconds.
@@ -217,12 +195,8 @@ class Journal:
         with self._transaction() as run:
             for entry in entries:
                 run(SAVE, journal_rows.row_of(entry))
-            for action in actions:
-                kind = type(action).__name__.lower()
-                nodes = json.dumps(action.nodes) if isinstance(action, Start) else None
-                query = "INSERT INTO intents (cycle, key, action, nodes, time) VALUES (?, ?, ?, ?, ?)"
-                cursor = run(query, (cycle, action.key, kind, nodes, time))
-                intents[action.key] = int(cursor.lastrowid or 0)
+            for decision in decisions:
+                intents[decision.action.key] = audit.write_intent(run, decision, cycle=cycle, time=time)
         return intents
 
     def probe(self) -> None:
@@ -430,7 +404,7 @@ class Journal:
                 for table in ("story", "intents"):
                     run(f"DELETE FROM {table} WHERE key = ?", (f"{name}/{job}",))
             run("DELETE FROM accounting WHERE ended < ?", (before,))
-            run("DELETE FROM requests WHERE time < ?", (before,))
+            audit.prune(run, before)
             run(f"DELETE FROM queued WHERE {LAST_TIME} < ?", (before,))
             run("DELETE FROM errors WHERE id < (SELECT max(id) FROM errors) - 1000")
             return run("DELETE FROM workflows WHERE finish_time < ?", (before,)).rowcount

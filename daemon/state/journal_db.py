@@ -19,6 +19,7 @@ from pathlib import Path
 from ...formats.documents.file_version import UnknownVersionError, Upgrade, upgrade
 from ...simulate.errors import ConfigError
 from ...trust import check_file, prepare_database
+from . import audit
 
 log = logging.getLogger("pilotfish.service")
 #: Attempts to copy a file that keeps changing.
@@ -98,11 +99,7 @@ CREATE TABLE jobs (
     promised REAL, expected REAL, handed INTEGER, cancel_wanted INTEGER, attempts INTEGER, not_before REAL,
     since REAL, plain_end REAL, forecast_earliest REAL, forecast_latest REAL, owner INTEGER, about TEXT,
     PRIMARY KEY (workflow, job)) WITHOUT ROWID;
-CREATE TABLE intents (
-    id INTEGER PRIMARY KEY, cycle INTEGER, key TEXT NOT NULL, action TEXT NOT NULL, nodes TEXT,
-    time REAL NOT NULL, outcome TEXT);
-CREATE INDEX open_intents ON intents (key) WHERE outcome IS NULL;
-CREATE TABLE story (
+{audit.SCHEMA}CREATE TABLE story (
     id INTEGER PRIMARY KEY, key TEXT NOT NULL, time REAL NOT NULL, cycle INTEGER, kind TEXT NOT NULL,
     text TEXT NOT NULL, data TEXT);
 CREATE INDEX story_of ON story (key);
@@ -111,10 +108,6 @@ CREATE TABLE errors (id INTEGER PRIMARY KEY, ratio REAL NOT NULL, model TEXT NOT
 CREATE TABLE accounting (
     key TEXT PRIMARY KEY, name TEXT NOT NULL, since REAL NOT NULL, ended REAL NOT NULL, due REAL NOT NULL,
     tries INTEGER NOT NULL, traits TEXT NOT NULL DEFAULT '') WITHOUT ROWID;
--- who changed something over the socket
-CREATE TABLE requests (
-    id INTEGER PRIMARY KEY, time REAL NOT NULL, uid INTEGER NOT NULL, pid INTEGER NOT NULL, do TEXT NOT NULL,
-    target TEXT NOT NULL);
 -- jobs of the resource manager's queue, handed over or not; see `QueueRecord`
 CREATE TABLE queued (
     key TEXT PRIMARY KEY, name TEXT NOT NULL, owner INTEGER, account TEXT NOT NULL, queue TEXT NOT NULL,

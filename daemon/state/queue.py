@@ -17,6 +17,7 @@ from typing import ClassVar
 from ...formats.hostlist import with_cores
 from ...simulate.model.job import Job, Workflow
 from ...simulate.model.snapshot import JobState, JobView, Snapshot
+from .audit import DONE, LONGEST_TEXT, NOT_STARTED
 from .job_stages import OURS, STAGE_OF, JobStage
 from .queue_entry import Entry, outcome
 
@@ -220,7 +221,7 @@ class Queue:
 
     def _seen(self, entry: Entry, view: JobView) -> JobEvent | None:
         before, stage_before = (entry.state, entry.nodes, entry.taken), entry.stage
-        self._settle(entry, "started")
+        self._settle(entry, DONE)
         entry.move(STAGE_OF[view.state], view.state)
         entry.nodes, entry.missed = view.nodes or entry.nodes, 0
         entry.reason = view.reason or (entry.reason if entry.cancel_wanted else "")
@@ -277,7 +278,7 @@ class Queue:
         """Put a job back whose start, as the snapshot shows, did not happen."""
         began, entry.began = entry.began, False
         why, refused = view.reason if view else "", entry.refused
-        self._settle(entry, "not started")
+        self._settle(entry, f"refused: {refused}"[:LONGEST_TEXT] if refused else NOT_STARTED)
         if refused and not (view and (view.offered or view.ahead)):
             entry.end(JobState.FAILED, now, f"refused: {refused}")
             return JobEvent("ended", entry, entry.reason)
@@ -294,7 +295,7 @@ class Queue:
 
     def _end_waiting(self, entry: Entry, now: float, reason: str) -> JobEvent:
         ended = max(now, self.submissions[entry.workflow].submit_time)  # before the first snapshot there is no time
-        self._settle(entry, "not started")
+        self._settle(entry, NOT_STARTED)
         entry.end(JobState.CANCELLED, ended, reason)
         return JobEvent("cancelled", entry, reason)
 

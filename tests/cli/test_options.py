@@ -29,6 +29,7 @@ DIFFERENT = {
     "--set",
     "--repeat",
     "--until",
+    "--since",
     "--export",
     "--force",
 }

@@ -15,7 +15,8 @@ from pilotfish.daemon.config import DaemonConfig
 from pilotfish.daemon.one_off import preview_queue
 from pilotfish.daemon.planning.problem import Options
 from pilotfish.daemon.state.forecasts import Forecaster
-from pilotfish.daemon.state.journal import Journal, Unsaved
+from pilotfish.daemon.state.journal import Journal
+from pilotfish.daemon.state.unsaved import Unsaved
 
 #: Keys that say where things are, what is learned or reported, and who may do what: a decision follows from `DECIDING`.
 OTHERS = {

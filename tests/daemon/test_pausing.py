@@ -109,8 +109,8 @@ def test_a_restart_knows_it_also_without_a_cycle_in_between(bench, kit):
     bench.restart()
     bench.run(2)
     assert bench.states(workflow) == {"a": "running"}
-    rows = bench.journal._db.execute("SELECT do, target FROM requests WHERE do IN ('pause', 'resume')").fetchall()
-    assert rows == [("pause", "gpu"), ("pause", "all jobs"), ("resume", "gpu"), ("resume", "all jobs")]
+    rows = bench.journal._db.execute("SELECT kind, target FROM changes WHERE kind IN ('pause', 'resume')").fetchall()
+    assert rows == [("pause", "gpu"), ("pause", ""), ("resume", "gpu"), ("resume", "")]
 
 
 def test_only_administrators_pause_and_resume(bench, kit):

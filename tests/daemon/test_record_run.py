@@ -105,7 +105,7 @@ def test_a_record_gives_the_same_decisions(tmp_path, dry, policy):
 def test_a_pause_is_in_the_record(tmp_path):
     site = Site(tmp_path, seed=3)
     access = Access(AccessConfig(), QuotaConfig(), operated="", file=tmp_path)
-    ask, peer = PauseRequests(site.cycle, site.journal, access), Peer(os.geteuid(), os.getegid(), 1)
+    ask, peer = PauseRequests(site.cycle, access), Peer(os.geteuid(), os.getegid(), 1)
     site.run(30)
     ask.pause({"for_s": "210"}, peer)
     site.run(60)

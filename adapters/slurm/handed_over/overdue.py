@@ -14,10 +14,10 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ....formats.hostlist import expand
+from ....formats.hostlist import expand, fold
 from ....simulate.errors import ConfigError
 from ....simulate.model.snapshot import JobState
-from ...base import AdapterError
+from ...base import AdapterError, Reaped
 from ..records import SlurmJob
 from ..transport.command_transport import CommandTransport
 from ..transport.runner import Runner
@@ -26,8 +26,8 @@ from .job_update import LET_GO, OurChanges, came_too_late
 from .ownership import SlurmSelection, is_held, may_begin
 from .pin_record import PinRecord
 
-#: Longest text of a node list, characters.
-LONGEST_LIST = 2**16
+#: Longest text of a node list, characters; most nodes that the audit names.
+LONGEST_LIST, MOST_NODES = 2**16, 100
 FIELDS = (
     "JobID", "UserID", "ReqNodes", "Comment", "Partition", "QOS", "Account", "Feature", "SubmitTime",
     "EligibleTime", "RestartCnt",
@@ -60,28 +60,28 @@ class Reaper:
         self._record = PinRecord(state_dir)
         self._changes = OurChanges(record, begins)
 
-    def reap(self, older_s: float, show: Callable[[str], None], *, dry: bool) -> int:
+    def reap(self, older_s: float, show: Callable[[Reaped], None], *, dry: bool) -> int:
         """Clear overdue pins, end overdue holds; return how many failed. Raises AdapterError if no job can be read.
 
         Args:
             older_s: Least age of a pin, and least time since the end of a hold, seconds.
-            show: Called with one line for each release.
+            show: Called with each release.
             dry: Only show.
         """
         failed, offset = 0, self._transport.time() - time.monotonic()
         overdue = [job for job in self._waiting(offset).values() if self._fields(job, offset, older_s)]
-        for number in [job.id for job in sorted(overdue, key=lambda job: job.pinned is None)]:  # pins have no end
+        for late_job in sorted(overdue, key=lambda job: job.pinned is None):  # pins have no end
             try:
-                job = self._waiting(offset, number).get(number)
+                job = self._waiting(offset, late_job.id).get(late_job.id)
                 fields = self._fields(job, offset, older_s) if job is not None else None
                 if job is None or fields is None:
                     continue  # it began, or was released, in between
                 if not dry:
                     self._write(job, fields)
-                show(f"release slurm/{number}")
+                show(_reaped(job))
             except (AdapterError, OSError, ValueError) as error:
                 failed += 1
-                show(f"release slurm/{number}: {error}")
+                show(_reaped(late_job, str(error)))
         return failed
 
     def _write(self, job: SlurmJob, fields: Mapping[str, str]) -> None:
@@ -139,6 +139,17 @@ class Reaper:
         """Return the nodes of a list that may be a pin of ours; () of any other, which is not expanded."""
         pin = self._changes.record.get(job.id)
         return () if pin is None else _nodes(text, len(pin.nodes))
+
+
+def _reaped(job: SlurmJob, error: str = "") -> Reaped:
+    """Return the release of a job as it was before, with the error, if any."""
+    line = f"release slurm/{job.id}{error and f': {error}'}"
+    facts = {"state": "pending", "nodes": fold(job.wanted[:MOST_NODES]), "held_until": job.begin}
+    if job.pinned is not None:
+        facts |= {"pinned_since": job.pinned, "held_until": None}
+    before = {name: fact for name, fact in facts.items() if fact}
+    why = "its pin did not become a start" if job.pinned is not None else "it was held long enough"
+    return Reaped(line, f"slurm/{job.id}", job.uid, why, before, error)
 
 
 def _job(row: Mapping[str, str]) -> SlurmJob:

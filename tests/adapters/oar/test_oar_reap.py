@@ -27,7 +27,9 @@ def reap(file: Path, server: socket.socket, older_s: float = 0.0, *, dry: bool =
     lines: list[str] = []
     port = server.getsockname()[1]
     options = {"queues": ["q"], "placement_file": str(file), "server": f"127.0.0.1:{port}"}
-    return registry.reap("oar", older_s, lines.append, dry=dry, holds=True, state_dir=file.parent, **options), lines
+    return registry.reap(
+        "oar", older_s, lambda reaped: lines.append(reaped.line), dry=dry, holds=True, state_dir=file.parent, **options
+    ), lines
 
 
 def heard(server: socket.socket) -> bytes:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pilotfish.cli.__main__ import FAILED, USAGE, main
-from pilotfish.cli.whatif.site_group import _moment
+from pilotfish.cli.moment_option import moment_s
 
 NOW = 1_772_431_200.0
 
@@ -18,7 +18,7 @@ NOW = 1_772_431_200.0
      ("2026-03-01T18:00", 1_772_388_000.0), ("2026-03-01T18:00:30", 1_772_388_030.0)],
 )  # fmt: skip
 def test_times(text: str, time: float) -> None:
-    assert _moment("--since", text, NOW) == time
+    assert moment_s("--since", text, NOW) == time
 
 
 @pytest.mark.parametrize(

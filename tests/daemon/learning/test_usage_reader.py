@@ -9,8 +9,8 @@ import pytest
 from pilotfish.adapters.base import AdapterError
 from pilotfish.daemon.learning.profile_learning import LearnedProfiles
 from pilotfish.daemon.learning.usage_reader import GIVE_UP_S, LATER_S, LONGEST_S, MOST, UsageReader
-from pilotfish.daemon.state.journal import Unsaved
 from pilotfish.daemon.state.pending_usage import PendingUsage
+from pilotfish.daemon.state.unsaved import Unsaved
 from pilotfish.profiles.store import ProfileStore
 from pilotfish.simulate.model.accounting_record import AccountingRecord
 from pilotfish.simulate.model.job import DEFAULT_PROFILE, Job

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -14,6 +15,10 @@ from pilotfish.daemon.planning.plan_cache import PlanCache
 from pilotfish.daemon.planning.power_saving import LONGEST_S, REFUSED_S, SHOWN_S, NodeSwitcher
 from pilotfish.daemon.planning.trigger import Trigger
 from pilotfish.daemon.report.cycle_report import CycleReport
+from pilotfish.daemon.state.journal import Journal
+from pilotfish.daemon.state.queue import Queue
+from pilotfish.daemon.state.unsaved import Unsaved
+from pilotfish.daemon.state.write_ahead import WriteAhead
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType, Power, Transition
 from pilotfish.simulate.model.job import Job, Profile, ThreadGroup
 from pilotfish.simulate.model.node_power import NodePower
@@ -36,6 +41,9 @@ class Slurm:
         self.asked: list[Action] = []
         self.refuses = refuses
 
+    def new(self, actions: list[Action]) -> list[Action]:
+        return actions
+
     def apply(self, action: Action) -> None:
         self.asked.append(action)
         if self.refuses:
@@ -47,7 +55,9 @@ class Bench:
 
     def __init__(self, applier: Slurm | Recording, *saving: float) -> None:
         self.slurm, self.trigger = applier, Trigger(PlanCache(None, lambda: 0.0))
-        self.switcher = NodeSwitcher(applier, self.trigger, *saving)
+        self.journal = Journal(Path(":memory:"), in_memory=True)
+        write_ahead = WriteAhead(self.journal, Queue(), Unsaved(), dry=applier.dry)
+        self.switcher = NodeSwitcher(applier, write_ahead, self.trigger, *saving)
         self.switcher.by_policy = not saving
 
     def choose(

@@ -17,10 +17,11 @@ from pilotfish.daemon.report.queue_forecasts import LONGEST_S, SPARE_S, QueueFor
 from pilotfish.daemon.report.start_accuracy import start_accuracy, starts_to_dict
 from pilotfish.daemon.state.forecasts import Outlook
 from pilotfish.daemon.state.handed_over import handed_over
-from pilotfish.daemon.state.journal import Journal, Unsaved
+from pilotfish.daemon.state.journal import Journal
 from pilotfish.daemon.state.queue import Queue
 from pilotfish.daemon.state.queue_entry import Entry
 from pilotfish.daemon.state.recorded_outcome import QueueRecord
+from pilotfish.daemon.state.unsaved import Unsaved
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
 from pilotfish.simulate.model.job import Job, Profile, ThreadGroup
 from pilotfish.simulate.model.observed_queue import ObservedJob, ObservedQueue

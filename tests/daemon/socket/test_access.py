@@ -41,8 +41,9 @@ def test_only_the_owner_and_administrators_cancel(bench, kit, caplog):
     assert ask("cancel", ADA, target=first)["ok"] and ask("cancel", EVE, target=second)["ok"]
     (log,) = [record["text"] for record in ask("explain", BOB, job=f"{second}/a")["story"]]
     assert f"cancelled by uid {EVE}" in log
-    rows = bench.journal._db.execute("SELECT uid, do, target FROM requests ORDER BY id").fetchall()
-    assert rows == [(ADA, "submit", first), (ADA, "submit", second), (ADA, "cancel", first), (EVE, "cancel", second)]
+    query = "SELECT by, kind, target FROM changes WHERE kind IN ('submit', 'cancel') ORDER BY id"
+    requests = [(ADA, "submit", first), (ADA, "submit", second), (ADA, "cancel", first), (EVE, "cancel", second)]
+    assert bench.journal._db.execute(query).fetchall() == [(f"uid {uid}", *request) for uid, *request in requests]
     logged = "\n".join(record.message for record in caplog.records)
     assert f"uid {BOB} was refused: cancel" in logged and f"uid {EVE} cancels {second}" in logged
 
@@ -234,7 +235,7 @@ def test_a_cancel_of_what_is_ending_is_no_change(bench, kit, caplog):
     bench.run(1)
     replies = [ask("cancel", ADA, target=workflow) for _ in range(50)]
     assert [reply["ending"] for reply in replies] == [1] * 50
-    assert len(bench.journal._db.execute("SELECT * FROM requests WHERE do = 'cancel'").fetchall()) == 1
+    assert len(bench.journal._db.execute("SELECT * FROM changes WHERE kind = 'cancel'").fetchall()) == 1
     assert sum("cancels" in record.message for record in caplog.records) == 1
 
 

@@ -11,21 +11,22 @@ from typing import Any
 
 import pytest
 
+from pilotfish.daemon.state.audit import AuditedChange, Decision
 from pilotfish.daemon.state.damage import EXPLAINING
 from pilotfish.daemon.state.forecasts import Forecaster
-from pilotfish.daemon.state.journal import Journal, Unsaved
+from pilotfish.daemon.state.journal import Journal
 from pilotfish.daemon.state.pending_usage import PendingUsage
 from pilotfish.daemon.state.recorded_outcome import QueueRecord
-from pilotfish.daemon.state.users import Peer
+from pilotfish.daemon.state.unsaved import Unsaved
 from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.model.plan import Action, Cancel, Submit
 
 #: SQL of a value that a column cannot have: not UTF-8, no JSON, another type, too large.
 BROKEN = ["CAST(x'fe41' AS TEXT)", "'{no'", "x'00ff'", "9.5e300"]
 #: What tells the rows of a table apart, if it is not their number.
-KEYS = {"jobs": "workflow || job", "kept": "name", "accounting": "key", "queued": "key"}
+KEYS = {"jobs": "workflow || job", "kept": "name", "accounting": "key", "queued": "key", "would_be": "key"}
 #: Tables that a daemon does not need to decide.
-WITHOUT = {"accounting", "errors", "queued", "requests", "story"}
+WITHOUT = {"accounting", "changes", "errors", "queued", "story", "would_be"}
 
 
 @pytest.fixture
@@ -48,9 +49,10 @@ def lived(kit, offering, tmp_path: Path) -> Any:
         pending=[PendingUsage(f"rjms/{k}", "job: x", 1.0, 2.0, 3.0) for k in range(3)],
         queued={f"rjms/{k}": QueueRecord(f"rjms/{k}", finish_time=9.0, start_time=2.0, learned=True) for k in range(3)},
         kept={"policy": {"consumed_j": 1.0}},
+        would_be={("rjms/7", "place"): (3.0, Decision(Cancel("rjms/7"), "policy mom", 5))},
     )
     bench.journal.save([], unsaved=unsaved)
-    bench.journal.note_request(Peer(5, 5, 5), 1.0, "submit", ended)
+    bench.journal.note_change(AuditedChange(1.0, "submit", "ada (uid 5)", ended, 5))
     bench.cycle.tracker.cancel([], "a user")
     bench.kill()
     bench.ended = ended
@@ -70,7 +72,7 @@ def use(kit: Any, bench: Any) -> None:
         bench.run(1)
         ask = kit.requests(bench)
         for do, arguments in (
-            ("status", {}), ("status", {"workflow": bench.ended}), ("nodes", {}), ("accuracy", {}),
+            ("status", {}), ("status", {"workflow": bench.ended}), ("nodes", {}), ("accuracy", {}), ("log", {}),
             ("explain", {"job": f"{bench.ended}/a"}), ("explain", {"job": "c"}), ("explain", {"job": "rjms/7"}),
         ):  # fmt: skip
             reply = ask(do, **arguments)

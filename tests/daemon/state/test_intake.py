@@ -109,7 +109,7 @@ def test_a_job_that_is_due_before_its_turn_is_released_and_journalled(world, kit
     texts = [(record["kind"], record["text"]) for record in world.journal.records("rjms/late")]
     assert texts == [("applied", "release rjms/late: it was held for an hour")]
     outcomes = world.journal._read("SELECT outcome FROM intents WHERE key = 'rjms/late'")
-    assert outcomes == [("applied",)]
+    assert outcomes == [("done",)]
     settle(world)
     assert "late" not in taken_in(world)
 

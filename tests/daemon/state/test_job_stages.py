@@ -15,11 +15,13 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from pilotfish.daemon.state import job_stages
 from pilotfish.daemon.state.applied import Applied
+from pilotfish.daemon.state.audit import Decision
 from pilotfish.daemon.state.handed_over import take_in
 from pilotfish.daemon.state.job_stages import FINAL, MOVES, OURS, STAGE_OF, STATES, TAKEN, JobStage
-from pilotfish.daemon.state.journal import Journal, Unsaved
+from pilotfish.daemon.state.journal import Journal
 from pilotfish.daemon.state.queue import Submission
 from pilotfish.daemon.state.queue_entry import Entry
+from pilotfish.daemon.state.unsaved import Unsaved
 from pilotfish.daemon.state.write_ahead import WriteAhead
 from pilotfish.simulate.errors import InvariantError
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
@@ -195,15 +197,15 @@ class Life(RuleBasedStateMachine):
             action = SubmitAhead(entry.key, entry.job, (), False)
         else:
             action = (Place if entry.offered else Submit)(entry.key, entry.job, ("n1",))
-        assert self.write_ahead.intend([action], cycle=1, now=self.now) == [action]
+        assert self.write_ahead.intend([Decision(action)], cycle=1, now=self.now) == [action]
         assert entry.stage is JobStage.UNSETTLED
-        answer = data.draw(st.sampled_from(("done", "refused", "no answer", "not sent", "dry run", "killed")))
+        answer = data.draw(st.sampled_from(("done", "refused", "no answer", "not sent", "killed")))
         if answer == "killed":
             self.restart()
             return
-        error = "" if answer in ("done", "dry run") else answer
+        error = "" if answer == "done" else answer
         applied = Applied(action, error, transient=answer == "no answer", sent=answer != "not sent")
-        self.write_ahead.conclude(applied, entry, now=self.now, dry=answer == "dry run")
+        self.write_ahead.conclude(applied, entry, now=self.now)
 
     @precondition(lambda self: any(not entry.offered and not entry.state.ended for entry in self.entries))
     @rule(data=st.data())

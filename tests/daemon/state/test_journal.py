@@ -7,11 +7,13 @@ from contextlib import closing
 import pytest
 
 from pilotfish.daemon.state import journal_db
+from pilotfish.daemon.state.audit import Decision
 from pilotfish.daemon.state.forecasts import Forecaster, JobForecast
 from pilotfish.daemon.state.job_stages import JobStage
-from pilotfish.daemon.state.journal import Journal, JournalError, Unsaved
+from pilotfish.daemon.state.journal import Journal, JournalError
 from pilotfish.daemon.state.profile_labels import ProfileLabel
 from pilotfish.daemon.state.queue import Submission
+from pilotfish.daemon.state.unsaved import Unsaved
 from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.model.job import Workflow
 from pilotfish.simulate.model.plan import Cancel, Submit
@@ -53,7 +55,7 @@ def test_a_restart_finds_every_field_again(filled):
 def test_intents_stay_open_until_their_outcome_is_known(filled):
     path, journal, submission = filled
     start = Submit("w.1/b", submission.entries["b"].job, ("n1",))
-    intents = journal.intend([start, Cancel("w.1/a")], [], cycle=3, time=102.0)
+    intents = journal.intend([Decision(start), Decision(Cancel("w.1/a"))], [], cycle=3, time=102.0)
     journal.close()
     again = Journal(path)
     queue = again.load()

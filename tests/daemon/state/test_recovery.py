@@ -105,7 +105,7 @@ def test_an_intent_that_never_became_a_start_is_tried_again(tmp_path, kit):
     assert bench.cycle.tracker.queue.find(f"{workflow}/a").intent is not None
     bench.run(15)
     outcomes = [row[0] for row in bench.journal._read("SELECT outcome FROM intents ORDER BY id")]
-    assert outcomes == ["not started", "applied"]
+    assert outcomes == ["the job did not start", "done"]
     assert bench.states(workflow) == {"a": "completed"}
     bench.kill()
 

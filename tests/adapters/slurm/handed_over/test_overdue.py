@@ -57,7 +57,9 @@ class Slurm:
 
 def reaped(slurm: Slurm, folder: Path, *, dry: bool = False, **fields: frozenset[str]) -> tuple[int, list[str]]:
     lines: list[str] = []
-    failed = Reaper(slurm, SlurmSelection(**fields), folder, 3600.0, lambda: NOW).reap(30.0, lines.append, dry=dry)
+    failed = Reaper(slurm, SlurmSelection(**fields), folder, 3600.0, lambda: NOW).reap(
+        30.0, lambda reaped: lines.append(reaped.line), dry=dry
+    )
     return failed, lines
 
 

@@ -1,0 +1,46 @@
+"""The metrics of a service at their port, with what was measured of its nodes."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import ExitStack
+
+from ...simulate.errors import ConfigError
+from ...simulate.model.cluster import Cluster
+from ..config import DaemonConfig
+from .calibration_metrics import Calibrations
+from .exporter import Exporter, Health
+from .metrics import Metrics
+
+log = logging.getLogger("pilotfish.service")
+
+
+def serve_metrics(
+    stack: ExitStack, config: DaemonConfig, cluster: Cluster, metrics: Metrics, health: Health, *, shares_port: bool
+) -> Exporter | None:  # fmt: skip
+    """Serve the metrics if that is configured; return None if they are not served. Raises ConfigError.
+
+    Args:
+        stack: ends it.
+        config: of the service.
+        cluster: the nodes.
+        metrics: what is served.
+        health: what probes of the service are answered.
+        shares_port: a daemon may already serve its metrics at the port; then these are left out, with a warning.
+    """
+    section = config.metrics
+    if not section.enabled:
+        return None
+    calibrations = Calibrations(config.calibrations, cluster, config.calibration.bound)
+    metrics.registry.register(calibrations)
+    calibrations.watch()
+    stack.callback(calibrations.close)
+    try:
+        exporter = Exporter(metrics, health, section.address, section.port)
+    except ConfigError as error:
+        if not shares_port:
+            raise
+        log.warning("a dry run without metrics: %s", error)
+        return None
+    stack.callback(exporter.close)
+    return exporter
