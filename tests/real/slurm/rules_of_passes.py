@@ -191,7 +191,7 @@ NODES = (
     Case(
         "memory",
         partitions={"": "DefMem=none"},
-        jobs=(Job("a", "-n1 -t5", "60"), Job("b", "-n1 -t5", "30")),
+        jobs=(GATE, Job("a", "-n1 -t5", "60"), Job("b", "-n1 -t5", "30")),
         without={"memory": changed_rules(counts_memory=False)},
     ),
     Case(

@@ -256,7 +256,9 @@ def test_a_plugin_that_refuses_or_undoes_updates_is_found(lua: LuaSlurm, body: s
     """The rights look right: only a trial shows it."""
     modify = "function slurm_job_modify(job, record, partitions, uid)\n"
     lua.install((modify, f"{modify}   {body}\n"))
+    before = set(lua.jobs())
     done = pilotfish("doctor", "--adapter", "slurm", "--json", "--try")
     found = [each for each in json.loads(done.stdout)["findings"] if each["topic"] == "trial"]
     assert done.returncode == 1 and found[0]["level"] == "problem" and words in found[0]["says"]
-    assert all(state == "CANCELLED" for state, _ in lua.jobs().values())
+    (job,) = set(lua.jobs()) - before
+    assert lua.jobs()[job][0] == "CANCELLED"
