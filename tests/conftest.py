@@ -42,8 +42,8 @@ UNCOUNTED = ("tests/real/", "tests/test_imports.py", "tests/test_packaging.py", 
 COUNTED_S = 0.2
 #: The groups that take longest, which begin first: what begins last is waited for alone.
 LONGEST = (
-    "site 1", "machine", "slurm 1", "slurm 2", "site 2", "site 3", "oar 1", "oar 2", "site 5", "slurm 4", "site 4",
-    "slurm 3", "installed docs/guides", "counters",
+    "machine", "site 2", "site 1", "site 5", "site 3", "slurm 1", "oar 1", "oar 2", "slurm 2", "site 4", "installed docs/guides",
+    "slurm 3", "slurm 4", "slurm rules", "counters",
 )  # fmt: skip
 #: By how much pure tests are nicer than others, under root: they compute while the others wait.
 NICER, USUAL = 5, os.getpriority(os.PRIO_PROCESS, 0)

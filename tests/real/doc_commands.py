@@ -78,6 +78,7 @@ RULES = (
     Rule(r"^pilotfish profile (run|pairs)\b", once=True),
     Rule(r"--source likwid", codes=(1,)),  # 1: the file of that tool is not here
     Rule(r"^pilotfish run\b", shorten=ANY_PORT),
+    Rule(r"^pilotfish simulate .*--decision-time", shorten=("$", " --select until=50000")),
     Rule(r"^pilotfish simulate .*allocation=contiguous", shorten=("$", " --select until=500000")),
     Rule(r"^pilotfish (plot|sweep)\b"),
     Rule(r"^pilotfish batsim .* pybatsim:", skip="it needs pybatsim, as in tests/real/test_batsim_components.py"),
@@ -94,6 +95,7 @@ RULES = (
     ),
     Rule(r"^pilotfish whatif site\b", skip="it needs the record of a real site, as in tests/simulate/slurm"),
     Rule(r"^pilotfish whatif \w+ --(set|scenario)\b", shorten=("$", " --repeat 1")),
+    Rule(r"^pilotfish generate site university\b", shorten=(r"--days \d+", "--days 2")),
     Rule(r"^pilotfish generate thesis\b", shorten=(r"--jobs \d+", "--jobs 200")),
     Rule(
         r"^pilotfish (demo|probes|profile|plan|simulate|replay|batsim|whatif|generate|convert|policies|predict|cluster|warm)\b"

@@ -20,10 +20,10 @@ pytestmark = pytest.mark.skipif(Schedstat().available() is not None, reason="no 
 
 
 def test_expensive_samples_are_taken_less_often(monkeypatch):
-    watched = observer.JobObserver(os.getpid(), interval_s=0.1)
-    assert watched.pause_s <= 0.1
     spent = iter(range(100, 10_000))
     monkeypatch.setattr(observer.time, "thread_time", lambda: next(spent) * 2.0)
+    watched = observer.JobObserver(os.getpid(), interval_s=0.1)
+    assert watched.pause_s <= 0.1
     watched.sample()
     first = watched.pause_s
     watched.sample()

@@ -18,7 +18,7 @@ from slurm_work import hand_over
 from pilotfish.profiles.store import ProfileStore
 from pilotfish.simulate.model.job import Profile
 
-pytestmark = pytest.mark.xdist_group("site 3")
+pytestmark = pytest.mark.xdist_group("site 1")
 #: takes so many seconds of CPU, however busy the machine is
 BURN = """
 import sys, time

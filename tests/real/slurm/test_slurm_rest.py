@@ -36,7 +36,7 @@ from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
 from pilotfish.simulate.model.plan import Place, Release
 from pilotfish.simulate.model.snapshot import JobState
 
-pytestmark = pytest.mark.xdist_group("site 1")
+pytestmark = pytest.mark.xdist_group("site 2")
 HOLD = ("--begin=now+600", "--comment=pilotfish:hold=600")
 LOST, BACK = "slurmrestd is not usable", "slurmrestd is usable again"
 
