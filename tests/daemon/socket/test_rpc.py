@@ -169,7 +169,7 @@ def test_a_journal_that_cannot_be_written_refuses_submissions(asked, kit):
     assert submit(ask, kit.job("a"))["ok"]
 
 
-@pytest.mark.parametrize("table", ["requests", "workflows", "jobs"])
+@pytest.mark.parametrize("table", ["changes", "workflows", "jobs"])
 def test_what_is_refused_does_not_run_after_a_restart(asked, kit, table):
     """Wherever in a submission the disk becomes full; its user submits it again, and it would run twice."""
     bench, ask = asked
