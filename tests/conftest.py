@@ -39,7 +39,7 @@ settings.load_profile("same")
 #: Tests in whose process no lines are counted: they start others, or read the sources.
 UNCOUNTED = ("tests/real/", "tests/test_imports.py", "tests/test_packaging.py", "tests/test_privileges.py")
 #: CPU time for which a test's lines are counted. What runs longer repeats itself, and counting takes half its time again.
-COUNTED_S = 0.2
+COUNTED_S = 0.05
 #: The groups that take longest, which begin first: what begins last is waited for alone.
 LONGEST = (
     "machine", "site 2", "site 1", "site 5", "site 3", "slurm 1", "oar 1", "oar 2", "slurm 2", "site 4", "installed docs/guides",
