@@ -75,6 +75,13 @@ class Pilotfish(LazyGroup):
             "generate": Lazy(".replay.generate", "app", "Generate a workload: rigid jobs, workflows, communication."),
             "convert": Lazy(".replay.convert", "convert", "Write a workload or a machine in another format."),
         },
+        "Learning": {
+            "train": Lazy(".learning.train", "app", "Learn an order of the queue from traces."),
+            "evaluate": Lazy(
+                ".learning.evaluate_models", "evaluate", "Judge learned orders against every exact rival."
+            ),
+            "model": Lazy(".learning.model", "app", "Show or check the file of a learned order."),
+        },
         "Site": {
             "doctor": Lazy(".site", "doctor", "Examine a site or this machine, and say what to change."),
             "cluster": Lazy(".site", "cluster", "Print a cluster file of the nodes of a resource manager."),

@@ -21,7 +21,8 @@ ROOMS = {
     "profiles": {"profiles", "formats", "simulate"},
     "adapters": {"adapters", "formats", "simulate"},
     "daemon": {"daemon", "adapters", "profiles", "formats", "simulate"},
-    "cli": {"cli", "daemon", "adapters", "profiles", "formats", "simulate"},
+    "learning": {"learning", "simulate"},
+    "cli": {"cli", "learning", "daemon", "adapters", "profiles", "formats", "simulate"},
 }
 FILES = sorted(path for room in ROOMS for path in (ROOT / room).rglob("*.py"))
 #: What would let the world into the engine; `random` only as a generator of its own.

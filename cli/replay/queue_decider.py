@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ...formats.entry_points import spelled_out
+from ...formats.model_file import with_models
 from ...formats.user_policy import NamedPolicy, load_policy
 from ...simulate.errors import ConfigError
 from ...simulate.model.machine import Machine
@@ -50,7 +51,7 @@ def named_policy(text: str, seed: int) -> NamedPolicy:
 
             configuration = policy_folder(text)[0] / "slurm.conf"
             return NamedPolicy(read_slurm_policy(text), text, configuration if configuration.is_file() else None)
-        policy = parse(text)
+        policy = with_models(parse(text))
         return NamedPolicy(policy, text_of(policy))
     except ConfigError as error:
         if error.source != "policy":

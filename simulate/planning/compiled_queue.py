@@ -17,6 +17,7 @@ from ..kernels.mapping.layout import World
 from ..kernels.object_cache import load
 from ..model.plan import Reservation
 from ..queue_policies.easy_policy import Backfilling
+from ..queue_policies.order import Order
 from ..queue_policies.queued_job import NodeJob
 from .admission import fitting
 from .mapping_policies import Request
@@ -56,11 +57,13 @@ def run_compiled(simulation: Simulation, request: Request, policy: Backfilling) 
     world, jobs, cores = simulation.world, simulation.workflow.jobs, cores_of(simulation)
     state = world.jobs["state"]
     running, waiting = np.flatnonzero(state == layout.RUNNING), np.flatnonzero(state == layout.WAITING)
-    if not (policy.queue.steady and _is_simple(world) and _all_fit(world, waiting, cores)):
+    if not isinstance(policy.queue, Order) or not (
+        policy.queue.steady and _is_simple(world) and _all_fit(world, waiting, cores)
+    ):
         return None
     walltimes = [math.nan if job.walltime is None else job.walltime for job in jobs]
     limits = np.where(np.isnan(walltimes), expected_run_times(simulation), walltimes)
-    order = _order(simulation, request, policy, waiting, limits)
+    order = _order(simulation, request, policy.queue, waiting, limits)
     rank = np.empty(len(jobs), np.int64)
     rank[np.concatenate([order, np.flatnonzero(state != layout.WAITING)])] = np.arange(len(jobs))
     queue_world = with_backfilling(world, cores, limits, rank)
@@ -109,8 +112,8 @@ def _all_fit(world: World, waiting: Array, cores: Array) -> bool:
     return True
 
 
-def _order(simulation: Simulation, request: Request, policy: Backfilling, waiting: Array, limits: Array) -> Array:
-    """Return the waiting jobs in the order of the policy."""
+def _order(simulation: Simulation, request: Request, order: Order, waiting: Array, limits: Array) -> Array:
+    """Return the waiting jobs in an order of the queue."""
     jobs, world = simulation.workflow.jobs, simulation.world
     since = {name: -submission.waited for submission in request.submitted for name in submission.jobs}
     submitted = np.array([since.get(jobs[row].id, 0.0) for row in waiting.tolist()])
@@ -121,7 +124,7 @@ def _order(simulation: Simulation, request: Request, policy: Backfilling, waitin
     queue = list[NodeJob]()
     for row, job_size, walltime, since_s in zip(*(column.tolist() for column in of.values()), strict=True):
         queue.append(NodeJob(row, jobs[row].id, job_size, walltime, since_s, nodes=jobs[row].nodes))
-    return np.array([job.number for job in policy.queue.arranged(queue, queue, 0.0, lambda: of)], np.int64)
+    return np.array([job.number for job in order.arranged(queue, queue, 0.0, lambda: of)], np.int64)
 
 
 def _take_running(world: World, running: Array, cores: Array) -> None:

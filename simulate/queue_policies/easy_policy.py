@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from .interface import Decision, QueueView, Reserve
+from .learned_order import LearnedQueue
 from .order import Order
 
 
 class Backfilling:
     """EASY backfilling, and strict order without `fills`; `queue` is the order of the jobs."""
 
-    def __init__(self, queue: Order, *, fills: bool) -> None:
+    def __init__(self, queue: Order | LearnedQueue, *, fills: bool) -> None:
         self.queue, self.fills = queue, fills
 
     def decide(self, now: QueueView) -> Iterator[Decision]:

@@ -14,6 +14,7 @@ import numpy as np
 
 from ..arrays import Array
 from ..model.workload import Workload
+from .learned_order import LearnedOrder, OrderFile
 
 #: Orders of the queue.
 ORDERS = {
@@ -32,6 +33,8 @@ CHANGING = {"wfp3": 1, "unicep": 2}
 SUBMITTED = {"f1": 3}
 #: The order that depends on nothing but the walltime, with its code; used if run times are predicted.
 BY_WALLTIME = {"sjf": 4}
+#: The code of a learned order, which changes with time.
+LEARNED = 5
 
 
 def f1_keys(walltime: Array, size: Array, since: Array) -> Array:
@@ -59,28 +62,30 @@ _KEYS: dict[str, Callable[[Workload, int], Array]] = {
 }
 
 
-def dynamic_order(jobs: Workload, order: str, *, predicted: bool = False) -> int:
+def dynamic_order(jobs: Workload, order: str | OrderFile | LearnedOrder, *, predicted: bool = False) -> int:
     """Return the kernels' code of an order that must be evaluated during the run; 0 if ranks suffice.
 
     Args:
         jobs: the workload.
-        order: a key of ORDERS.
+        order: a key of ORDERS, or a learned order.
         predicted: walltimes are replaced by predictions, which are not known before the run.
     """
+    if not isinstance(order, str):
+        return LEARNED
     late = SUBMITTED | BY_WALLTIME if predicted else {} if jobs.dependencies is None else SUBMITTED
     return (CHANGING | late).get(order, 0)
 
 
-def ranks(jobs: Workload, order: str, seed: int, *, predicted: bool = False) -> Array:
+def ranks(jobs: Workload, order: str | OrderFile | LearnedOrder, seed: int, *, predicted: bool = False) -> Array:
     """Return the rank of each job; its position in the workload if the order is evaluated during the run.
 
     Args:
         jobs: the workload.
-        order: a key of ORDERS.
+        order: a key of ORDERS, or a learned order.
         seed: seed of the random order.
         predicted: see `dynamic_order`.
     """
-    if order not in _KEYS or dynamic_order(jobs, order, predicted=predicted):
+    if not isinstance(order, str) or order not in _KEYS or dynamic_order(jobs, order, predicted=predicted):
         return np.zeros(len(jobs), np.int64) if jobs.dependencies is not None else np.arange(len(jobs))
     return ranked_by(jobs, _KEYS[order](jobs, seed))
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import ConfigError, did_you_mean
+from .learned_order import MODEL_SUFFIX, OrderFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,21 @@ def choice(default: str, allowed: Mapping[str, str], help: str) -> Any:
     return field(
         default=default, metadata={"words": allowed, "allowed": ", ".join(allowed), "help": help, "read": read}
     )
+
+
+def order_option(allowed: Mapping[str, str]) -> Any:
+    """Return a field that is an order of the queue: one of a set of words, first come first served, or a model's file.
+
+    Args:
+        allowed: word -> description.
+    """
+    words = {word: word for word in allowed}
+    metadata = {
+        "words": allowed, "allowed": f"{', '.join(allowed)}, or the file of a model (*{MODEL_SUFFIX})",
+        "help": "order of the queue",
+        "read": lambda text: OrderFile(text) if text.endswith(MODEL_SUFFIX) else words.get(text),
+    }  # fmt: skip
+    return field(default="fcfs", metadata=metadata)
 
 
 def number(default: float, least: float, most: float, help: str) -> Any:

@@ -22,9 +22,10 @@ from typing import Any, ClassVar
 from ..errors import ConfigError, did_you_mean
 from ..kernels.mapping import layout
 from .energy.power_policies import EnergyBudget, Inertial, Opportunistic, PowerCap, Proportional, ReducePC
+from .learned_order import LearnedOrder, OrderFile
 from .order_ranks import CHANGING, ORDERS
 from .policy_facts import PolicySpec
-from .policy_options import Sharing, choice, format_options, parse_options, sharing
+from .policy_options import Sharing, choice, format_options, order_option, parse_options, sharing
 
 #: Queue policies that decide for plans, in words.
 PLANNED = "easy, strict, conservative, pairs, nodes, easy+powercap:cap=..., ./mine.py:Class, package.module:Class"
@@ -144,26 +145,36 @@ class Nodes(PolicySpec):
 Contending = Pairs | Nodes
 
 
+class Ordered(PolicySpec):
+    """The facts about EASY and strict order, which start jobs in an order of the queue."""
+
+    __slots__ = ()
+    family: ClassVar[str] = "easy"
+    queueing: ClassVar[bool] = True
+    order: Any
+
+    @property
+    def needing_walltimes(self) -> str:
+        """Return a description of the policy if it needs finite walltimes, else ""."""
+        return "a learned order" if isinstance(self.order, LearnedOrder) else ""
+
+
 @dataclass(frozen=True, slots=True)
-class Strict(PolicySpec):
+class Strict(Ordered):
     """Start jobs in the order of the queue; the first job that does not fit blocks all jobs behind it."""
 
     source: ClassVar = "Poquet 2017, 2.2"
-    family: ClassVar[str] = "easy"
-    queueing: ClassVar[bool] = True
     backfills: ClassVar = False
-    order: str = choice("fcfs", ORDERS, "order of the queue")
+    order: str | OrderFile | LearnedOrder = order_option(ORDERS)  # noqa: RUF009
 
 
 @dataclass(frozen=True, slots=True)
-class Easy(PolicySpec):
+class Easy(Ordered):
     """EASY backfilling: the first job that does not fit has a reservation; jobs that do not delay it run before it."""
 
     source: ClassVar = "Lifka 1995; Poquet 2017, 2.2"
-    family: ClassVar[str] = "easy"
-    queueing: ClassVar[bool] = True
     backfills: ClassVar = True
-    order: str = choice("fcfs", ORDERS, "order of the queue")
+    order: str | OrderFile | LearnedOrder = order_option(ORDERS)  # noqa: RUF009
     share: Sharing = sharing("by how much jobs on one node may slow each other down")  # noqa: RUF009
 
 
@@ -412,6 +423,9 @@ def parse_planned(text: str, *, service: bool = False) -> PolicySpec:
     if policy.switches and not service:
         problem = f"{text!r} switches nodes off and on: only the daemon can do that, not a plan of one workflow"
         raise ConfigError("policy", "", problem, PLANNED)
+    if isinstance(getattr(policy.plain, "order", None), OrderFile):
+        problem = f"{text!r}: a learned order decides in replays alone so far"
+        raise ConfigError("policy", "", problem, "simulate, evaluate; here one of the other orders")
     limit = policy.limit
     if limit is not None and limit.is_budget and math.isinf(limit.end):
         problem = f"{text!r} needs an end, because the last submission is not known in advance"

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from functools import partial
+from typing import Any
 
 from .conservative_policy import ConservativeBackfilling
 from .easy_policy import Backfilling
 from .energy.power_limits import NoLimit, Window, limit_on
 from .energy.saving_policy import SavingBackfilling
 from .interface import QueuePolicy
+from .learned_order import LearnedOrder, LearnedQueue
 from .one_at_a_time import OneAtATime
 from .order import Order
 from .policy_facts import PolicySpec
@@ -34,7 +36,10 @@ def uncompiled(
     base = policy.plain
     if base.family == "contending":
         return OneAtATime(base, seed, limit)
-    queue = Order(base.order, seed, began)
+    if isinstance(base.order, LearnedOrder):
+        queue: Any = LearnedQueue(base.order)
+    else:
+        queue = Order(base.order, seed, began)
     if base.family == "easy" and base.needs_nodes:
         return SharedBackfilling(policy, queue, window, given)
     if base.family == "easy" and policy.saves:

@@ -34,11 +34,13 @@ class Feature(Enum):
     STATES = "the policy sees the states of machines"
     OPEN_ENDED = "the policy may submit jobs"
     PARTS = "the world has further parts"
+    LEARNED = "the order of its queue is learned"
     SOFT = "Slurm takes TimeMin for a soft limit"
 
 
 SHARED, NETWORKED, DEPENDS, PREDICTED_TIMES = Feature.SHARED, Feature.NETWORKED, Feature.DEPENDS, Feature.PREDICTED
 TAKES_TIME, SAVES, ENDLESS, CHANGING = Feature.TAKES_TIME, Feature.SAVES, Feature.ENDLESS, Feature.CHANGING
+LEARNED = Feature.LEARNED
 ALL = frozenset(Feature)
 #: Families of policies that have a form in Python.
 IN_PYTHON = frozenset({"python", "easy", "conservative", "contending"})
@@ -85,8 +87,8 @@ def _general(name: str, module: str, kernels: tuple[str, ...], requires: Iterabl
 _QUEUE, _MAPPING = "compiled_replay", "worlds.shared_nodes"
 ENGINES = (
     _fast("easy", _QUEUE, "queue.easy", "easy", {CHANGING}),
-    _fast("easy, rich", _QUEUE, "queue.easy_rich", "easy", {CHANGING, DEPENDS, TAKES_TIME}),
-    _fast("easy, rich", _QUEUE, "queue.easy_rich", "easy", {CHANGING, DEPENDS, PREDICTED_TIMES}),
+    _fast("easy, rich", _QUEUE, "queue.easy_rich", "easy", {CHANGING, DEPENDS, TAKES_TIME, LEARNED}),
+    _fast("easy, rich", _QUEUE, "queue.easy_rich", "easy", {CHANGING, DEPENDS, PREDICTED_TIMES, LEARNED}),
     _fast("easy, networked", _QUEUE, "queue.easy_networked", "easy", {CHANGING, DEPENDS, TAKES_TIME}, {NETWORKED}),
     _fast("power", _QUEUE, "queue.power.easy_power", "easy", {CHANGING, DEPENDS, Feature.STATES}, {SAVES}),
     _fast("power, networked", _QUEUE, "queue.power_networked", "easy", {CHANGING, DEPENDS, Feature.STATES},
@@ -134,6 +136,7 @@ def policy_features(policy: object) -> frozenset[Feature]:
     """Return the features that follow from a policy alone."""
     spec = spec_of(policy)
     facts = {
+        LEARNED: not isinstance(getattr(spec.plain, "order", ""), str),
         SHARED: spec.needs_nodes,
         SAVES: spec.saves,
         Feature.STATES: (spec.plain.family == "easy" and spec.sees_states) or bool(getattr(policy, "powered", False)),

@@ -25,6 +25,7 @@ from ..kernels.queue.tables import Replay, Reserving, RichReplay, Stepwise
 from ..model.machine import Machine, MixedPowers, Powers
 from ..model.network import Network
 from ..model.workload import Workload
+from ..queue_policies.learned_order import UNKNOWN_USER, LearnedOrder
 from ..queue_policies.order_ranks import dynamic_order, ranks
 from ..queue_policies.policy_facts import PolicySpec
 from ..queue_policies.policy_specs import Conservative, Easy, Policy, Strict
@@ -69,12 +70,15 @@ def tables_for(setting: Setting, policy: Policy) -> Tables:
 
 def _easy(setting: Setting, policy: Easy | Strict) -> Tables:
     size, machine, takes, predicted = len(setting.workload), setting.machine, setting.decision_time, setting.predicted
-    rich, most = takes > 0.0 or setting.workload.dependencies is not None or predicted, min(size, machine) + 1
+    order, most = policy.order, min(size, machine) + 1
+    learned = _learned_tables(setting.workload, order) if isinstance(order, LearnedOrder) else {}
+    rich = takes > 0.0 or setting.workload.dependencies is not None or predicted or bool(learned)
     kind = Networked if setting.network else RichReplay if rich else Replay
     world: Tables = _with_queue(
-        kind, setting, policy, most, 2 * (size + machine), {},
+        kind, setting, policy, most, 2 * (size + machine), learned,
         {
             "jobs": (size,),
+            **(dict.fromkeys(("learned", "traits", "lately"), (0,)) if kind is RichReplay and not learned else {}),
             **dict.fromkeys(("expected", "ended"), (size if predicted else 0,)),
             "decided": (most if takes > 0.0 else 1,),
         },
@@ -83,6 +87,20 @@ def _easy(setting: Setting, policy: Easy | Strict) -> Tables:
         world.expected["limit"], world.jobs["wall"] = setting.workload.walltime, np.nan
     world.clock["takes"], world.clock["busy"] = takes, math.inf
     return world
+
+
+def _learned_tables(workload: Workload, order: LearnedOrder) -> dict[str, Array]:
+    """Return the tables of a learned order."""
+    traits = np.zeros(len(workload), tables.TRAITS)
+    users, traits["user"] = 0, -1
+    if (column := workload.more.get("user")) is not None:
+        names, rows = np.unique(column, return_inverse=True)
+        users, traits["user"] = len(names), np.where(column == UNKNOWN_USER, -1, rows)
+    return {
+        "learned": np.array([*order.weights, order.max_wait]),
+        "traits": traits,
+        "lately": np.zeros(users, tables.LATELY),
+    }
 
 
 def stepwise_tables(workload: Workload, machine: int) -> Stepwise:
@@ -145,7 +163,7 @@ def _with_queue(
             "pieces": np.zeros(pieces, tables.PIECE),
             "levels": np.array(levels, np.int64),
             **dependency_tables(workload),
-            **setting.of_network(len(fixed["jobs"]) if fixed else None),
+            **setting.of_network(len(fixed["jobs"]) if "jobs" in fixed else None),
             **fixed,
         },
         {

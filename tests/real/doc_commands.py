@@ -96,6 +96,8 @@ RULES = (
     Rule(r"^pilotfish whatif site\b", skip="it needs the record of a real site, as in tests/simulate/slurm"),
     Rule(r"^pilotfish whatif \w+ --(set|scenario)\b", shorten=("$", " --repeat 1")),
     Rule(r"^pilotfish generate site university\b", shorten=(r"--days \d+", "--days 2")),
+    Rule(r"^pilotfish train\b", shorten=("$", " --generations 2 --population 4")),
+    Rule(r"^pilotfish (evaluate|model)\b"),
     Rule(r"^pilotfish generate thesis\b", shorten=(r"--jobs \d+", "--jobs 200")),
     Rule(
         r"^pilotfish (demo|probes|profile|plan|simulate|replay|batsim|whatif|generate|convert|policies|predict|cluster|warm)\b"

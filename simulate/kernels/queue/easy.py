@@ -19,8 +19,9 @@ from numba import types
 
 from ..block import Block
 from ..compile import register
-from ..jit import inner
+from ..jit import by_type, inner
 from .dependencies import are_all_submitted, assign_rank, release_followers
+from .learned_score import describe, learn_run_time
 from .network.tables import Networked
 from .replay_loop import replay_loop
 from .resources import give_back, take
@@ -91,6 +92,15 @@ def submit(
 ReplayType = register(Replay, __name__)
 RichReplayType = register(RichReplay, __name__)
 NetworkedType = register(Networked, __name__)
+
+
+def _may_be_learned(world: Any) -> bool:
+    return world == RichReplay.numba_type
+
+
+_nothing = inner(lambda world, job: None)
+_describe = by_type(_may_be_learned, describe, _nothing)
+_learn_run_time = by_type(_may_be_learned, learn_run_time, _nothing)
 
 
 @inner
@@ -237,6 +247,7 @@ def _end(replay: Block, now: float) -> None:
     count.free += replay.jobs[job].size
     replay.jobs[job].state = ENDED
     note_ended(replay, job)
+    _learn_run_time(replay, job)
     release_followers(replay, job, ended_well(replay, job))
     count.reserved, count.news = 0, 1
 
@@ -256,6 +267,7 @@ def _submit(replay: Block, job: int, now: float, alone: bool) -> bool:
     waiting = count.waiting
     assign_rank(replay, job)
     if count.order > 0:
+        _describe(replay, job)
         needed = append_to_queue(replay, job)
     else:
         direct = (count.in_turn == 1 or alone) and not decisions_take_time(replay)

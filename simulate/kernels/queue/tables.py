@@ -108,10 +108,21 @@ class Replay(Block):
     }
 
 
-class RichReplay(Block):
-    """The same for jobs with dependencies or predicted run times, or decisions that take time."""
+#: What the score of a job under a learned order rests on, see `learned_score`; `user`: row of `lately`, -1: not known.
+TRAITS = row_dtype("wall size expected wall_floor expected_floor", "user")
+#: The run times of a user's last two jobs that ended, seconds; the same twice after the first.
+LATELY = row_dtype("last before", "ended")
 
-    layout: ClassVar = Replay.layout
+
+class RichReplay(Block):
+    """The same for jobs with dependencies or predicted run times, decisions that take time, or a learned order."""
+
+    layout: ClassVar = {
+        **Replay.layout,
+        "learned": (FLOAT, 1),  # weights of the order, then the longest wait, seconds; empty if it is not learned
+        "traits": (TRAITS, 1),  # [jobs], likewise
+        "lately": (LATELY, 1),  # [users], likewise
+    }
 
 
 #: Rows of `ranked` in use; entries of the log; jobs that have ended.

@@ -11,8 +11,9 @@ from collections.abc import Callable
 from typing import Any
 
 from ..block import Block
-from ..jit import inner
-from .tables import NO_JOB, REJECTED, WIDTH
+from ..jit import by_type, inner
+from .learned_score import LEARNED, learned_score
+from .tables import NO_JOB, REJECTED, WIDTH, RichReplay
 
 
 @inner
@@ -130,7 +131,7 @@ def f1(replay: Block, job: int) -> float:
 
 
 @inner
-def score(replay: Block, job: int, order: int, now: float) -> float:
+def _written_score(replay: Block, job: int, order: int, now: float) -> float:
     """Return the score of a waiting job; the largest comes first. Jobs of zero walltime come first once they waited."""
     if order == F1:
         return -f1(replay, job)
@@ -144,6 +145,17 @@ def score(replay: Block, job: int, order: int, now: float) -> float:
     if order == SJF:
         return -row.wall
     return wait / (math.log2(max(row.size, 2)) * row.wall)
+
+
+@inner
+def _rich_score(replay: Block, job: int, order: int, now: float) -> float:
+    if order == LEARNED:
+        return learned_score(replay, job, now)
+    return _written_score(replay, job, order, now)
+
+
+#: score(replay, job, order, now): return the score of a waiting job; the largest comes first.
+score = by_type(lambda world: world == RichReplay.numba_type, _rich_score, _written_score)
 
 
 @inner

@@ -1,0 +1,1 @@
+"""Train orders of the queue, judge them, and show what a model's file says."""

@@ -1,0 +1,169 @@
+"""The work of `train` and `evaluate` as tasks for workers: one search, or one trace under all contenders.
+
+Rule: an answer is plain numbers, so that one from a journal is the same to the bit.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ... import __version__
+from ...formats.replays.workloads import as_submitted, format_of, read_workload
+from ...formats.text import count
+from ...learning.evaluation import Contender, Scores, rivals, scores
+from ...learning.linear_search import SearchOptions, search
+from ...learning.traces import Trace
+from ...profiles.prediction.online_run_times import OnlineRunTimes
+from ...simulate.errors import ConfigError
+from ...simulate.kernels.object_cache import source_stamp
+from ...simulate.queue_policies.learned_order import LearnedOrder
+from ...simulate.queue_policies.policy_specs import Easy
+from ..sweeps.tasks import TraceFile, digest_of
+
+#: Parts of a trace by the word of --part.
+PARTS = ("all", "first-half", "second-half")
+#: Fewest jobs to learn from or to judge by.
+LEAST_JOBS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class TraceInput:
+    """Files of traces, and which part of each is used.
+
+    Args:
+        paths: the files.
+        digests: SHA-256 of each.
+        processors: of the machine; None: as each trace says.
+        part: one of PARTS.
+    """
+
+    paths: tuple[str, ...]
+    digests: tuple[str, ...]
+    processors: int | None
+    part: str = PARTS[0]
+
+    @classmethod
+    def of(cls, paths: Sequence[Path], processors: int | None, part: str) -> TraceInput:
+        """Return the input of some files. Raises OSError."""
+        digests = tuple(digest_of(path.read_bytes()) for path in paths)
+        return cls(tuple(str(path.resolve()) for path in paths), digests, processors, part)
+
+    @property
+    def trace(self) -> TraceFile:
+        """Return the files for workers."""
+        named = tuple(zip(self.paths[1:], self.digests[1:], strict=True))
+        return TraceFile(self.paths[0], self.digests[0], named=named)
+
+    def traces(self) -> tuple[Trace, ...]:
+        """Read the traces. Raises ConfigError: one is wrong, too short, or does not say how large its machine is."""
+        return _read(self)
+
+
+@lru_cache(maxsize=2)
+def _read(sources: TraceInput) -> tuple[Trace, ...]:
+    traces = []
+    for name, digest in zip(sources.paths, sources.digests, strict=True):
+        path = Path(name)
+        if digest_of(path.read_bytes()) != digest:
+            raise ConfigError(path.name, "", "it was changed after the command began", "the file as it was")
+        jobs = as_submitted(read_workload(path, speeds=(), skip_invalid=True))
+        if jobs.dependencies is not None or jobs.programs is not None:
+            raise ConfigError(path.name, "", "its jobs depend on others or on the machine", "a trace of rigid jobs")
+        processors = sources.processors or jobs.machine
+        if processors is None:
+            size = format_of(path).size
+            raise ConfigError(path.name, size, "missing: how large the machine is", "--procs N")
+        fitting = jobs.take(jobs.size <= processors)
+        trace = Trace(path.name.removesuffix(".gz").removesuffix(".swf"), digest, fitting, processors)
+        if sources.part != PARTS[0]:
+            trace = trace.half(second=sources.part == PARTS[2])
+        if len(trace.jobs) < LEAST_JOBS:
+            raise ConfigError(path.name, "", f"{count(len(trace.jobs), 'job')}", f"at least {LEAST_JOBS} jobs")
+        if not np.isfinite(trace.jobs.walltime).all():
+            raise ConfigError(path.name, "", "jobs without a time limit", "a limit for each job")
+        traces.append(trace)
+    return tuple(traces)
+
+
+@dataclass(frozen=True, slots=True)
+class SearchTask:
+    """One search: what it learns from, its options, its seed."""
+
+    source: TraceInput
+    windows: int
+    options: SearchOptions
+    seed: int
+
+    @property
+    def trace(self) -> TraceFile:
+        """Return the files that it reads."""
+        return self.source.trace
+
+    @property
+    def identity(self) -> str:
+        """Return what searches of one command differ in."""
+        return str(self.seed)
+
+    @property
+    def shared_identity(self) -> str:
+        """Return what is equal only if the version, the inputs and the options are equal."""
+        parts = [__version__, source_stamp(), asdict(self.source) | {"paths": ()}, self.windows, asdict(self.options)]
+        return digest_of(json.dumps(parts).encode())[:32]
+
+
+def search_task(task: SearchTask) -> dict[str, Any]:
+    """Carry out a search. Raises ConfigError, OSError."""
+    traces = task.source.traces()
+    parts = [window for trace in traces for window in trace.windows(task.windows)]
+    return asdict(search(parts, task.options, task.seed))
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreTask:
+    """All contenders on the copies of the traces that begin at one number."""
+
+    source: TraceInput
+    models: tuple[tuple[str, tuple[float, ...], float], ...]  # name, weights, longest wait
+    predicting: bool
+    copies: int
+    first: int
+
+    @property
+    def trace(self) -> TraceFile:
+        """Return the files that it reads."""
+        return self.source.trace
+
+    @property
+    def identity(self) -> str:
+        """Return what tasks of one command differ in."""
+        return f"{self.source.paths[0]} {self.first}"
+
+    def contenders(self) -> list[Contender]:
+        """Return the rivals and the learned orders."""
+        learned = [
+            Contender(name, Easy(order=LearnedOrder(name, weights, wait))) for name, weights, wait in self.models
+        ]
+        return rivals(max(wait for _, _, wait in self.models), self.predicting) + learned
+
+
+def score_task(task: ScoreTask) -> dict[str, dict[str, list[float]]]:
+    """Replay the copies. Raises ConfigError, OSError."""
+    (trace,) = task.source.traces()
+    scored = scores(trace, task.contenders(), task.copies, lambda copy: OnlineRunTimes(copy.jobs), first=task.first)
+    return {name: {key: column.tolist() for key, column in rows.items()} for name, rows in scored.numbers.items()}
+
+
+def joined(trace: str, answers: Sequence[dict[str, dict[str, list[float]]]]) -> Scores:
+    """Return the numbers of some tasks about one trace, in their order."""
+    names = answers[0]
+    return Scores(
+        trace,
+        {name: {key: np.concatenate([one[name][key] for one in answers]) for key in names[name]} for name in names},
+    )

@@ -1,0 +1,83 @@
+"""`pilotfish model`: what the file of a learned order says of it."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Annotated, Any
+
+from ...formats.model_file import Model, read_model
+from ...formats.text import count
+from ...simulate.queue_policies.learned_order import FEATURES, MODEL_SUFFIX
+from .. import options
+from ..lazy import CommandGroup
+from ..options import argument
+from ..output.documents import print_json
+from ..output.text import Screen, TextColumn, numbers
+
+app = CommandGroup(
+    """Show or check the file of a learned order.
+
+    \b
+    Examples:
+      pilotfish model show mine.pfmodel.json
+      pilotfish model check mine.pfmodel.json
+    """
+)
+ModelFile = Annotated[Path, argument("FILE", f"The file of a model (*{MODEL_SUFFIX}).")]
+
+
+@app.command()
+def show(file: ModelFile, as_json: options.Json = False) -> int:
+    """Print the card of a model: what it is for, what it rests on, its weights, and what it must not be used for.
+
+    \b
+    Examples:
+      pilotfish model show mine.pfmodel.json
+    """
+    model = read_model(file)
+    if as_json:
+        print_json("model", _document(model))
+        return 0
+    screen, trained = Screen(), model.trained
+    screen.title(f"{file.name}: an order of the queue inside EASY backfilling")
+    days = f"a job that waited for {model.max_wait / 86_400.0:g} days goes first"
+    bound = days if math.isfinite(model.max_wait) else "waits have no bound"
+    screen.put(f"made to lower {model.objective}; {bound}")
+    for row in trained.get("traces", ()):
+        size = f"{count(int(row['jobs']), 'job')} on {count(int(row['processors']), 'processor')}"
+        screen.put(f"trained on {row['name']}: {size}, part: {trained.get('part')}")
+    screen.put(f"began at the rule: {trained.get('start')}", "")
+    rows = [(name, f"{weight:+.4f}") for name, weight in zip(FEATURES, model.weights, strict=True)]
+    screen.table([TextColumn("FEATURE"), *numbers("WEIGHT")], rows)
+    screen.put("", "The smallest sum goes first. w limit, p expected run time, t waited, q size, P machine, F free.")
+    searches = trained.get("seeds", ())
+    if searches:
+        changes = sorted(math.expm1(one["value"] - one["start_value"]) for one in searches)
+        spread = f"{changes[0]:+.1%} to {changes[-1]:+.1%}"
+        screen.put(f"{count(len(searches), 'search', 'searches')} on these traces: {spread} against that rule.")
+    screen.put("", "Not for: machines of another size or kind of load, jobs without a limit, or a claim about jobs")
+    screen.put("that it was trained on. `pilotfish evaluate` judges it on others.")
+    return 0
+
+
+@app.command()
+def check(file: ModelFile) -> int:
+    """Check that a model's file is whole, unchanged, and for this version.
+
+    \b
+    Examples:
+      pilotfish model check mine.pfmodel.json
+    """
+    read_model(file)
+    Screen().put(f"{file}: whole, and for this version")
+    return 0
+
+
+def _document(model: Model) -> dict[str, Any]:
+    return {
+        "features": list(FEATURES), "weights": list(model.weights),
+        "max_wait_s": model.max_wait if math.isfinite(model.max_wait) else None, "objective": model.objective,
+        "processors": list(model.processors), "trained": dict(model.trained),
+        "seen": {name: list(values) for name, values in model.seen.items()}, "evaluated": list(model.evaluated),
+    }  # fmt: skip

@@ -1,0 +1,156 @@
+"""`pilotfish train`: search for an order of the queue on traces, and write it as a model."""
+
+from __future__ import annotations
+
+import math
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from ... import __version__
+from ...formats.documents.atomic_write import check_file
+from ...formats.documents.quantities import format_size
+from ...formats.model_file import KIND, Model, write_model
+from ...formats.text import count
+from ...learning.linear_search import SearchOptions, seen_quantiles
+from ...learning.objectives import OBJECTIVES
+from ...simulate.errors import ConfigError
+from ...simulate.queue_policies.learned_order import MAX_WAIT_S, MODEL_SUFFIX, LearnedOrder
+from .. import options
+from ..kernel_loading import load_kernels
+from ..lazy import CommandGroup
+from ..options import argument, option
+from ..output.sweep import SweepProgress
+from ..output.text import Screen, TextColumn, numbers
+from ..streams import note, warn
+from ..sweeps.run_journal import JournalKind, RunJournal
+from ..sweeps.tasks import Failure
+from ..usage_errors import bad, not_among
+from ..worker_options import worker_pool
+from .learning_tasks import PARTS, SearchTask, TraceInput, search_task
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+app = CommandGroup(
+    """Learn an order of the queue from traces.
+
+    \b
+    Examples:
+      pilotfish train linear year.swf.gz --part first-half -o mine.pfmodel.json
+      pilotfish simulate year.swf.gz --policy easy:order=mine.pfmodel.json
+    """
+)
+_DAYS_S = 86_400.0
+
+
+@app.command()
+def linear(
+    traces: Annotated[list[Path], argument("TRACE...", "Traces of rigid jobs to learn from (SWF, ...).")],
+    out: Annotated[Path, option("FILE", f"Write the model into FILE (*{MODEL_SUFFIX}).", "--out", "-o")],
+    objective: Annotated[
+        str, option("NAME", "What is to be small: mean bounded slowdown, mean wait, or both.", words=OBJECTIVES)
+    ] = "bsld",
+    seeds: Annotated[int, option("N", "Number of searches; the best of them on further copies is kept.", min=1)] = 5,
+    generations: Annotated[int, option("N", "Generations of each search.", min=1, max=1000)] = 24,
+    population: Annotated[int, option("N", "Orders that each generation tries.", min=4, max=200)] = 14,
+    windows: Annotated[int, option("N", "Cut each trace into N parts of as many jobs.", min=1, max=100)] = 1,
+    part: Annotated[str, option("PART", "Jobs of each trace to learn from.", words=PARTS)] = PARTS[0],
+    max_wait: Annotated[float, option("DAYS", "A job that waited for longer goes first.", min=0.01)] = MAX_WAIT_S
+    / _DAYS_S,
+    procs: options.Procs = None,
+    workers: options.Workers = None,
+    resume: Annotated[Path | None, option("FILE", "Keep the searches that ended in FILE, and go on with them.")] = None,
+) -> int:
+    """Search for ten weights of an order inside exact EASY backfilling (CMA-ES).
+
+    The order is a weighted sum of a job's limit, size, wait and expected run time. The search begins at the best of
+    four simple rules, sees a new shaken copy of each trace in each generation, and ends with the mean of the last one.
+    Judge the model on jobs that it has not seen: `pilotfish evaluate`.
+
+    \b
+    Examples:
+      pilotfish train linear year.swf.gz --part first-half -o mine.pfmodel.json
+      pilotfish train linear a.swf b.swf --objective wait --seeds 10 -o wait.pfmodel.json
+    """
+    if objective not in OBJECTIVES:
+        raise not_among("--objective", objective, "an objective", OBJECTIVES)
+    if part not in PARTS:
+        raise not_among("--part", part, "a part of a trace", PARTS)
+    if not out.name.endswith(MODEL_SUFFIX):
+        raise bad("--out", f"{out.name} (allowed: a name that ends with {MODEL_SUFFIX})")
+    check_file(out)
+    load_kernels("swf.parser", "queue.easy_rich")
+    source = TraceInput.of(traces, procs, part)
+    settings = SearchOptions(objective, generations, population, max_wait=max_wait * _DAYS_S)
+    tasks = [SearchTask(source, windows, settings, seed) for seed in range(1, seeds + 1)]
+    learned_from = source.traces()  # errors before any search
+    searches = _searches(tasks, workers, resume)
+    best = min(searches, key=lambda one: float(one["value"]))
+    model = _model(source, learned_from, tasks[0], searches, best)
+    write_model(out, model)
+    _report(out, objective, searches, best)
+    return 0
+
+
+def _searches(tasks: Sequence[SearchTask], workers: int | None, journal_file: Path | None) -> list[dict[str, Any]]:
+    """Carry out the searches, and return those that ended, by their seeds. Raises ConfigError if none did."""
+    ended, failures = dict[str, dict[str, Any]](), list[str]()
+    kind = JournalKind("train", tasks[0].shared_identity)
+    with nullcontext() if journal_file is None else RunJournal(journal_file, kind) as journal:
+        if journal is not None:
+            ended |= journal.done
+        waiting = [task for task in tasks if task.identity not in ended]
+        try:
+            with SweepProgress(len(waiting)) as progress, worker_pool(workers, None, len(waiting)) as crew:
+                for batch in crew.each(search_task, waiting) if waiting else ():
+                    good = {task.identity: answer for task, answer in batch if not isinstance(answer, Failure)}
+                    failures += [answer.why for _, answer in batch if isinstance(answer, Failure)]
+                    if journal is not None and good:
+                        journal.add(good)
+                    ended |= good
+                    progress.ended([{"status": "done" if task.identity in good else "failed"} for task, _ in batch])
+        except KeyboardInterrupt:
+            warn(f"interrupted: {len(ended)} of {count(len(tasks), 'search', 'searches')} ended")
+    if not ended:
+        raise ConfigError("train", "", failures[0] if failures else "no search ended", "at least one")
+    if failures:
+        warn(f"{count(len(failures), 'search', 'searches')} failed: {failures[0]}")
+    return [ended[task.identity] for task in tasks if task.identity in ended]
+
+
+def _model(
+    source: TraceInput,
+    traces: Sequence[Any],
+    task: SearchTask,
+    searches: Sequence[dict[str, Any]],
+    best: dict[str, Any],
+) -> Model:
+    weights, wait = tuple(best["weights"]), task.options.max_wait
+    rows = [
+        {"name": trace.name, "sha256": trace.digest, "jobs": len(trace.jobs), "processors": trace.processors}
+        for trace in traces
+    ]
+    trained = {
+        "pilotfish": __version__, "kind": KIND, "part": source.part, "traces": rows, "windows": task.windows,
+        "generations": task.options.generations, "population": task.options.population, "sigma": task.options.sigma,
+        "start": best["start"], "seed": best["seed"],
+        "seeds": [{key: one[key] for key in ("seed", "weights", "value", "start_value")} for one in searches],
+    }  # fmt: skip
+    columns = seen_quantiles(traces, LearnedOrder("", weights, wait))
+    quantiles = {name: tuple(values.tolist()) for name, values in columns.items()}
+    processors = tuple(sorted({trace.processors for trace in traces}))
+    return Model(weights, wait, task.options.objective, processors, trained, quantiles)
+
+
+def _report(out: Path, objective: str, searches: Sequence[dict[str, Any]], best: dict[str, Any]) -> None:
+    screen = Screen()
+    rows = [
+        (str(one["seed"]), f"{math.exp(one['start_value']):,.4g}", f"{math.exp(one['value']):,.4g}",
+         f"{math.expm1(one['value'] - one['start_value']):+.1%}", "kept" if one is best else "")
+        for one in searches
+    ]  # fmt: skip
+    columns = [*numbers("SEED"), *numbers("RULE", "LEARNED", "CHANGE"), TextColumn("")]
+    screen.title(f"{objective}, geometric mean over copies that no search saw; the rule: {best['start']}")
+    screen.table(columns, rows)
+    note(f"{out}: {format_size(out.stat().st_size)}; judge it on other jobs: pilotfish evaluate {out} TRACE")

@@ -1,0 +1,168 @@
+"""The file of a learned order: JSON with its weights, and the card that says what it rests on.
+
+Rule: a model is numbers, never code. The file carries a hash of the rest of itself, and inputs with their scores, which
+the reader computes again: a file that was cut, edited, or written for another meaning of the features is refused.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from ..simulate.errors import ConfigError
+from ..simulate.queue_policies.learned_order import FEATURE_SET, FEATURES, MODEL_SUFFIX, LearnedOrder, OrderFile, sum_of
+from .documents.atomic_write import write_whole
+from .documents.files import read_bytes
+
+SCHEMA, KIND = "pilotfish/model/v1", "linear"
+MOST_BYTES = 1 << 20
+#: By how much a score computed again may differ, relative.
+_CLOSE = 1e-9
+_ALLOWED = f"a file that `pilotfish train` wrote (*{MODEL_SUFFIX})"
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A learned order and its card.
+
+    Args:
+        weights: of FEATURES.
+        max_wait: see `LearnedOrder`, seconds.
+        objective: what it makes small, a key of the objectives.
+        processors: resources of the machines that it was trained on.
+        trained: what it rests on: version, command, traces with their hashes and jobs, seeds with their values.
+        seen: quantiles of what jobs of the traces look like.
+        evaluated: rows of verdicts.
+    """
+
+    weights: tuple[float, ...]
+    max_wait: float
+    objective: str
+    processors: tuple[int, ...]
+    trained: Mapping[str, Any]
+    seen: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    evaluated: tuple[Mapping[str, Any], ...] = ()
+
+    def order(self, text: str) -> LearnedOrder:
+        """Return the order; `text` is its name in SPECs."""
+        return LearnedOrder(text, self.weights, self.max_wait)
+
+
+def dump_model(model: Model) -> str:
+    """Return the text of a model's file; the same model gives the same text."""
+    examples = [[row, sum_of(model.weights, tuple(row))] for row in _example_inputs()]
+    body = {
+        "schema": SCHEMA, "kind": KIND, "feature_set": FEATURE_SET, "features": list(FEATURES),
+        "weights": list(model.weights), "max_wait_s": model.max_wait if math.isfinite(model.max_wait) else None,
+        "objective": model.objective, "world": {"nodes": "alike", "processors": list(model.processors)},
+        "trained": model.trained, "seen": {name: list(values) for name, values in model.seen.items()},
+        "evaluated": list(model.evaluated), "examples": examples,
+    }  # fmt: skip
+    return json.dumps(body | {"sha256": _digest(body)}, indent=1, allow_nan=False) + "\n"
+
+
+def write_model(path: Path, model: Model) -> None:
+    """Write a model's file, whole or not at all. Raises OSError."""
+    write_whole(path, dump_model(model))
+
+
+def read_model(path: Path) -> Model:
+    """Read a model's file. Raises ConfigError: it is none, or not intact; OSError: it cannot be read."""
+    data = read_bytes(path)
+    if len(data) > MOST_BYTES:
+        raise ConfigError(str(path), "", f"{len(data):,} bytes", f"at most {MOST_BYTES:,}")
+    return parse_model(data, str(path))
+
+
+def parse_model(data: bytes, source: str) -> Model:
+    """Read a model from the content of its file. Raises ConfigError.
+
+    Args:
+        data: the content.
+        source: the file, for errors.
+    """
+    try:
+        body = json.loads(data.decode(), parse_constant=lambda word: _refuse_constant(word, source))
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(source, "", f"no JSON: {str(error)[:200]}", _ALLOWED) from None
+    if not isinstance(body, dict):
+        raise ConfigError(source, "", "no model", _ALLOWED)
+    for key, value in (("schema", SCHEMA), ("kind", KIND), ("feature_set", FEATURE_SET)):
+        if body.get(key) != value:
+            raise ConfigError(source, key, repr(body.get(key))[:80], repr(value))
+    digest = body.pop("sha256", None)
+    if digest != _digest(body):
+        raise ConfigError(source, "sha256", "the file was changed after it was written", "the file as it was written")
+    weights = _numbers(body.get("weights"), source, "weights", len(FEATURES))
+    wait = body.get("max_wait_s")
+    max_wait = math.inf if wait is None else _numbers([wait], source, "max_wait_s", 1)[0]
+    if max_wait <= 0.0:
+        raise ConfigError(source, "max_wait_s", f"{max_wait:g}", "above 0, or null")
+    _check_examples(body.get("examples"), weights, source)
+    world, trained, columns, rows = (body.get(key) for key in ("world", "trained", "seen", "evaluated"))
+    if not isinstance(world, dict) or not isinstance(trained, dict) or not isinstance(columns, dict):
+        raise ConfigError(source, "world", "world, trained or seen is missing", "a mapping each")
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise ConfigError(source, "evaluated", "no list of mappings", "a list of mappings")
+    processors = tuple(int(number) for number in _numbers(world.get("processors"), source, "processors", None))
+    quantiles = {str(name): _numbers(values, source, f"seen.{name}", None) for name, values in columns.items()}
+    return Model(weights, max_wait, str(body.get("objective")), processors, trained, quantiles, tuple(rows))
+
+
+def with_models(policy: Any, folder: Path = Path()) -> Any:
+    """Return a policy with the learned order of the file that its SPEC names, if it names one.
+
+    Args:
+        policy: the policy, a `PolicySpec`.
+        folder: where a relative path begins.
+
+    Raises:
+        ConfigError: see `read_model`, or parts of the policy do not go with a learned order.
+        OSError: the file cannot be read.
+    """
+    plain = policy.plain
+    order = getattr(plain, "order", None)
+    if not isinstance(order, OrderFile):
+        return policy
+    learned = replace(plain, order=read_model(folder / order.path).order(order.path))
+    return learned if plain is policy else replace(policy, base=learned)
+
+
+def _refuse_constant(word: str, source: str) -> float:
+    raise ConfigError(source, "", f"{word} is no number", "finite numbers")
+
+
+def _numbers(value: Any, source: str, key: str, count: int | None) -> tuple[float, ...]:
+    """Return a list of finite numbers. Raises ConfigError."""
+    is_list = isinstance(value, list) and (count is None or len(value) == count)
+    if not is_list or not all(type(one) in (int, float) and abs(one) < 1e300 for one in value):
+        allowed = "finite numbers" if count is None else f"{count} finite numbers"
+        raise ConfigError(source, key, repr(value)[:80], allowed)
+    return tuple(map(float, value))
+
+
+def _check_examples(examples: Any, weights: tuple[float, ...], source: str) -> None:
+    """Raise ConfigError if a score is not what the weights give."""
+    if not isinstance(examples, list) or not examples:
+        raise ConfigError(source, "examples", "none", "inputs with their scores")
+    for place, example in enumerate(examples):
+        key = f"examples[{place}]"
+        if not isinstance(example, list) or len(example) != 2:
+            raise ConfigError(source, key, repr(example)[:80], "an input and its score")
+        row, score = _numbers(example[0], source, key, len(weights)), _numbers([example[1]], source, key, 1)[0]
+        if not math.isclose(sum_of(weights, row), score, rel_tol=_CLOSE, abs_tol=_CLOSE):
+            raise ConfigError(source, key, f"the weights give {sum_of(weights, row):.12g}, the file says {score:.12g}")
+
+
+def _example_inputs() -> list[list[float]]:
+    """Return 64 inputs that depend on nothing."""
+    return [[((row * 7919 + place * 104_729) % 997) / 997.0 for place in range(len(FEATURES))] for row in range(64)]
+
+
+def _digest(body: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(body, sort_keys=True, allow_nan=False).encode()).hexdigest()

@@ -1,0 +1,110 @@
+"""`train`, `evaluate` and `model`: from a trace to a verdict, and what is wrong in one sentence."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pilotfish.cli.__main__ import FAILED, USAGE, main
+from pilotfish.formats.model_file import read_model
+from pilotfish.formats.replays.swf import read_swf
+from pilotfish.simulate.queue_policies.policy_specs import Easy
+from pilotfish.simulate.replay.replay import replay
+
+FEW = ("--seeds", "1", "--generations", "2", "--population", "4", "--workers", "1")
+
+
+@pytest.fixture(scope="module")
+def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("traces") / "year.swf.gz"
+    assert main(["generate", "lublin", "--jobs", "400", "--procs", "64", "--load", "0.9", "-o", str(path)]) == 0
+    return path
+
+
+@pytest.fixture(scope="module")
+def model(trace: Path) -> Path:
+    path = trace.parent / "mine.pfmodel.json"
+    assert main(["train", "linear", str(trace), "--part", "first-half", *FEW, "-o", str(path)]) == 0
+    return path
+
+
+def test_the_same_command_writes_the_same_file(trace: Path, model: Path, tmp_path: Path) -> None:
+    again = tmp_path / "again.pfmodel.json"
+    assert main(["train", "linear", str(trace), "--part", "first-half", *FEW, "-o", str(again)]) == 0
+    assert again.read_bytes() == model.read_bytes()
+
+
+def test_training_goes_on_where_it_was_interrupted(
+    trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["train", "linear", str(trace), *FEW[2:], "-o", str(tmp_path / "a.pfmodel.json")]
+    journal = ["--resume", str(tmp_path / "searches")]
+    assert main([*words, "--seeds", "1", *journal]) == 0
+    first = (tmp_path / "a.pfmodel.json").read_bytes()
+    assert main([*words, "--seeds", "2", *journal]) == 0
+    assert main([*words, "--seeds", "1", *journal]) == 0 and (tmp_path / "a.pfmodel.json").read_bytes() == first
+    assert len(read_model(tmp_path / "a.pfmodel.json").trained["seeds"]) == 1
+    capsys.readouterr()
+    assert main([*words, "--seeds", "1", "--objective", "wait", *journal]) == FAILED
+    assert "other inputs" in capsys.readouterr().err
+
+
+def test_a_replay_under_the_model_is_that_of_its_weights(
+    trace: Path, model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["simulate", str(trace), "--policy", f"easy:order={model}", "--out", str(tmp_path), "--json"]) == 0
+    summary = json.loads(capsys.readouterr().out)
+    jobs = read_swf(trace)
+    replayed = replay(jobs, 64, Easy(order=read_model(model).order("m")))
+    waits = replayed.start_time - jobs.submit_time
+    assert json.dumps(summary).count(f"{waits.mean():.6g}"[:5]) > 0
+
+
+def test_the_verdict_names_the_best_rival_and_fits_80_columns(
+    trace: Path, model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["evaluate", str(model), str(trace), "--part", "second-half", "--copies", "2", "--workers", "1"]
+    assert main([*words, "--no-predictions"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 80 and any("easy:order=fcfs" in line for line in lines)
+    assert main([*words, "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    (slowdown, wait) = document["results"]
+    assert (slowdown["number"], wait["number"]) == ("bsld", "wait") and slowdown["against"]["low"] <= slowdown[
+        "against"
+    ]["ratio"]
+
+
+def test_the_card_says_what_it_rests_on(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["model", "show", str(model)]) == 0
+    text = capsys.readouterr().out
+    assert max(map(len, text.splitlines())) <= 80
+    assert "trained on year, first half" in text and "Not for:" in text
+    assert main(["model", "check", str(model)]) == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "says"),
+    [
+        (["train", "linear", "TRACE", "-o", "a.json"], USAGE, "a name that ends with .pfmodel.json"),
+        (["train", "linear", "TRACE", "-o", "a.pfmodel.json", "--objective", "luck"], USAGE, "bsld, wait"),
+        (["train", "linear", "TRACE", "-o", "a.pfmodel.json", "--part", "third"], USAGE, "first-half"),
+        (["train", "linear", "absent.swf", "-o", "a.pfmodel.json"], FAILED, "absent.swf"),
+        (["train", "linear", "TRACE", "--procs", "1", "-o", "a.pfmodel.json"], FAILED, "at least 100 jobs"),
+        (["evaluate", "TRACE"], USAGE, "allowed: one of each"),
+        (["evaluate", "absent.pfmodel.json", "TRACE"], FAILED, "absent.pfmodel.json"),
+        (["model", "show", "TRACE"], FAILED, "no JSON"),
+        (["simulate", "TRACE", "--policy", "easy:order=absent.pfmodel.json"], FAILED, "absent.pfmodel.json"),
+        (["simulate", "TRACE", "--policy", "easy:order=mine.json"], USAGE, "pfmodel.json"),
+    ],
+)
+def test_what_is_wrong_is_one_sentence(
+    words: list[str], code: int, says: str, trace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    assert main([str(trace) if word == "TRACE" else word for word in words]) == code
+    error = capsys.readouterr().err
+    assert says in error.replace("\n", " ") and "Traceback" not in error
