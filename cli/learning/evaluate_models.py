@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from ...formats.model_file import read_model
+from ...formats.text import count
 from ...learning.evaluation import Scores, Verdict, beaten, rivals, verdict
 from ...simulate.errors import ConfigError
 from ...simulate.queue_policies.learned_order import MODEL_SUFFIX
@@ -36,7 +37,7 @@ def evaluate(
         list[Path], argument("MODEL... TRACE...", f"Models (*{MODEL_SUFFIX}), and the traces to judge them on.")
     ],
     copies: Annotated[int, option("N", "Shaken copies of each trace.", min=2, max=1000)] = 20,
-    part: Annotated[str, option("PART", "Jobs of each trace to judge on.", words=PARTS)] = PARTS[0],
+    part: Annotated[str, option("PART", "Jobs of each trace that count.", words=PARTS)] = PARTS[0],
     no_predictions: Annotated[
         bool, flag("--no-predictions", "Leave out the rivals with predicted run times, which take most of the time.")
     ] = False,
@@ -61,7 +62,10 @@ def evaluate(
     models = {path: read_model(path) for path in files if path.name.endswith(MODEL_SUFFIX)}
     traces = [path for path in files if path not in models]
     if not models or not traces:
-        raise bad("MODEL... TRACE...", f"{len(models)} models, {len(traces)} traces (allowed: one of each, or more)")
+        raise bad(
+            "MODEL... TRACE...",
+            f"{count(len(models), 'model')}, {count(len(traces), 'trace')} (allowed: one of each, or more)",
+        )
     load_kernels("swf.parser", "queue.easy", "queue.easy_rich", "queue.conservative")
     named = tuple((str(path), model.weights, model.max_wait) for path, model in models.items())
     inputs = [TraceInput.of([path], procs, part) for path in traces]

@@ -55,12 +55,14 @@ def linear(
     generations: Annotated[int, option("N", "Generations of each search.", min=1, max=1000)] = 24,
     population: Annotated[int, option("N", "Orders that each generation tries.", min=4, max=200)] = 14,
     windows: Annotated[int, option("N", "Cut each trace into N parts of as many jobs.", min=1, max=100)] = 1,
-    part: Annotated[str, option("PART", "Jobs of each trace to learn from.", words=PARTS)] = PARTS[0],
+    part: Annotated[str, option("PART", "Jobs of each trace that count.", words=PARTS)] = PARTS[0],
     max_wait: Annotated[float, option("DAYS", "A job that waited for longer goes first.", min=0.01)] = MAX_WAIT_S
     / _DAYS_S,
     procs: options.Procs = None,
     workers: options.Workers = None,
-    resume: Annotated[Path | None, option("FILE", "Keep the searches that ended in FILE, and go on with them.")] = None,
+    resume: Annotated[
+        Path | None, option("FILE", "Keep the searches that ended in FILE, and go on with them.", "--searches")
+    ] = None,
 ) -> int:
     """Search for ten weights of an order inside exact EASY backfilling (CMA-ES).
 
@@ -71,7 +73,7 @@ def linear(
     \b
     Examples:
       pilotfish train linear year.swf.gz --part first-half -o mine.pfmodel.json
-      pilotfish train linear a.swf b.swf --objective wait --seeds 10 -o wait.pfmodel.json
+      pilotfish train linear a.swf b.swf --objective wait -o b.pfmodel.json
     """
     if objective not in OBJECTIVES:
         raise not_among("--objective", objective, "an objective", OBJECTIVES)

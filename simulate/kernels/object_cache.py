@@ -50,7 +50,7 @@ KERNELS = {
     "mapping.networked": Kernel("shared nodes on a network", 2619, 6, 1, "mapping.entry"),
     "swf.parser": Kernel("the reader of SWF files", 62, 1),
     "queue.easy": Kernel("the replay under EASY and strict order", 546, lowered=True),
-    "queue.easy_rich": Kernel("EASY with dependencies or predictions", 546, module="queue.easy"),
+    "queue.easy_rich": Kernel("EASY with dependencies or predictions", 583, module="queue.easy"),
     "queue.stepwise": Kernel("the replay under policies in Python", 472, 1),
     "queue.classed": Kernel("EASY with classes of nodes", 263),
     "queue.conservative": Kernel("the conservative replay", 538, lowered=True),

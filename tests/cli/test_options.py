@@ -18,9 +18,11 @@ from pilotfish.cli.__main__ import Pilotfish, app, main
 from pilotfish.cli.lazy import help_rows
 from pilotfish.cli.moved_options import MOVED
 
-#: Options whose meaning depends on the command: two kinds of policies, files and folders to write, names of things.
+#: Options whose meaning depends on the command: two kinds of policies, files and folders to write, names of things, and
+#: what is to be small.
 DIFFERENT = {
     "--policy",
+    "--objective",
     "--out",
     "--adapter",
     "--name",
