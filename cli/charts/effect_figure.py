@@ -15,6 +15,7 @@ import numpy as np
 from ...formats.text import clean, count, fit, joules
 from ...simulate.replay.metrics import TAU_S
 from ...simulate.results.figures import distribution
+from ..output.text import class_place
 from .colours import INK, QUIET, series_style
 from .compare_figure import digits, spelled, waiting_marks
 from .figure import Axis, Bars, Boxes, Fact, Figure, GanttRow, Line, Panel, Series, Strokes, bars_panel, time_axis
@@ -42,7 +43,9 @@ class ShownEffect:
 
 
 @dataclass(frozen=True, slots=True)
-class _Shown:
+class ShownSide:
+    """A line of a picture: a name, and the replays, or the record, that it shows."""
+
     name: str
     colour: str
     dash: int
@@ -60,14 +63,14 @@ def effect_figure(site: str, begin: float, effects: Sequence[ShownEffect], idle_
         unchanged: what the site without changes is called.
     """
     shown = effects[:MOST_SCENARIOS]
-    sides = [_Shown(unchanged, QUIET, 0, shown[0].before)]
+    sides = [ShownSide(unchanged, QUIET, 0, shown[0].before)]
     for number, one in enumerate(shown):
         colour, _ = series_style(number)
-        sides.append(_Shown(fit(clean(one.name), 22), colour, number % 3 + 1, one.after))
+        sides.append(ShownSide(fit(clean(one.name), 22), colour, number % 3 + 1, one.after))
     panels = _bars(shown, sides)
     rows: list[Sequence[Panel]] = [panels[i : i + _ACROSS] for i in range(0, len(panels), _ACROSS)]
-    rows += [[panel] for title in ("QOS", "partition", *_SIZES) if (panel := _forest(shown, title))]
-    rows += [[_users(shown, sides)], [_waits(sides)], [_over_time(sides, begin, idle_w)]]
+    rows += [[panel] for title in ("QOS", "partition", *_SIZES) if (panel := forest(shown, title))]
+    rows += [[users_panel(shown, sides)], [waits_panel(sides)], [over_time(sides, begin, idle_w)]]
     if by_hour := _by_hour_of_day(sides, begin, idle_w):
         rows.append([by_hour])
     height = sum(2.0 * max(panel.height for panel in row) + 0.45 for row in rows) + 1.0
@@ -84,7 +87,7 @@ def effect_figure(site: str, begin: float, effects: Sequence[ShownEffect], idle_
     return Figure("What the changes do", rows, about, notes, shared=False, height=height)
 
 
-def _bars(shown: Sequence[ShownEffect], sides: Sequence[_Shown]) -> list[Panel]:
+def _bars(shown: Sequence[ShownEffect], sides: Sequence[ShownSide]) -> list[Panel]:
     """Return a panel of bars for each figure of merit that is known."""
     measures: tuple[tuple[str, Callable[[Effect], Contrast | None], Callable[[list[float]], list[str]]], ...] = (
         ("mean wait", lambda one: one.wait.mean, spelled),
@@ -111,12 +114,12 @@ def _percent(values: Sequence[float]) -> list[str]:
     return [f"{100 * value:.1f} %" for value in values]
 
 
-def _forest(shown: Sequence[ShownEffect], title: str) -> Panel | None:
+def forest(shown: Sequence[ShownEffect], title: str) -> Panel | None:
     """Return the intervals of the mean waits by class, a row a class and a lane a scenario; None for one class."""
     tables = [dict(one.effect.groups).get(title, ()) for one in shown]
     names = list(dict.fromkeys(one.name for classes in tables for one in classes))[:_CLASSES]
     if title in _SIZES:
-        names.sort(key=_size)
+        names.sort(key=class_place)
     if len(names) < 2:
         return None
     lanes = len(shown)
@@ -160,13 +163,7 @@ def _forest(shown: Sequence[ShownEffect], title: str) -> Panel | None:
     )
 
 
-def _size(name: str) -> tuple[bool, int]:
-    """Return the place of a class such as `5 to 16` or `over 1024`."""
-    numbers = [int(word) for word in name.split() if word.isdigit()]
-    return not name[:1].isdigit(), numbers[0] if numbers else 0
-
-
-def _users(shown: Sequence[ShownEffect], sides: Sequence[_Shown]) -> Panel:
+def users_panel(shown: Sequence[ShownEffect], sides: Sequence[ShownSide]) -> Panel:
     """Return the differences of the users' mean waits, from who wins most to who loses most."""
     series: list[Series] = []
     for one, side in zip(shown, sides[1:], strict=True):
@@ -181,7 +178,7 @@ def _users(shown: Sequence[ShownEffect], sides: Sequence[_Shown]) -> Panel:
     return Panel(x, y, [zero, *series], "difference of a user's mean wait", 0.75)
 
 
-def _waits(sides: Sequence[_Shown]) -> Panel:
+def waits_panel(sides: Sequence[ShownSide]) -> Panel:
     """Return the share of jobs that waited at most some time."""
     series: list[Series] = []
     samples = [np.concatenate([one.wait_s[~np.isnan(one.wait_s)] for one in side.outcomes]) for side in sides]
@@ -198,13 +195,13 @@ def _waits(sides: Sequence[_Shown]) -> Panel:
     return Panel(x_axis, Axis("jobs (%)", 0.0, 102.0), series, "waiting times", 0.9)
 
 
-def _columns(side: _Shown, idle_w: float) -> Array | None:
+def _columns(side: ShownSide, idle_w: float) -> Array | None:
     """Return the power of each hour, a row a replay; None where it is not known."""
     powers = [part for one in side.outcomes if (part := one.power_w(idle_w)) is not None]
     return np.array(powers) if len(powers) == len(side.outcomes) else None
 
 
-def _over_time(sides: Sequence[_Shown], begin: float, idle_w: float) -> Panel:
+def over_time(sides: Sequence[ShownSide], begin: float, idle_w: float) -> Panel:
     """Return the mean power over the period, or the utilisation where power is not known."""
     powers = [_columns(side, idle_w) for side in sides]
     metered = [part for part in powers if part is not None]
@@ -231,7 +228,7 @@ def _over_time(sides: Sequence[_Shown], begin: float, idle_w: float) -> Panel:
     )
 
 
-def _by_hour_of_day(sides: Sequence[_Shown], begin: float, idle_w: float) -> Panel | None:
+def _by_hour_of_day(sides: Sequence[ShownSide], begin: float, idle_w: float) -> Panel | None:
     """Return the mean power by the hour of the day (UTC); None where it is not known, or for less than two days."""
     powers = [part for side in sides if (part := _columns(side, idle_w)) is not None]
     if len(powers) < len(sides) or powers[0].shape[1] < 2 * _DAY:

@@ -120,8 +120,7 @@ def put_starts(screen: Screen, records: Sequence[QueueRecord]) -> None:
     if not groups:
         return
     screen.title(f"{count(len(records), 'job')} of the resource manager started, errors of their starts")
-    heads = numbers("JOBS", "1 MIN", "10 MIN", "MEDIAN", "BIAS", "INSIDE")
-    screen.named_table([TextColumn("FORECAST BY"), *heads], [_accuracy_row(group) for group in groups])
+    starts_table(screen, groups)
     widths = [group.width for group in groups if group.width is not None]
     screen.put(
         "1 min     share of starts within a minute of the first forecast",
@@ -134,6 +133,12 @@ def put_starts(screen: Screen, records: Sequence[QueueRecord]) -> None:
         "end of its hold. A dry run makes no start, so such a job has no forecast here.",
         "",
     )
+
+
+def starts_table(screen: Screen, groups: Sequence[StartAccuracy]) -> None:
+    """Print a row for each kind of forecast of starts."""
+    heads = numbers("JOBS", "1 MIN", "10 MIN", "MEDIAN", "BIAS", "INSIDE")
+    screen.named_table([TextColumn("FORECAST BY"), *heads], [_accuracy_row(group) for group in groups])
 
 
 def _accuracy_row(group: StartAccuracy) -> tuple[str, ...]:

@@ -183,6 +183,12 @@ def progress_bar(total: float, *columns: str | ProgressColumn, **fields: Any) ->
     return bar
 
 
+def class_place(name: str) -> tuple[bool, int]:
+    """Return the place of a class such as `5 to 16` or `over 1024` among its like."""
+    sizes = [int(word) for word in name.split() if word.isdigit()]
+    return not name[:1].isdigit(), sizes[0] if sizes else 0
+
+
 #: Jobs of each class that are named, and the length of a name.
 _MOST, _CELLS = 3, 16
 

@@ -65,7 +65,7 @@ def accuracy(
         drawn[out], out = "--out", None
     for target, option_name in drawn.items():
         picture_files.check(target, option_name)
-    jobs, starts = _records(_read(journal) if journal else ask_daemon(socket, "accuracy"))
+    jobs, starts = records_of(read_journal(journal) if journal else ask_daemon(socket, "accuracy"))
     chosen = Chosen(user)
     jobs = [job for job in jobs if chosen.owned(None if job.user is None else user_name(job.user))]
     starts = [start for start in starts if chosen.owned(None if start.owner is None else user_name(start.owner))]
@@ -84,14 +84,14 @@ def accuracy(
         show_accuracy(jobs, starts, everything=everything)
 
 
-def _records(reply: dict[str, Any]) -> tuple[list[ForecastOutcome], list[QueueRecord]]:
+def records_of(reply: dict[str, Any]) -> tuple[list[ForecastOutcome], list[QueueRecord]]:
     """Return the forecasts of run times and of starts in a reply."""
     from ...daemon.state.recorded_outcome import ForecastOutcome, QueueRecord
 
     return [ForecastOutcome(*job) for job in reply["jobs"]], [QueueRecord(*job) for job in reply["starts"]]
 
 
-def _read(path: Path) -> dict[str, Any]:
+def read_journal(path: Path) -> dict[str, Any]:
     """Return the forecasts of run times and of starts from a journal; root reads with the rights of its owner."""
     from contextlib import closing
 

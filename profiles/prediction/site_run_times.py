@@ -73,3 +73,31 @@ def _submitted(job: SiteJob, limit_s: float | None) -> SubmittedJob:
         job.limit_min, None,
     )  # fmt: skip
     return SubmittedJob(traits, limit_s or None)
+
+
+def expected_at_submission(jobs: Sequence[SiteJob]) -> Array:
+    """Return the run time of each job that was expected when it was submitted, seconds; NaN where nothing was known.
+
+    The daemon expects the same in shadow mode: only jobs that had really ended by then are known. O(jobs log jobs).
+    """
+    history, expected = History(quantile=0.5), np.full(len(jobs), np.nan)
+    ends = list[tuple[float, int, float]]()
+    for row, job in enumerate(jobs):
+        run = job.runs[-1] if job.runs else None
+        if run is not None and run.start is not None and run.end is not None and run.state.startswith(_TELLING):
+            ends.append((run.end, row, run.end - run.start))
+    ends.sort()
+    place = 0
+    for row in sorted(range(len(jobs)), key=lambda row: jobs[row].submit):
+        job = jobs[row]
+        while place < len(ends) and ends[place][0] <= job.submit:
+            ended = jobs[ends[place][1]]
+            run = ended.runs[-1]
+            history.learn(
+                _submitted(ended, ended.limit_min and ended.limit_min * 60.0), (run.end or 0.0) - (run.start or 0.0)
+            )
+            place += 1
+        prediction = history.predict(_submitted(job, job.limit_min and job.limit_min * 60.0))
+        if prediction is not None and prediction.kind != LIMIT:
+            expected[row] = prediction.value
+    return expected

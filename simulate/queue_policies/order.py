@@ -14,7 +14,7 @@ import numpy as np
 
 from ..arrays import Array
 from .interface import QueueView
-from .order_ranks import CHANGING, f1_keys
+from .order_ranks import CHANGING, static_keys
 from .queued_job import QueuedJob
 
 
@@ -56,9 +56,7 @@ class Order:
         if name == "fcfs" or not jobs:
             return jobs
         of = columns()
-        since = of["submit_time"] - self._began
-        keys = {"sjf": of["walltime"], "smallest": of["size"], "largest": -of["size"]}
-        scores = f1_keys(of["walltime"], of["size"], since) if name == "f1" else keys[name]
+        scores = static_keys(name, of["walltime"], of["size"], of["submit_time"] - self._began, self._seed)
         return [jobs[i] for i in np.argsort(scores, kind="stable").tolist()]
 
 

@@ -8,8 +8,6 @@ Source: thesis of Poquet (2017); wfp3, unicep: Tang et al. (2009); f1: Carastan-
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from ..arrays import Array
@@ -48,18 +46,22 @@ def f1_keys(walltime: Array, size: Array, since: Array) -> Array:
     return np.log10(np.maximum(walltime, 1.0)) * size + 870.0 * np.log10(np.maximum(since, 1.0))
 
 
-def _f1(jobs: Workload, seed: int) -> Array:
-    since = jobs.submit_time - (jobs.submit_time[0] if len(jobs) else 0.0)
-    return f1_keys(jobs.walltime, jobs.size, since)
+def static_keys(order: str, walltime: Array, size: Array, since: Array, seed: int) -> Array:
+    """Return the keys of an order that does not change with time [jobs]; the smallest comes first.
 
-
-_KEYS: dict[str, Callable[[Workload, int], Array]] = {
-    "sjf": lambda jobs, seed: jobs.walltime,
-    "smallest": lambda jobs, seed: jobs.size,
-    "largest": lambda jobs, seed: -jobs.size,
-    "f1": _f1,
-    "random": lambda jobs, seed: np.random.default_rng(seed).permutation(len(jobs)),
-}
+    Args:
+        order: a key of ORDERS that is not in CHANGING.
+        walltime: seconds [jobs].
+        size: resources [jobs].
+        since: submit times, seconds after the first of all jobs [jobs].
+        seed: of the random order.
+    """
+    if order == "f1":
+        return f1_keys(walltime, size, since)
+    if order == "random":
+        return np.random.default_rng(seed).permutation(len(size))
+    keys: Array = {"fcfs": since, "sjf": walltime, "smallest": size, "largest": -size}[order]
+    return keys
 
 
 def dynamic_order(jobs: Workload, order: str | OrderFile | LearnedOrder, *, predicted: bool = False) -> int:
@@ -85,9 +87,10 @@ def ranks(jobs: Workload, order: str | OrderFile | LearnedOrder, seed: int, *, p
         seed: seed of the random order.
         predicted: see `dynamic_order`.
     """
-    if not isinstance(order, str) or order not in _KEYS or dynamic_order(jobs, order, predicted=predicted):
+    if not isinstance(order, str) or order == "fcfs" or dynamic_order(jobs, order, predicted=predicted):
         return np.zeros(len(jobs), np.int64) if jobs.dependencies is not None else np.arange(len(jobs))
-    return ranked_by(jobs, _KEYS[order](jobs, seed))
+    since = jobs.submit_time - (jobs.submit_time[0] if len(jobs) else 0.0)
+    return ranked_by(jobs, static_keys(order, jobs.walltime, jobs.size, since, seed))
 
 
 def ranked_by(jobs: Workload, keys: Array) -> Array:

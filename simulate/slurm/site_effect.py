@@ -1,9 +1,11 @@
 """The effect of a change on a site: replays before and after it, with intervals.
 
 Rule: a difference is paired. Its interval of 95 % is of a bootstrap over blocks of the period and over the replays: a
-draw has the same blocks and the same seeds on both sides. A block is a day, or a tenth of a shorter period. An interval
-is None where the jobs lie in fewer than LEAST_SPREAD blocks. What is not known is None.
-Sources: B. Efron, R. Tibshirani, "An Introduction to the Bootstrap" (1993); R. Jain, D. Chiu, W. Hawe, "A Quantitative
+draw has the same blocks and the same seeds on both sides. A block is a day since the first submission, or a tenth of a
+shorter period. An interval is expanded by what few blocks hide, and None where the jobs lie in fewer than LEAST_SPREAD
+blocks. What is not known is None.
+Sources: B. Efron, R. Tibshirani, "An Introduction to the Bootstrap" (1993); T. Hesterberg, "What Teachers Should Know
+about the Bootstrap" (2015), expanded percentile intervals; R. Jain, D. Chiu, W. Hawe, "A Quantitative
 Measure of Fairness" (1984).
 """
 
@@ -11,19 +13,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import ceil, sqrt
 
 import numpy as np
 
 from ..arrays import Array
 from .job_columns import SiteJobs
 from .site import Site
-from .site_outcome import Grouping, SiteOutcome, groupings
+from .site_outcome import HOUR_S, Grouping, SiteOutcome, groupings
 
 #: Blocks of the period, at least; draws; the share of them in an interval; blocks with jobs that an interval needs.
 LEAST_BLOCKS, DRAWS, LEVEL, LEAST_SPREAD = 10, 1000, 0.95, 3
 #: Quantiles of a distribution, and values that stand for all in the draws of quantiles.
 _QUANTILES, _GRADES = (0.5, 0.95), 1024
 _DAY_S = 86_400.0
+#: Quantile of the normal distribution that belongs to LEVEL.
+_NORMAL = 1.959964
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +83,7 @@ class Effect:
     only_before: int  # jobs that start only before the change
     only_after: int
     wait: DistributionChange  # seconds
+    turnaround: DistributionChange  # seconds
     slowdown: DistributionChange  # bounded
     utilisation: Contrast | None
     backfilled: Contrast | None
@@ -110,9 +116,9 @@ def effect(
         changed: the changed site; see `groupings`.
     """
     sides = (before, after)
-    waits, slowdowns, passes = (
+    waits, turnarounds, slowdowns, passes = (
         [np.array([getattr(one, name) for one in side]) for side in sides]
-        for name in ("wait_s", "slowdown", "by_backfill")
+        for name in ("wait_s", "turnaround_s", "slowdown", "by_backfill")
     )
     starts = [~np.isnan(values).any(axis=0) for values in waits]
     both = starts[0] & starts[1]
@@ -129,6 +135,7 @@ def effect(
         only_before=int((starts[0] & ~starts[1]).sum()),
         only_after=int((starts[1] & ~starts[0]).sum()),
         wait=draws.distribution(waits, both),
+        turnaround=draws.distribution(turnarounds, ended),
         slowdown=draws.distribution(slowdowns, ended),
         utilisation=draws.by_hour(sides, lambda one: one.used_cpu_s, lambda one: one.cpus * one.hours),
         backfilled=draws.means(passes, ~np.isnan(np.concatenate(passes)).all(axis=0), everything)[0],
@@ -156,8 +163,9 @@ class Draws:
     def __init__(self, site: Site, replays: int, seed: int) -> None:
         submit = SiteJobs.of(site.jobs).submit
         span = float(np.ptp(submit)) + 1.0 if len(submit) else 1.0
-        self.blocks = max(LEAST_BLOCKS, int(span // _DAY_S))
-        self.block = ((submit - submit.min(initial=np.inf)) / span * self.blocks).astype(np.int64)
+        self._block_s = min(span / LEAST_BLOCKS, _DAY_S)
+        self.blocks = max(LEAST_BLOCKS, ceil(span / self._block_s))
+        self.block = ((submit - submit.min(initial=np.inf)) // self._block_s).astype(np.int64)
         draw = np.random.default_rng(seed)
         self._weights = draw.multinomial(self.blocks, np.full(self.blocks, 1.0 / self.blocks), DRAWS).astype(float)
         self._replays = draw.multinomial(replays, np.full(replays, 1.0 / replays), DRAWS) / replays
@@ -174,7 +182,7 @@ class Draws:
             drawn = [self._drawn(part) / self._drawn(count) for part, count in zip(sums, counts, strict=True)]
         spread = np.minimum(*((count.sum(axis=0) > 0).sum(axis=1) for count in counts))
         return [
-            _contrast(float(before), float(after), differences if blocks >= LEAST_SPREAD else differences[:0])
+            _contrast(float(before), float(after), differences, int(blocks))
             if np.isfinite(before) and np.isfinite(after)
             else None
             for before, after, differences, blocks in zip(*points, (drawn[1] - drawn[0]).T, spread, strict=True)
@@ -208,9 +216,9 @@ class Draws:
         jobs = [side[:, mask] for side in values]
         points = np.quantile([side.ravel() for side in jobs], _QUANTILES, axis=1)
         drawn = [self._quantiles(side, self.block[mask]) for side in jobs]
-        spread = len(np.unique(self.block[mask])) >= LEAST_SPREAD
+        spread = len(np.unique(self.block[mask]))
         median, p95 = (
-            _contrast(float(before), float(after), differences if spread else differences[:0])
+            _contrast(float(before), float(after), differences, spread)
             for (before, after), differences in zip(points, (drawn[1] - drawn[0]).T, strict=True)
         )
         return DistributionChange(mean, median, p95)
@@ -238,8 +246,8 @@ class Draws:
         return self._contrasts(blocks(of), blocks(per))[0]
 
     def _hours_of(self, outcome: SiteOutcome, column: Array) -> Array:
-        middles = (np.arange(len(column)) + 0.5) / len(column)
-        return np.bincount((middles * self.blocks).astype(np.int64), column, self.blocks)
+        block = ((np.arange(len(column)) + 0.5) * HOUR_S // self._block_s).astype(np.int64)
+        return np.bincount(np.minimum(block, self.blocks - 1), column, self.blocks)
 
     def of_replays(self, sides: Sequence[Sequence[Array]], of: Callable[[Array], float]) -> Contrast:
         """Return the mean of a number of each replay; its interval is over the replays alone."""
@@ -259,9 +267,8 @@ class Draws:
         ]
         weights = self._weights @ counts[0].T
         drawn = [_jain(self._drawn(side) / np.maximum(weights, 1.0), weights) for side in sums]
-        spread = len(np.unique(self.block[mask])) >= LEAST_SPREAD
-        differences = drawn[1] - drawn[0]
-        return _contrast(float(points[0][0]), float(points[1][0]), differences if spread else differences[:0])
+        spread = len(np.unique(self.block[mask]))
+        return _contrast(float(points[0][0]), float(points[1][0]), drawn[1] - drawn[0], spread)
 
     def classes(
         self, waits: Sequence[Array], slowdowns: Sequence[Array], both: Array, ended: Array, grouping: Grouping
@@ -294,12 +301,33 @@ def _distribution(mean: Contrast | None, quantiles: Array) -> DistributionChange
     return None if mean is None else DistributionChange(mean, *(Contrast(*pair.tolist()) for pair in quantiles))
 
 
-def _contrast(before: float, after: float, differences: Array) -> Contrast:
-    """Return an estimate with the interval of the drawn differences; without one if nothing was drawn."""
+def _contrast(before: float, after: float, differences: Array, blocks: int | None = None) -> Contrast:
+    """Return an estimate with the interval of the drawn differences; without one if nothing was drawn.
+
+    Args:
+        before: the number before the change.
+        after: the number after it.
+        differences: of each draw.
+        blocks: in how many blocks the jobs lie; None: the interval is that of the draws.
+    """
     drawn = differences[np.isfinite(differences)]
-    if not len(drawn):
+    if not len(drawn) or (blocks is not None and blocks < LEAST_SPREAD):
         return Contrast(before, after)
-    return Contrast(before, after, *np.quantile(drawn, ((1 - LEVEL) / 2, (1 + LEVEL) / 2)).tolist())
+    middle = after - before
+    width = 1.0 if blocks is None else expansion(blocks)
+    low, high = (middle + width * (np.quantile(drawn, ((1 - LEVEL) / 2, (1 + LEVEL) / 2)) - middle)).tolist()
+    return Contrast(before, after, low, high)
+
+
+def expansion(blocks: int) -> float:
+    """Return by how much the interval of a bootstrap over so many blocks, 2 or more, is too narrow.
+
+    It is that of Student's distribution with blocks - 1 degrees of freedom, approximated by its Cornish-Fisher
+    expansion, and of the variance, which a bootstrap makes smaller by (blocks - 1) / blocks.
+    """
+    z, degrees = _NORMAL, blocks - 1
+    student = z + (z**3 + z) / (4 * degrees) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * degrees**2)
+    return student / z * sqrt(blocks / degrees)
 
 
 def _jain(means: Array, weights: Array) -> Array:

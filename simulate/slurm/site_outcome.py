@@ -41,6 +41,7 @@ class SiteOutcome:
     """Columns over the jobs, and sums over the hours of the period."""
 
     wait_s: Array  # float; NaN: never started
+    turnaround_s: Array  # from submission to the end of the last run; NaN: never ended
     slowdown: Array  # bounded by TAU_S; NaN: never ended
     by_backfill: Array  # 1: the backfill pass started it first, 0: the main pass did, NaN: not known
     used_cpu_s: Array  # CPU seconds in use in each hour; the last hour may be shorter
@@ -175,6 +176,7 @@ def _outcome(site: Site, runs: _Runs) -> SiteOutcome:
     total = float(used.sum())
     return SiteOutcome(
         wait_s=first - submit,
+        turnaround_s=end - submit,
         slowdown=np.maximum(1.0, (end - submit) / np.maximum(end - last, TAU_S)),
         by_backfill=by_backfill,
         used_cpu_s=used,

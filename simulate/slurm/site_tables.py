@@ -32,6 +32,7 @@ from .history_tables import history_table
 from .job_columns import SiteJobs, distinct
 from .job_tables import NodeSets, agenda, job_tables, node_words
 from .limit_tables import limit_tables
+from .ordered_jobs import OrderedJobs, order_tables
 from .preemption_tables import preemption_tables, set_preemption
 from .reservation_tables import instances, reservation_tables
 from .share_tables import set_shares, share_tables
@@ -41,6 +42,7 @@ from .version_rules import version_rules
 #: Tables that no kernel writes; copies of a state share them.
 _FIXED = (
     "kinds", "kind_nodes", "partition_nodes", "allowed_nodes", "job_parts", "after", "agenda", "history", "preemptible",
+    "turn_records", "part_turn",
 )  # fmt: skip
 #: Tables that are too large to be there twice: a state takes them over.
 _COPIED = ("jobs",)
@@ -95,7 +97,8 @@ class Phases:
 
 
 def site_block(
-    site: Site, phases: Phases, *, seed: int = 1, repeats: bool = False, begin: float | None = None
+    site: Site, phases: Phases, *, seed: int = 1, repeats: bool = False, begin: float | None = None,
+    handed: OrderedJobs | None = None,
 ) -> Slurm:  # fmt: skip
     """Return the state of a site before its first submission.
 
@@ -105,12 +108,14 @@ def site_block(
         seed: of what is random later.
         repeats: whether jobs start as the record says, and passes start none.
         begin: when the clocks begin, epoch seconds, if the site goes on after its record; None: with the first event.
+        handed: jobs that exchange their places in the queue; None: none.
     """
     sets = NodeSets(site)
     tables = job_tables(site, sets)
     jobs, parts = tables["jobs"], tables["job_parts"]
     tables["agenda"] = agenda(site, repeats=repeats)
     tables["history"] = history_table(site, tables, sets) if repeats else np.zeros(0, HISTORY)
+    tables |= order_tables(site, jobs, parts, handed)
     tables |= {"allowed_nodes": sets.table(), "partition_nodes": _partition_nodes(site), **_kinds_of_nodes(site)}
     tables |= (
         reservation_tables(site, jobs) | share_tables(site) | limit_tables(site, jobs, parts) | preemption_tables(site)
@@ -130,6 +135,7 @@ def site_block(
         block.rules["epilog_least"] = block.rules["epilog_most"] = 0.0  # the record says when nodes were free
     first = float(block.agenda["time"][0]) if len(block.agenda) else 0.0
     block.count["jobs"], block.count["history"], block.clock["now"] = len(jobs), int(repeats), first
+    block.rules["hold"] = 2**62 if handed is None or handed.hold_s == np.inf else int(handed.hold_s)
     if not repeats:
         set_power(block, site, int(first if begin is None else begin))
     set_clocks(block, site, phases, first if begin is None else begin, seed)

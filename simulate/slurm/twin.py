@@ -20,6 +20,7 @@ import numpy as np
 from ..arrays import Array
 from ..kernels.object_cache import load
 from ..kernels.slurm.tables import BY_BACKFILL, BY_MAIN, Slurm
+from .ordered_jobs import OrderedJobs
 from .site import Site
 from .site_tables import Phases, completed, grown, site_block
 from .start_columns import SiteStart as SiteStart
@@ -36,16 +37,19 @@ class SiteReplay:
     starts: Sequence[SiteStart]
 
 
-def replay_site(site: Site, seed: int = 0, phases: Phases | None = None) -> SiteReplay:
+def replay_site(
+    site: Site, seed: int = 0, phases: Phases | None = None, handed: OrderedJobs | None = None
+) -> SiteReplay:  # fmt: skip
     """Replay a site from its first submission until all its jobs have ended, or none can start.
 
     Args:
         site: the site and its jobs.
         seed: of the phases of Slurm's clocks and of what is random later; at least 0.
         phases: of the clocks; None: drawn from the seed.
+        handed: jobs whose order in the queue is not Slurm's; None: none.
     """
     site = completed(site)
-    block = site_block(site, phases or Phases.drawn(site, seed), seed=seed)
+    block = site_block(site, phases or Phases.drawn(site, seed), seed=seed, handed=handed)
     last = int(block.agenda["time"].max(initial=0))
     return SiteReplay(SiteStarts.of_state(site, advanced(block, last + 400.0 * 86400)))
 

@@ -93,6 +93,7 @@ RULES = (
         r"^pilotfish generate site archer2\b",
         skip="it only makes the site of a command that takes minutes; another model is made on another page",
     ),
+    Rule(r"^pilotfish score\b", skip="it needs the record of a real site, as in tests/real/slurm/test_slurm_score.py"),
     Rule(r"^pilotfish whatif site\b", skip="it needs the record of a real site, as in tests/simulate/slurm"),
     Rule(r"^pilotfish whatif \w+ --(set|scenario)\b", shorten=("$", " --repeat 1")),
     Rule(r"^pilotfish generate site university\b", shorten=(r"--days \d+", "--days 2")),

@@ -74,6 +74,8 @@ class Machine:
     """A site at one moment."""
 
     def __init__(self, site: Site) -> None:
+        self.order_keys = dict[int, float]()  # of the jobs that something else than Slurm orders
+        self.hold_s = 0.0  # how long after its submission such a job is ordered
         self.site, self.now = site, 0
         self.nodes = range(len(site.nodes))
         self.rank = {node.name: index for index, node in enumerate(site.nodes)}

@@ -60,14 +60,31 @@ def queue(machine: Machine) -> list[Record]:
         for part in tasks[0].parts
         if keeps_partition(tasks[0], part)
     ]
-    return sorted(
-        records,
+    records.sort(
         key=lambda record: (
             reservation_of(machine, record.tasks[0]) is None, -record.part.tier,
             -record.tasks[0].priority[record.part.name], record.tasks[0].asked.submit,
             record.tasks[0].key,
         ),
     )  # fmt: skip
+    for part in machine.site.partitions:
+        places = [place for place, record in enumerate(records) if record.part is part and is_ordered(machine, record)]
+        ordered = sorted((records[place] for place in places), key=lambda record: order_key(machine, record))
+        for place, record in zip(places, ordered, strict=True):
+            records[place] = record
+    return records
+
+
+def is_ordered(machine: Machine, record: Record) -> bool:
+    """Return whether something else than Slurm orders the job of a record now."""
+    job = record.tasks[0]
+    return job.number in machine.order_keys and machine.now < job.asked.submit + machine.hold_s
+
+
+def order_key(machine: Machine, record: Record) -> tuple[float, float, int]:
+    """Return the key of a record in that order."""
+    job = record.tasks[0]
+    return machine.order_keys[job.number], job.asked.submit, job.number
 
 
 def is_eligible(machine: Machine, job: Job) -> bool:

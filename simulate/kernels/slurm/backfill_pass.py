@@ -12,7 +12,7 @@ from ..jit import inner
 from .bits import copy
 from .job_limits import has_licences, is_allowed_when_shortened, is_blocked_before_nodes
 from .job_states import is_eligible
-from .pass_records import begin_pass, count_test, is_preempting, is_task_refused, refuse_tasks
+from .pass_records import begin_pass, count_test, end_pass, is_preempting, is_task_refused, refuse_tasks
 from .plan import begin_plan, is_full
 from .record_plan import HAS_STARTED, IS_PASSED_OVER, IS_PLANNED, plan_record
 from .sleeping_nodes import save_power
@@ -65,14 +65,14 @@ def backfill_pass(world: Block, now: int) -> int:
             _count_task(world, array, part, outcome == IS_PASSED_OVER)
         if outcome == IS_PLANNED and k < hope < count.records:
             hope = still_may_start(world, hope, now)
-    count.in_pass = 0
+    end_pass(world)
     return started
 
 
 @inner
 def _begin(world: Block, now: int) -> None:
     """Begin a pass with an empty plan; jobs have no expected starts."""
-    begin_pass(world)
+    begin_pass(world, now)
     count = world.count
     count.backfill_started, count.ends_noted = now, -1
     copy(world.scratch[AVAILABLE], world.node_sets[TAKING])

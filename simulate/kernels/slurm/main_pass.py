@@ -10,7 +10,7 @@ from ..jit import inner
 from .bits import copy, is_empty, shared_number, subtract
 from .job_limits import has_licences, is_allowed_in_partition
 from .job_states import is_eligible
-from .pass_records import begin_pass, count_test, is_preempting, is_task_refused, least_priority, refuse_tasks
+from .pass_records import begin_pass, count_test, end_pass, is_preempting, is_task_refused, least_priority, refuse_tasks
 from .reserved_nodes import instance_at, magnet_of
 from .sleeping_nodes import save_power
 from .start_test import try_start
@@ -27,7 +27,7 @@ def main_pass(world: Block, now: int, is_full: bool) -> int:
         is_full: whether all records are looked at, and not `default_queue_depth` of them.
     """
     count, rules = world.count, world.rules
-    begin_pass(world)
+    begin_pass(world, now)
     copy(world.scratch[AVAILABLE], world.node_sets[TAKING])
     save_power(world, now)
     started, depth = _start_in_magnets(world, now), int64(0)
@@ -55,7 +55,7 @@ def main_pass(world: Block, now: int, is_full: bool) -> int:
             _close(world, job, part)
             if is_empty(world.scratch[AVAILABLE]) and row.reservation < 0 and rules.preempts == NOT_AT_ALL:
                 break  # jobs in reservations stand before all others
-    count.in_pass = 0
+    end_pass(world)
     return started
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from ..block import Block, int64
 from ..jit import inner
+from .exchanged_places import add_turn, drop_old_turns
 from .tables import HELD, NOT_AT_ALL, PENDING
 from .victims import record_outranks
 
@@ -50,6 +51,7 @@ def add_records(world: Block, job: int) -> None:
             records[i].job, records[i].slot = records[i - 1].job, records[i - 1].slot
         records[place].job, records[place].slot = job, slot
         count.records += 1
+        add_turn(world, slot)
 
 
 @inner
@@ -80,6 +82,7 @@ def drop_old_records(world: Block) -> None:
             records[number].job, records[number].slot = records[i].job, records[i].slot
             number += 1
     world.count.records = number
+    drop_old_turns(world)
 
 
 @inner

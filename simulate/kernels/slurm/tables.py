@@ -73,7 +73,8 @@ RULES = row_dtype(
     "resv_over_run counts_memory least_loaded threads cpus_total nodes_total pack_serial weighs_tres "
     "restarts preempts preempt_pause preempt_exempt preempt_youngest_first preempt_strict_order "
     "preempt_reorder_count soft_time_min closes_late searches_from_start waits_for_own_nodes "
-    "short_jobs_apart drops_jobs kills_dependents suspend_time suspend_timeout resume_timeout suspend_rate resume_rate",
+    "short_jobs_apart drops_jobs kills_dependents suspend_time suspend_timeout resume_timeout suspend_rate resume_rate "
+    "hold",
 )
 #: A node: its size and state; `jobs`: jobs on it; `completing`: jobs that have ended on it and are not cleaned up;
 #: `touched`: the question for which its later view was made.
@@ -118,6 +119,8 @@ LARGEST = 2**31 - 1
 PIECE = np.dtype([("node", np.int32), ("cores", np.int32), ("cpus", np.int32), ("memory", np.int32)])
 #: A record of the queue: a job, and a row of `job_parts`.
 RECORD = row_dtype("", "job slot")
+#: A record of a job that was handed over; `group`: those of one group exchange their places, see `exchanged_places`.
+TURN = row_dtype("", "job slot group")
 #: A slice of the plan of a backfill pass; its nodes are row `nodes` of `slice_nodes`; `frees`: 1 if the next slice may
 #: have a node that this one lacks; `joins`: 1 if it may have the same nodes.
 SLICE = row_dtype("", "begin end nodes frees joins")
@@ -176,7 +179,7 @@ COUNT = row_dtype(
     "passes random history limit_phase "
     "tests reservation_end stale in_pass basic next_reset listed usage_aged plans question "
     "ends_noted noted block_jobs noted_blocks shared_nodes try_later reached delayed full ended_reservations owed "
-    "suspended",
+    "suspended turns",
 )
 CLOCK = row_dtype("now tick_phase next_backfill next_period main_ended next_suspend next_resume asleep_s", "")
 
@@ -214,7 +217,11 @@ class Slurm(Block):
         "ended_nodes": (WORD, 2),  # nodes of all blocks up to each; `count.noted_blocks` rows
         "waiting": (INT, 1),  # jobs in the queue, in no order
         "records": (RECORD, 1),  # the queue, in order unless `count.stale`
-        "merged": (RECORD, 1),  # scratch of its sort
+        "merged": (RECORD, 1),  # scratch of its sort, and the order outside a pass while places are exchanged
+        "turn_records": (TURN, 1),  # records of jobs that were handed over, by group and their order in it
+        "part_turn": (INT, 1),  # of each row of `job_parts`: its row there, or -1; empty without ordered jobs
+        "turns": (INT, 1),  # rows there of jobs in the queue, ascending
+        "next_turn": (INT, 1),  # [groups] scratch: where in `turns` the next one of each group is
         "ends_at": (FLOAT, 1),  # heap of ends
         "ends_job": (INT, 1),
         "ends_place": (INT, 1),  # [jobs] where each job is in the heap

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pilotfish.cli.charts import effect_figure as module
 from pilotfish.cli.charts.effect_figure import MOST_SCENARIOS, ShownEffect, effect_figure
 from pilotfish.cli.charts.figure import Bars, Boxes, Figure, Line, Panel, Strokes
+from pilotfish.cli.output.text import class_place
 from pilotfish.simulate.slurm.site import Site, SiteJob, SiteNode, SitePartition, SiteRules
 from pilotfish.simulate.slurm.site_effect import effect
 from pilotfish.simulate.slurm.site_outcome import HOUR_S, SiteOutcome
@@ -30,7 +30,7 @@ def outcome(wait_s: float, power_w: float | None = None) -> SiteOutcome:
     hours = 24 * DAYS
     waits = np.where(np.arange(JOBS) % 2, wait_s, 60.0)
     joules = None if power_w is None else np.full(hours, power_w * HOUR_S)
-    return SiteOutcome(waits, np.ones(JOBS), np.zeros(JOBS), np.full(hours, HOUR_S), joules, 1.0, 4, 1, SPAN_S)
+    return SiteOutcome(waits, waits, np.ones(JOBS), np.zeros(JOBS), np.full(hours, HOUR_S), joules, 1.0, 4, 1, SPAN_S)
 
 
 def figure(number: int = 1, power_w: float | None = None) -> Figure:
@@ -65,7 +65,7 @@ def test_classes_of_numbers_stand_in_their_order() -> None:
     drawn = figure()
     assert [row.name for row in panel(drawn, "time limit").rows] == ["1 to 30", "31 to 120", "over 1440"]
     assert [row.name for row in panel(drawn, "size").rows] == ["1", "2 to 4", "17 to 64"]
-    assert [module._size(name) for name in ("1", "over 1024")] == [(False, 1), (True, 1024)]
+    assert [class_place(name) for name in ("1", "over 1024")] == [(False, 1), (True, 1024)]
 
 
 def test_each_scenario_has_a_lane_and_a_colour() -> None:

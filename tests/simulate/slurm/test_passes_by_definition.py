@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from pilotfish.simulate.kernels.object_cache import load
 from pilotfish.simulate.kernels.slurm.tables import PENDING
+from pilotfish.simulate.slurm.ordered_jobs import OrderedJobs
 from pilotfish.simulate.slurm.site import Site
 from pilotfish.simulate.slurm.site_tables import Phases, completed, site_block
 from pilotfish.simulate.slurm.twin import BACKFILL, FULL_MAIN, MAIN, advanced, starts_of
@@ -19,16 +20,19 @@ KINDS = {"main": MAIN, "full": FULL_MAIN, "backfill": BACKFILL}
 Plans = list[dict[int, int]]
 
 
-def by_twin(site: Site, passes: Passes, *, plans: bool = True) -> tuple[list[Start], Plans]:
+def by_twin(
+    site: Site, passes: Passes, *, plans: bool = True, handed: OrderedJobs | None = None
+) -> tuple[list[Start], Plans]:
     """Return the starts of the twin, whose passes are asked for, and the planned starts after each of them.
 
     Args:
         site: the site.
         passes: when, and of what kind.
         plans: whether backfill passes plan the start of each job; otherwise they end after the last that may start.
+        handed: jobs that something else than Slurm orders.
     """
     site = completed(site)
-    block = site_block(site, Phases(0.0, float(NEVER_S), float(NEVER_S), 0, float(NEVER_S)))
+    block = site_block(site, Phases(0.0, float(NEVER_S), float(NEVER_S), 0, float(NEVER_S)), handed=handed)
     block.count["plans"] = int(plans)
     call, planned = load("slurm.site_requests"), Plans()
     for time, kind in passes:

@@ -56,7 +56,9 @@ def test_a_replay_is_counted_by_the_nodes_of_exclusive_jobs() -> None:
 
 def outcome(waits: list[float]) -> SiteOutcome:
     jobs, hours = len(waits), np.ones(1)
-    return SiteOutcome(np.array(waits), np.ones(jobs), np.full(jobs, np.nan), hours, None, None, 8, 2, 3600.0)
+    return SiteOutcome(
+        np.array(waits), np.array(waits), np.ones(jobs), np.full(jobs, np.nan), hours, None, None, 8, 2, 3600.0
+    )
 
 
 def test_an_agreement_leaves_out_jobs_that_start_on_one_side() -> None:

@@ -33,7 +33,7 @@ def spread(number: int, days: int = 20) -> Site:
 
 def outcome(waits: np.ndarray, slowdowns: float | np.ndarray = 1.0, days: int = 20, **more: object) -> SiteOutcome:
     values = {
-        "wait_s": waits, "slowdown": slowdowns * np.ones(len(waits)), "by_backfill": np.full(len(waits), np.nan),
+        "wait_s": waits, "turnaround_s": waits + 100.0, "slowdown": slowdowns * np.ones(len(waits)), "by_backfill": np.full(len(waits), np.nan),
         "used_cpu_s": np.full(24 * days, HOUR_S), "joules": None, "metered": None, "cpus": 8, "nodes": 2,
         "span_s": days * DAY_S, **more,
     }  # fmt: skip

@@ -1,0 +1,43 @@
+"""The content of a card."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from .judged_policy import JudgedPolicy
+
+if TYPE_CHECKING:
+    from ...simulate.slurm.site import Site
+    from ...simulate.slurm.site_outcome import SiteOutcome
+    from ...simulate.slurm.site_score import SiteScore
+    from .evidence import Evidence
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """All that a card shows.
+
+    Args:
+        name: of the site.
+        partitions: whose jobs are handed over; empty: all.
+        hold_s: how long a job is ordered after its submission, seconds.
+        run_times: walltime or predicted.
+        expected: share of the jobs whose run time was predicted; None: time limits count.
+        evidence: traces of the service; None: no journal was read.
+        recorded: what really happened; `twin`, `pilotfish`: the replays.
+    """
+
+    name: str
+    site: Site
+    policy: JudgedPolicy
+    score: SiteScore
+    partitions: Sequence[str]
+    hold_s: float
+    run_times: str
+    expected: float | None
+    evidence: Evidence | None
+    recorded: SiteOutcome
+    twin: Sequence[SiteOutcome]
+    pilotfish: Sequence[SiteOutcome] | None

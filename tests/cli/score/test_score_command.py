@@ -1,0 +1,162 @@
+"""`pilotfish score`: the card on a terminal, as a document and as a page, and errors."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pilotfish.cli.__main__ import USAGE, main
+from pilotfish.cli.score.card_text import time_words
+from pilotfish.cli.score.evidence import sent_requests
+from pilotfish.cli.score.judged_policy import judged_policy
+from pilotfish.daemon.state.journal import Journal
+
+Out = Callable[..., str]
+
+
+@pytest.fixture(scope="package")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("sites") / "gpu"
+    assert main(["generate", "site", "gpu", "--jobs", "400", "-o", str(folder)]) == 0
+    return folder
+
+
+@pytest.fixture
+def out(capsys: pytest.CaptureFixture[str]) -> Out:
+    def printed(*argv: object) -> str:
+        capsys.readouterr()
+        assert main(["score", *map(str, argv), "--workers", "1"]) == 0
+        return capsys.readouterr().out
+
+    return printed
+
+
+def test_the_card_fits_80_columns_and_has_its_parts(site: Path, out: Out) -> None:
+    text = out(site, "--repeat", 2)
+    lines = text.splitlines()
+    assert max(map(len, lines)) <= 80
+    for part in ("policy     easy:order=sjf, by time limits; all partitions; held 10.0 min at most", "jobs       400 seen",
+                 "waiting, mean", "slowdown, mean", "utilisation", "verdict    waiting:", "own error", "later",
+                 "losers", "WAIT BY USER", "WAIT BY LIMIT, MIN", "forecasts  unknown", "Assumptions:"):  # fmt: skip
+        assert part in text, part
+
+
+def test_the_document_has_the_numbers_of_the_card(site: Path, out: Out) -> None:
+    document = json.loads(out(site, "--repeat", 2, "--json"))
+    assert document["schema"] == "pilotfish/score/v1"
+    assert set(document) == {
+        "schema", "site", "policy", "judged", "reason", "partitions", "hold_s", "run_times", "predicted", "days",
+        "replays", "handed", "measures", "utilisation", "energy_j", "near", "groups", "later", "earlier", "verdict",
+        "forecasts", "cost", "assumptions", "unknown",
+    }  # fmt: skip
+    waiting = document["measures"]["waiting"]
+    assert set(waiting) == {"mean", "median", "p95", "verdict", "days_more"}
+    assert set(waiting["mean"]) == {"recorded", "twin", "pilotfish", "low", "high"}
+    assert document["verdict"] == waiting["verdict"] and document["replays"] == 2
+    assert document["handed"]["placed"] + document["handed"]["released"] == document["handed"]["compared"] == 400
+
+
+def test_the_first_come_under_a_short_hold_gain_nothing(site: Path, out: Out) -> None:
+    document = json.loads(out(site, "--repeat", 1, "--hold", 0, "--json"))
+    assert document["verdict"] == "no difference" and document["later"]["jobs"] == 0
+
+
+def test_the_page_has_the_card_and_loads_nothing(site: Path, out: Out, tmp_path: Path) -> None:
+    text = out(site, "--repeat", 1, "--html", tmp_path / "card.html", "--all")
+    page = (tmp_path / "card.html").read_text()
+    body = page[page.rindex("<body>") :]
+    assert text.splitlines()[3] in body and "difference of the mean wait" in body
+    assert 'src="' not in body and "href=" not in body
+
+
+def test_a_policy_that_chooses_nodes_is_not_judged_and_the_card_says_why(site: Path, out: Out) -> None:
+    text = " ".join(out(site, "--repeat", 1, "--policy", "lookahead").split())
+    assert "not judged it chooses nodes by the profiles of jobs" in text and "waiting: not judged" in text
+    document = json.loads(out(site, "--repeat", 1, "--policy", "lookahead", "--json"))
+    assert document["judged"] is False and document["measures"]["waiting"]["mean"]["pilotfish"] is None
+
+
+@pytest.mark.parametrize(
+    ("policy", "order", "reason"),
+    [
+        ("easy:order=sjf", "sjf", ""), ("conservative:order=largest", "largest", ""), ("easy", "fcfs", ""),
+        ("strict", "", "backfill"), ("easy:order=wfp3", "", "changes while jobs wait"),
+        ("easy+powercap:cap=60%", "", "limits power"), ("mom", "", "profiles"), ("./mine.py:Mine", "", "Python"),
+        ("pairs", "", "backfill"),
+    ],
+)  # fmt: skip
+def test_policies_that_are_judged(policy: str, order: str, reason: str) -> None:
+    result = judged_policy(policy)
+    assert result.order == order and (reason in result.reason if reason else not result.reason)
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ("--policy", "sjf"), ("--partition", "gpus"), ("--runtimes", "actual"), ("--since", "soon"), ("--hold", "-1"),
+        ("--zone", "Nowhere"),
+    ],
+)  # fmt: skip
+def test_errors_name_the_option(argv: tuple[str, str], site: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code = main(["score", str(site), "--repeat", "1", "--workers", "1", *argv])
+    error = capsys.readouterr().err
+    assert code in (1, USAGE) and (argv[0].removeprefix("--") in error) and "Traceback" not in error
+
+
+def test_run_times_may_be_predicted(site: Path, out: Out) -> None:
+    document = json.loads(out(site, "--repeat", 1, "--runtimes", "predicted", "--json"))
+    assert document["run_times"] == "predicted" and 0.0 < document["predicted"] < 1.0
+
+
+def configured(tmp_path: Path, **more: Any) -> Path:
+    (tmp_path / "cluster.yaml").write_text("schema: pilotfish/cluster/v1\n")
+    lines = ["schema: pilotfish/daemon/v1", f"cluster: {tmp_path / 'cluster.yaml'}", f"state_dir: {tmp_path}",
+             "adapter: {name: slurm}", "metrics: {port: 0}", *(f"{key}: {value}" for key, value in more.items())]  # fmt: skip
+    (tmp_path / "pilotfish.yaml").write_text("\n".join(lines) + "\n")
+    return tmp_path / "pilotfish.yaml"
+
+
+def test_the_policy_and_the_journal_are_those_of_the_service(site: Path, out: Out, tmp_path: Path) -> None:
+    config = configured(tmp_path, policy="easy:order=smallest")
+    Journal(tmp_path / "journal.sqlite").close()
+    document = json.loads(out(site, "--repeat", 1, "--config", config, "--json"))
+    assert document["policy"] == "easy:order=smallest"
+    assert document["forecasts"] == {"starts": [], "run_times": None}
+    assert document["cost"] == {"requests": None, "cpu_s": None}
+
+
+def test_without_a_site_the_service_must_be_one_of_slurm(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = configured(tmp_path)
+    config.write_text(config.read_text().replace("slurm", "oar"))
+    assert main(["score", "--config", str(config)]) == 1
+    assert "adapter.name: found 'oar'" in capsys.readouterr().err
+
+
+def test_requests_that_were_sent_are_counted() -> None:
+    lines = (
+        "# TYPE pilotfish_adapter_requests_total counter",
+        'pilotfish_adapter_requests_total{adapter="slurm",call="squeue",result="ok"} 12.0',
+        'pilotfish_adapter_requests_total{adapter="slurm",call="squeue",result="budget"} 5.0',
+        'pilotfish_adapter_requests_total{adapter="slurm",call="sdiag",result="timeout"} 1.0',
+    )
+    assert sent_requests("\n".join(lines)) == 13 and sent_requests("") is None
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (0.0, "0 s"),
+        (0.25, "0.2 s"),
+        (42.4, "42 s"),
+        (89.0, "89 s"),
+        (90.0, "1.5 min"),
+        (7200.0, "2.0 h"),
+        (2e7, "231 d"),
+    ],
+)
+def test_times_are_short(seconds: float, words: str) -> None:
+    assert time_words(seconds) == words
