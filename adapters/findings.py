@@ -44,8 +44,8 @@ class ServiceState:
     """State of our own daemon while a site is examined.
 
     Args:
-        mode: Mode that it reports (`live`, `dry-run`, ...); "": it does not answer; None: it was not asked.
-        dry_run: Whether it is configured for a dry run.
+        mode: Mode that it reports (`live`, `shadow`, ...); "": it does not answer; None: it was not asked.
+        shadow: Whether it is configured to change no job.
         power_save: Whether it is configured to power nodes down.
         state_dir: Directory of the adapter's own state; None: unknown.
         config: File of its configuration; None: no configuration is examined.
@@ -55,7 +55,7 @@ class ServiceState:
     """
 
     mode: str | None = None
-    dry_run: bool = False
+    shadow: bool = False
     power_save: bool = False
     state_dir: Path | None = None
     config: Path | None = None

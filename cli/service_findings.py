@@ -63,7 +63,7 @@ def service_state(config: DaemonConfig | None) -> tuple[ServiceState, list[Findi
     from ..daemon.socket.ipc import DaemonError, NoDaemonError, SilentDaemonError, ask
     from .service.daemon_client import expected_server
 
-    dry, power = (config.dry_run, config.power.save) if config else (False, False)
+    shadow, power = (not config.run_mode.acts, config.power.save) if config else (False, False)
     endpoint = endpoint_of(config) if config else paths.client_socket()
     mode: str | None = ""
     hangs = False
@@ -77,12 +77,12 @@ def service_state(config: DaemonConfig | None) -> tuple[ServiceState, list[Findi
             status = "" if hangs else _property("StatusText")  # of a unit that is up, or that tries to start
             text = f"{text}; systemd: {status}" if status else text
             remedy = (f"systemctl {'restart' if hangs or status else 'start'} pilotfishd",) if _by_unit() else ()
-            finding = Finding(NOTE if dry else WARNING, "service", f"{error}: {text}", remedy)
+            finding = Finding(NOTE if shadow else WARNING, "service", f"{error}: {text}", remedy)
     except DaemonError as error:
         mode, finding = None, Finding(NOTE, "service", f"the state of the service is unknown: {error}")
     state = config.adapter_state if config else None
     has_socket = os.path.exists(endpoint.removeprefix("ipc://"))
-    return ServiceState(mode, dry, power, state, hangs=hangs, socket=endpoint if has_socket else ""), [finding]
+    return ServiceState(mode, shadow, power, state, hangs=hangs, socket=endpoint if has_socket else ""), [finding]
 
 
 def _by_unit() -> bool:

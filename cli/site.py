@@ -198,7 +198,7 @@ def reap(
     """Clear pins whose jobs have not started, so that no job waits for a daemon that has stopped.
 
     It needs no daemon and no journal; run it from a timer (systemd/pilotfish-reap.timer). Where the configuration says
-    `dry_run: true`, it still clears pins, because only a live daemon can have left them, but it ends no hold. If the
+    `mode: shadow`, it still clears pins, because only a live daemon can have left them, but it ends no hold. If the
     configuration is invalid, it uses the part that it can read, and exits with 1.
 
     \b
@@ -211,7 +211,7 @@ def reap(
     path = config_file(config)
     configuration, invalid = load_reaper_config(path)
     if invalid:
-        note(f"error: {invalid}", f"{path}: only what it says of adapter, state_dir and dry_run is used")
+        note(f"error: {invalid}", f"{path}: only what it says of adapter, state_dir and mode is used")
     lines: list[str] = []
     say = lines.append if as_json else show
     failed = int(bool(invalid))
@@ -260,7 +260,7 @@ def _reap(
             with naming_config(path):
                 state = config.state / name
                 return failed + registry.reap(
-                    name, older_s, say, dry=dry, holds=not config.dry_run, state_dir=state, **settings
+                    name, older_s, say, dry=dry, holds=config.run_mode.acts, state_dir=state, **settings
                 )
         except ConfigError as error:
             if settings.pop(error.key.removeprefix("adapter.options."), None) is None:

@@ -1,4 +1,4 @@
-"""Carry actions out: live through the adapter, or only printed (dry run).
+"""Carry actions out: live through the adapter, or only noted (shadow) or printed (dry run).
 
 Rule: a failed action is a value with the reason. The next snapshot shows whether it happened after all. A resource
 manager that is slow to answer makes a cycle do less, not last longer.
@@ -11,20 +11,23 @@ from dataclasses import dataclass, field, replace
 
 from ..adapters.base import NOT_SENT, Adapter, AdapterError
 from ..simulate.model.plan import Action, Release, Start
+from .run_modes import RunMode
 from .state.applied import Applied, describe
 
 #: Seconds after which a cycle makes no further start, and as many after which it makes no other action.
 LONGEST_S = 5.0
 #: Most releases in a cycle, so that the jobs of one user do not keep those of all others waiting.
 MOST_RELEASES = 32
+#: Jobs whose last decision is remembered while nothing is carried out.
+MOST_SHOWN = 50_000
 
 
 @dataclass(slots=True)
 class Live:
-    """Carries actions out through the resource manager; `dry`: nothing really happens."""
+    """Carries actions out through the resource manager."""
 
     adapter: Adapter
-    dry: bool = False
+    mode: RunMode = RunMode.LIVE
 
     def new(self, actions: Sequence[Action]) -> list[Action]:
         """Return the actions to carry out: all but the releases beyond MOST_RELEASES, which are due again."""
@@ -39,9 +42,10 @@ class Live:
 
 @dataclass(slots=True)
 class Recording:
-    """A dry run: prints every action as one line.
+    """Carries nothing out, and shows every action as one line: the applier of shadow and of a dry run.
 
-    As nothing is done, every cycle makes the same decision. It is one decision, until it changes.
+    As nothing is done, every cycle makes the same decision. It is one decision, until it changes. Of many thousand
+    jobs, those that were shown long ago may be shown again.
 
     Args:
         show: called with each line.
@@ -53,7 +57,7 @@ class Recording:
     show: Callable[[str], None]
     preview: Callable[[Action], Iterable[str]] = lambda action: ()
     about: Callable[[Action], str] = lambda action: ""
-    dry: bool = True
+    mode: RunMode = RunMode.DRY_RUN
     shown: dict[str, str] = field(default_factory=dict)
 
     def new(self, actions: Sequence[Action]) -> list[Action]:
@@ -63,7 +67,10 @@ class Recording:
     def apply(self, action: Action) -> None:
         """Print the action, unless it is the last one printed for its job."""
         if self.new([action]):
+            self.shown.pop(action.key, None)
             self.shown[action.key] = describe(action)
+            if len(self.shown) > MOST_SHOWN:
+                del self.shown[next(iter(self.shown))]
             self.show(describe(action) + self.about(action))
             for command in self.preview(action):
                 self.show(f"  {command}")

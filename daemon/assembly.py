@@ -131,10 +131,11 @@ def assemble(
     others = others or LoadOfOthers()
     queue = journal.load()
     isolation = Isolation(queue)
-    write_ahead = WriteAhead(journal, queue, unsaved, dry=applier.dry)
+    write_ahead = WriteAhead(journal, queue, unsaved, dry=not applier.mode.acts)
     tracker = JobTracker(
         adapter, queue, write_ahead, isolation, unsaved, forecasts, trigger, clock, profiles,
-        others, most_taken_in, breathe, Pauses() if applier.dry else Pauses(journal.kept(KEPT)),
+        others, most_taken_in, breathe, Pauses(journal.kept(KEPT)) if applier.mode.keeps else Pauses(),
+        dry=not applier.mode.acts,
     )  # fmt: skip
     latency = PlacementLatency(
         metrics, queue, clock, lambda: adapter.capabilities.launch_s,

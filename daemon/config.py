@@ -40,11 +40,13 @@ from .config_sections import (
     any_policy,
 )
 from .report.delays import FILE
+from .run_modes import RunMode
 
+LIVE, SHADOW = "live", "shadow"
 #: Keys that a reload can change. The others need a restart.
 RELOADABLE = frozenset((
     "policy", "objective", "without_gain", "budget", "time_limit", "seed", "cycle_seconds", "longest_cycle_seconds",
-    "guard", "relearn", "log", "keep_days", "dry_run", "paused",
+    "guard", "relearn", "log", "keep_days", "mode", "paused",
 ))  # fmt: skip
 
 
@@ -64,7 +66,7 @@ class DaemonConfig(Section):
     state_dir: FolderPath | None = None
     profiles: FilePath | None = None
     keep_days: float = Field(default=30.0, gt=0)
-    dry_run: bool = False
+    mode: Literal["live", "shadow"] = "live"
     paused: bool = False
     socket: SocketConfig = SocketConfig()
     events: EventsConfig = EventsConfig()
@@ -98,6 +100,11 @@ class DaemonConfig(Section):
         if value in ("auto", "none") or (names and all(name in KINDS for name in names)):
             return value
         raise ValueError(f"auto, none, or a list of {', '.join(KINDS)}")
+
+    @property
+    def run_mode(self) -> RunMode:
+        """The mode in which the service is to run."""
+        return RunMode(self.mode)
 
     @property
     def state(self) -> Path:
@@ -176,8 +183,8 @@ def load_service_config(path: str | Path) -> DaemonConfig:
 def load_reaper_config(path: str | Path) -> tuple[DaemonConfig, str]:
     """Return what the reaper needs of a configuration, however invalid the rest is, and what is wrong with it, or "".
 
-    Of an invalid file only `adapter`, `state_dir` and `dry_run` are used, each if it is valid by itself; of one that is
-    no YAML, none. It counts as a dry run unless `dry_run` is false or not named.
+    Of an invalid file only `adapter`, `state_dir` and `mode` are used, each if it is valid by itself; of one that is no
+    YAML, none. It counts as `shadow` unless `mode` is `live` or not named.
 
     Raises:
         ConfigError: the file cannot be read, or it is not trusted (see `trust`).
@@ -191,9 +198,9 @@ def load_reaper_config(path: str | Path) -> tuple[DaemonConfig, str]:
     try:
         document = parse_document(text, str(path))
     except ConfigError:
-        named = re.findall(r"^[ \t]*[\"']?dry_run[\"']?[ \t]*:[ \t]*([^ \t\n#]*)", text, re.MULTILINE)
-        document = {"dry_run": any(value != "false" for value in named)}
-    values: dict[str, Any] = {"cluster": "-", "dry_run": document.get("dry_run", False) is not False}
+        named = re.findall(r"^[\"']?mode[\"']?[ \t]*:[ \t]*([^ \t\n#]*)", text, re.MULTILINE)
+        document = {"mode": LIVE if all(value.strip("\"'") == LIVE for value in named) else SHADOW}
+    values: dict[str, Any] = {"cluster": "-", "mode": LIVE if document.get("mode", LIVE) == LIVE else SHADOW}
     for key in ("adapter", "state_dir"):
         with suppress(ValidationError, KeyError):
             DaemonConfig.model_validate({**values, key: document[key]}, context=context)

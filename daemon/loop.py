@@ -60,7 +60,7 @@ class Cycle:
             return self._steps()
 
     def _steps(self) -> CycleReport:
-        report = CycleReport(self.number, self.clock(), dry=self.applier.dry)
+        report = CycleReport(self.number, self.clock(), self.applier.mode)
         # 1. Observe: one snapshot is the only picture of the cluster that this cycle decides on.
         snapshot = self.adapter.snapshot()
         for observer in self.observers:
@@ -85,8 +85,8 @@ class Cycle:
             actions = self.tracker.without_rejected(actions, report.rejected)
         # 6. Journal the intents, so that a restart knows what may have happened. 7. Apply, and journal the outcome.
         report.applied = carry_out(self.tracker.intend(actions), self.applier, self.clock)
-        self.tracker.conclude(report.applied, dry=self.applier.dry)
-        self.trigger.note_applied(report.applied, more=report.more, dry=self.applier.dry)
+        self.tracker.conclude(report.applied)
+        self.trigger.note_applied(report.applied, more=report.more, dry=report.dry)
         # 8. Report.
         report.mode, report.trouble, report.set_aside = self.mode, self.planner.trouble, self.planner.set_aside
         for observer in self.observers:
@@ -96,4 +96,4 @@ class Cycle:
     @property
     def mode(self) -> str:
         """The daemon's mode, one of `metrics.MODES`."""
-        return self.tracker.halted or self.planner.mode(self.tracker.queue, dry=self.applier.dry)
+        return self.tracker.halted or self.planner.mode(self.tracker.queue, self.applier.mode)

@@ -33,6 +33,7 @@ from .recording.player import Player
 from .recording.recorder import decisions_of
 from .report.cycle_report import Observer
 from .report.metrics import Metrics
+from .run_modes import RunMode
 from .state.codec import decode_stored
 from .state.journal import Journal
 from .state.pauses import Pauses
@@ -160,6 +161,7 @@ class RecordRun:
         self._stack.close()
         end_components()
         header = segment.header
+        mode = RunMode(header["mode"])
         folder = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="pilotfish-")))
         files = self._state_of(segment)
         for name, content in files.items():
@@ -176,13 +178,13 @@ class RecordRun:
         profiles = LearnedProfiles(folder / "profiles.sqlite").load()
         relearn = config.relearn
         drift = ProfileDrift(
-            bound=relearn.max_median_error, window=relearn.window, enabled=relearn.enabled and header["learns"]
+            bound=relearn.max_median_error, window=relearn.window, enabled=relearn.enabled and mode.keeps
         )
-        applier = Recording(lambda line: None) if header["dry_run"] else Live(self._player)
+        applier = Live(self._player) if mode.acts else Recording(lambda line: None, mode=mode)
         player = self._player
 
         def learners(tracker: JobTracker) -> list[Observer]:
-            if not header["learns"]:
+            if not mode.keeps:
                 return []
             self._stack.callback(profiles.write)
             return accounting_learners(config, player, journal, profiles, drift, metrics, tracker, player.clock)
@@ -190,10 +192,10 @@ class RecordRun:
         self._cycle = assemble(
             player, applier, journal, metrics, decided_by(config, journal), player.clock, stopwatch=_still,
             profiles=profiles, drift=drift, observers=learners,
-            delays_file=folder / "delays.json" if header["learns"] else None,
+            delays_file=folder / "delays.json" if mode.keeps else None,
         )  # fmt: skip
         self._journal = journal
-        self._cycle.tracker.paused = config.paused and not header["dry_run"]
+        self._cycle.tracker.paused = config.paused and mode.keeps
 
     def _state_of(self, segment: Segment) -> dict[str, bytes]:
         """Return the files that the daemon knew; note it if they are lost."""

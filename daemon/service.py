@@ -4,8 +4,8 @@ Rule: one thread; a cycle begins when there is reason to look (see `cadence`); a
 READY=1 follows the first cycle, WATCHDOG=1 each completed cycle, also one that found the resource manager unreachable,
 because a restart of the daemon would not help. A read that finds the counters unchanged counts as a cycle.
 
-A reload that changes `dry_run` closes everything and opens it again, as a restart does, in the same process. Before a
-live daemon becomes a dry run, it gives back what it pins and holds: a dry run changes no job.
+A reload that changes `mode` closes everything and opens it again, as a restart does, in the same process. Before a live
+daemon goes into shadow, it gives back what it pins and holds: in shadow it changes no job.
 """
 
 from __future__ import annotations
@@ -58,6 +58,7 @@ from .report.exporter import Health
 from .report.metrics import Metrics
 from .report.metrics_port import serve_metrics
 from .report.outage_log import OutageLog
+from .run_modes import RunMode
 from .socket.access import Access, uid_of
 from .socket.event_socket import EventSocket
 from .socket.places import check_place, free_endpoint, socket_options
@@ -78,7 +79,7 @@ log = logging.getLogger("pilotfish.service")
 TICK_S = 0.1
 #: The compiled loops of plans, then those of forecasts of a resource manager's queue.
 LOOPS = ["mapping.entry", "queue.easy_rich", "queue.classed"]
-#: Most seconds for which a live daemon gives back what it holds, before it becomes a dry run.
+#: Most seconds for which a live daemon gives back what it holds, before it goes into shadow.
 HAND_BACK_S = 15.0
 
 
@@ -88,7 +89,7 @@ class Service:
     Args:
         config: the file; read again by a reload.
         show: prints a line of a dry run.
-        dry_run: forces a dry run, whatever the file says.
+        dry_run: prints decisions and keeps nothing, whatever the file says.
         show_commands: a dry run also prints the commands of each action.
         planner: makes a plan; the simulator by default.
         make_adapter: makes an adapter from name, cluster and options; the registry by default.
@@ -109,9 +110,10 @@ class Service:
         self._file, self._planner, self._show = config, planner, show
         self._make_adapter, self._show_commands, self._started = make_adapter, show_commands, started
         self.config = load_service_config(config)
-        self._forced_dry, self._dry = dry_run, dry_run or self.config.dry_run
+        self._forced = RunMode.DRY_RUN if dry_run else None
+        self._mode = self._forced or self.config.run_mode
         self._stop = self._reload_wanted = False
-        self._reopen = False  # open everything again, because `dry_run` has changed
+        self._reopen = False  # open everything again, because `mode` has changed
         self._outages, self._again_s = OutageLog(time.monotonic), 0.0
         self._faults: set[str] = set()
         self._events: EventSocket | None = None
@@ -128,8 +130,8 @@ class Service:
         return 0
 
     def _serve(self) -> None:
-        """Open everything, and serve until a signal or a change of `dry_run` ends it."""
-        self._reopen, self._dry = False, self._forced_dry or self.config.dry_run
+        """Open everything, and serve until a signal or a change of `mode` ends it."""
+        self._reopen, self._mode = False, self._forced or self.config.run_mode
         with ExitStack() as stack:
             set_up_logging(self.config.log.level, self.config.log.format)
             if not self._open(stack):
@@ -157,16 +159,16 @@ class Service:
         check_objective(config, self._file, cluster, time.time())
         load_policy_of(config, self._file)
         stack.callback(end_components)
-        if os.geteuid() == 0 and not (config.access.root or self._dry):
+        if os.geteuid() == 0 and not (config.access.root or not self._mode.keeps):
             problem = "the daemon was started as root: its jobs, and any fault in it, would have the rights of root"
             raise ConfigError(str(self._file), "access.root", problem, "another user; or true, to allow it")
-        self._journal = Journal(config.journal, in_memory=self._dry)
+        self._journal = Journal(config.journal, in_memory=not self._mode.keeps)
         stack.callback(self._journal.close)
         self._metrics = Metrics()
         self._metrics.note_config_read()
         self._health = Health(self._patience_s(), time.monotonic)
         self._cadence = Cadence(config.cycle_seconds, config.longest_cycle_seconds)
-        self._exporter = serve_metrics(stack, config, cluster, self._metrics, self._health, shares_port=self._dry)
+        self._exporter = serve_metrics(stack, config, cluster, self._metrics, self._health, self._mode)
         self._adapter = metered(self._adapter_for(cluster), self._metrics)
         stack.callback(self._adapter.close)
         self._record(stack)
@@ -175,11 +177,12 @@ class Service:
             self._journal.keep_handed_over(self._adapter.name, time.time())
         preview = self._adapter.preview if self._show_commands else lambda action: ()
         quiet = in_journal() and not self._show_commands  # the journal gets decisions as records of the log
-        show = (lambda line: None) if quiet else self._show
+        prints = not quiet and (self._show_commands or not self._mode.keeps)
+        show = self._show if prints else lambda line: None
         applier: Applier = Live(self._adapter)
-        if self._dry:
-            applier = Recording(show, preview, lambda action: self._tracker.about(action))
-        store = temporary_copy(config.profile_store, stack) if self._dry else config.profile_store
+        if not self._mode.acts:
+            applier = Recording(show, preview, lambda action: self._tracker.log.about(action), self._mode)
+        store = config.profile_store if self._mode.keeps else temporary_copy(config.profile_store, stack)
         profiles = LearnedProfiles(store).load()
         self._pruning = Pruning(self._journal, self._adapter, lambda: self.config.keep_days)
         self._drift = ProfileDrift(**self._drift_options())
@@ -197,16 +200,16 @@ class Service:
             profiles=profiles,
             drift=self._drift,
             observers=lambda tracker: self._observers(stack, profiles, tracker),
-            delays_file=None if self._dry else config.delays,
+            delays_file=config.delays if self._mode.keeps else None,
             oracle=stack.enter_context(closing(TwinOracle(self._adapter, time.monotonic))),
         )
         self._tracker = self._cycle.tracker
         if self._recorder:
             self._tracker.note_input = self._recorder.note_input
-        self._tracker.log.quiet = self._dry and not quiet
+        self._tracker.log.quiet = not self._mode.acts and prints
         self._set_paused()
         access = self._access()
-        endpoint = free_endpoint(config.endpoint, config.socket.group, dry=self._dry)
+        endpoint = free_endpoint(config.endpoint, config.socket.group, dry=not self._mode.keeps)
         options = socket_options(config, access)
         event_users = self._event_users(endpoint)
         why_not_ready = lambda: self._health.why_not_ready  # noqa: E731
@@ -228,7 +231,7 @@ class Service:
 
     def _record(self, stack: ExitStack) -> None:
         """Record what the adapter answers and what the clock shows from now on, if it is configured."""
-        self._recorder = begin_record(self.config, self._adapter, self._journal, time.monotonic, dry=self._dry)
+        self._recorder = begin_record(self.config, self._adapter, self._journal, time.monotonic, self._mode)
         self._clock: Callable[[], float] = time.monotonic
         if self._recorder:
             stack.callback(self._recorder.close)
@@ -242,7 +245,7 @@ class Service:
     def _observers(self, stack: ExitStack, profiles: LearnedProfiles, tracker: JobTracker) -> list[Observer]:
         watch = self._adapter, tracker, self._cadence, time.monotonic, self._confirm
         self._next_look = NextLook(*watch, idle_nodes=lambda: self._cycle.planner.switcher.active)
-        learners = [] if self._dry else self._learners(stack, profiles, tracker)
+        learners = self._learners(stack, profiles, tracker) if self._mode.keeps else []
         return [*learners, self._next_look]
 
     def _learners(self, stack: ExitStack, profiles: LearnedProfiles, tracker: JobTracker) -> list[Observer]:
@@ -274,21 +277,21 @@ class Service:
     def _adapter_for(self, cluster: Cluster) -> Adapter:
         from ..adapters import registry
 
-        section, state = self.config.adapter, self.config.adapter_state
+        section, state, is_dry = self.config.adapter, self.config.adapter_state, not self._mode.acts
         with naming_config(self._file):
             options = registry.options_of_service(
-                section.name, section.options, folder=self._file.absolute().parent, state_dir=state, read_only=self._dry
+                section.name, section.options, folder=self._file.absolute().parent, state_dir=state, read_only=is_dry
             )
             adapter = (self._make_adapter or registry.create)(section.name, cluster, **options)
         check_counters(self.config, self._file, here=adapter.capabilities.here)
-        adapter.keep_state(state, read_only=self._dry)
+        adapter.keep_state(state, read_only=is_dry)
         for note in adapter.notes:
             log.warning("%s", note)
         return adapter
 
     def _drift_options(self) -> dict[str, Any]:
         relearn = self.config.relearn
-        enabled = relearn.enabled and not self._dry
+        enabled = relearn.enabled and self._mode.keeps
         return {"bound": relearn.max_median_error, "window": relearn.window, "enabled": enabled}
 
     def _patience_s(self) -> float:  # without a completed cycle
@@ -308,7 +311,7 @@ class Service:
             if not ready:
                 self._started()
             ready = True
-            if not self._dry:
+            if self._mode.keeps:
                 self._pruning.prune(self._tracker.now, began)
             self._pause()
 
@@ -316,18 +319,18 @@ class Service:
         """Return whether to open everything again: a live daemon gives back what it holds before, if it can in time."""
         if not self._reopen:
             return False
-        return self._dry or not self._tracker.holds_anything or time.monotonic() > self._hand_back_until
+        return not self._mode.acts or not self._tracker.holds_anything or time.monotonic() > self._hand_back_until
 
     def _confirm(self) -> None:
         """Note that nothing has happened since the last completed cycle."""
         self._health.confirmed()
-        if not (self._dry or self._tracker.blocked):
+        if self._mode.acts and not self._tracker.blocked:
             beat()
 
     def _set_paused(self) -> None:
-        """Pause as configured, or while a live daemon becomes a dry run; a dry run has nothing to pause."""
-        self._tracker.paused = not self._dry and (self.config.paused or self._reopen)
-        if self._dry:
+        """Pause as configured, or while a live daemon gives back what it holds; a dry run has nothing to pause."""
+        self._tracker.paused = self._mode.keeps and (self.config.paused or (self._reopen and self._mode.acts))
+        if not self._mode.acts:
             stop_beating()
 
     def _one_cycle(self) -> bool:
@@ -400,13 +403,14 @@ class Service:
         """Read the configuration again; return what it changes. Raises ConfigError if it is wrong."""
         self._reload_wanted = False
         new = reread(self._file, self.config, self._cluster, self._adapter, self._metrics)
-        dry = self._forced_dry or new.config.dry_run
-        self._reopen = dry != self._dry
+        mode = self._forced or new.config.run_mode
+        self._reopen = mode is not self._mode
         if self._reopen:
             self._hand_back_until = time.monotonic() + HAND_BACK_S
-            log.warning("it becomes %s", "a dry run, and first gives back what it pins and holds" if dry else "live")
+            back = ", and first gives back what it pins and holds" if self._mode.acts else ""
+            log.warning("its mode becomes %s%s", mode, back)
         self._use(new.config)
-        return {"changed": new.changed, "restart": new.restart, "dry_run": dry, "reopens": self._reopen}
+        return {"changed": new.changed, "restart": new.restart, "mode": str(mode), "reopens": self._reopen}
 
     def _use(self, new: DaemonConfig) -> None:
         """Use those keys of a configuration that a running daemon can change."""

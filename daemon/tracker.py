@@ -21,6 +21,7 @@ from .due_releases import CONFIGURED, handed_back, lapsed, overdue
 from .learning.external_load import LoadOfOthers, taken_by_others
 from .learning.forecast_errors import ForecastErrors, interval_groups, owner_of
 from .learning.job_profiles import GivenProfiles
+from .observed_starts import ObservedStarts
 from .planning.isolation import Isolation
 from .planning.problem import LATER, Neighbours, Problem, build_problem, just_ended, running_jobs, starts
 from .planning.progress import Progress
@@ -62,6 +63,7 @@ class JobTracker:
         most_taken_in: see `take_in`.
         breathe: called between two steps of long computations, so that clients are answered meanwhile.
         pauses: what administrators have stopped.
+        dry: nothing is carried out.
     """
 
     def __init__(
@@ -79,12 +81,16 @@ class JobTracker:
         most_taken_in: float = MOST_TAKEN_IN,
         breathe: Callable[[], None] = lambda: None,
         pauses: Pauses | None = None,
+        *,
+        dry: bool = False,
     ) -> None:
         self.pauses = Pauses() if pauses is None else pauses
         self._adapter, self.unsaved, self._forecasts, self._trigger = adapter, unsaved, forecasts, trigger
         self.queue, self.write_ahead, self._isolation = queue, write_ahead, isolation
         self._deciders = Deciders(queue)
-        self.log = JobLog(unsaved, lambda entry: owner_of(entry, self.queue.submissions[entry.workflow]))
+        owner = lambda entry: owner_of(entry, queue.submissions[entry.workflow])  # noqa: E731
+        self.log = JobLog(unsaved, owner, queue.find, dry=dry)
+        self._observed = ObservedStarts(queue, forecasts, self.log) if dry else None
         self._ended_jobs = EndedJobs(adapter, clock)
         self._profiles, self._clock, self._seen_at = profiles, clock, clock()
         self._progress, self._others, self._most_taken_in = Progress(breathe), others, most_taken_in
@@ -172,6 +178,10 @@ class JobTracker:
         """True if a job waits to be started."""
         return any(entry.waiting for entry in self.queue.active())
 
+    @property
+    def _observes_start(self) -> bool:
+        return self._observed is not None and self._observed.any_new(self.now)
+
     def retry_in(self, now: float) -> float:
         """Return in how many seconds the next start that failed may be tried again; inf if none failed."""
         later = [e.not_before - now for e in self.queue.active() if e.not_before > now and e.waiting]
@@ -255,7 +265,7 @@ class JobTracker:
         """
         if self._followed is not snapshot:
             self._follow(snapshot)
-        if self.pause_of_all or (returning is None and not self.any_waiting):
+        if self.pause_of_all or (returning is None and not (self.any_waiting or self._observes_start)):
             return None
         aside = self._isolation
         problem = build_problem(
@@ -269,7 +279,7 @@ class JobTracker:
             self._breathe,
         )
         self._note_stuck(problem)
-        return aside.applied(problem)
+        return aside.applied(replace(problem, observes=self._observes_start) if self._observes_start else problem)
 
     def _set_aside(self, keys: Iterable[str]) -> dict[str, str]:
         """Return why jobs are not planned, by key: planning fails with them, or their partition is paused."""
@@ -311,7 +321,9 @@ class JobTracker:
                 ours = entry.waiting and planned.id not in released
                 entry.outlook = Outlook(planned, snapshot.time, plan.forecast_by) if ours else None
                 self._note_label(entry, planned, snapshot)
-                if entry.promised is None:
+                if self._observed is not None:
+                    self._observed.note(entry, planned, plan, snapshot)
+                elif entry.promised is None:
                     entry.promised = entry.expected
                     self.queue.dirty[entry.key] = entry
                 if entry.plain_end is None and planned.id in plan.plain_finish_times:
@@ -328,9 +340,10 @@ class JobTracker:
                 continue
             planned = self._corrected(planned, entry)
             speed = self._forecasts.speeds.of(planned.nodes)
-            entry.forecast = forecast = JobForecast.of(planned, snapshot.time, speed)
-            entry.expected = forecast.finish_time + planned.late_s
-            self.queue.dirty[entry.key] = entry
+            forecast = JobForecast.of(planned, snapshot.time, speed)
+            if self._observed is None:  # else it is a start in a world that is not this one
+                entry.forecast, entry.expected = forecast, forecast.finish_time + planned.late_s
+                self.queue.dirty[entry.key] = entry
             user = owner_of(entry, self.queue.submissions[entry.workflow])
             self.log.add_choice(entry, forecast, planned, plan, snapshot, user)
             actions.append(start)
@@ -415,20 +428,15 @@ class JobTracker:
         decisions = self._deciders.decisions(actions, self.snapshot)
         return self.write_ahead.intend(decisions, cycle=self.log.cycle, now=self.now)
 
-    def conclude(self, results: Sequence[Applied], *, dry: bool) -> None:
-        """Note and journal the outcomes of the intended actions; `dry`: nothing was really done."""
+    def conclude(self, results: Sequence[Applied]) -> None:
+        """Note and journal the outcomes of the intended actions."""
         for applied in results:
             entry = self.queue.find(applied.action.key)
             if entry is not None or isinstance(applied.action, Release):
                 self.write_ahead.conclude(applied, entry, now=self.now)
-                self.log.add_applied(applied, entry, dry=dry)
+                self.log.add_applied(applied, entry)
         if results:
             self.save()
-
-    def about(self, action: Action) -> str:
-        """Return whose job an action is for, and what it gains, for the line of a dry run; "" of an unknown job."""
-        entry = self.queue.find(action.key)
-        return self.log.about(action, entry) if entry is not None else ""
 
     def _follow(self, snapshot: Snapshot) -> None:
         """Advance the simulation of running jobs to the snapshot; start over if that fails."""

@@ -167,6 +167,6 @@ class DaemonClient:
         except DaemonError as error:
             raise EndUnknownError(str(error)) from None
         (flow,) = reply["workflows"]
-        if reply.get("mode") == "dry-run" and flow["exit_code"] is None:
-            raise EndUnknownError("the daemon is in dry run, and starts nothing")
+        if reply.get("mode") in ("dry-run", "shadow") and flow["exit_code"] is None:
+            raise EndUnknownError(f"the daemon is in mode {reply['mode']}, and starts nothing")
         return dict(flow)

@@ -33,6 +33,7 @@ from ..report.accuracy import source_of
 from ..report.cycle_report import CycleReport
 from ..report.metrics import Metrics
 from ..report.placement_latency import PlacementLatency
+from ..run_modes import RunMode
 from ..state.queue import Queue
 from .isolation import Isolation
 from .kept_policy import KeptPolicy
@@ -219,7 +220,7 @@ class GuardedPlanner:
     ) -> tuple[Plan | None, bool]:
         """Return the plan of this cycle, if there is one, and whether all policies failed."""
         now, guard = snapshot.time, self.forecasts.guard
-        if not (problem.startable or self.switches):
+        if not (problem.startable or self.switches or problem.observes):
             self.trigger.recheck(now, retry_s)
             return None, False
         choice = self._trusted_policy(problem.workflow.jobs)
@@ -299,11 +300,9 @@ class GuardedPlanner:
         running, nodes = len(snapshot.jobs.holding), len(snapshot.cluster.nodes)
         return None if most is None else min(most, *(window(policy, running, nodes) for policy in policies))
 
-    def mode(self, queue: Queue, *, dry: bool) -> str:
-        """Return `fallback` if the guard overrules the configured policy, else `dry-run` or `live`."""
-        if self.policy_for(queue) != self.options.policy:
-            return "fallback"
-        return "dry-run" if dry else "live"
+    def mode(self, queue: Queue, run_mode: RunMode) -> str:
+        """Return `fallback` if the guard overrules the configured policy of a daemon that acts, else its mode."""
+        return "fallback" if run_mode.acts and self.policy_for(queue) != self.options.policy else run_mode
 
     def _plan(self, problem: Problem, cluster: Cluster, options: Options, report: CycleReport) -> Plan | None:
         """Return the last plan if it still serves, else a new one; None if news ended the search."""

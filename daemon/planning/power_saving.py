@@ -196,7 +196,7 @@ class NodeSwitcher(Observer):
             self._trigger.wake(now, REFUSED_S)
             log.warning("nodes stay as they are: %s", error)
             return
-        if self._applier.dry:
+        if not self._applier.mode.acts:
             return
         on = isinstance(action, PowerOn)
         log.info("powered %s: %s", "on" if on else "off", ", ".join(action.nodes))

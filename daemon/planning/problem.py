@@ -91,6 +91,7 @@ class Problem:
         stuck: why a job fits no usable node, by key; it is not in the workflow.
         beyond: jobs were left out because there are too many.
         submitted: what users submitted, of the jobs in the workflow.
+        observes: a plan is wanted for its forecasts of jobs that have just begun, also if none may start.
     """
 
     workflow: Workflow
@@ -100,6 +101,7 @@ class Problem:
     stuck: dict[str, str]
     beyond: bool = False
     submitted: tuple[Submitted, ...] = ()
+    observes: bool = False
 
     def late(self, *, every: bool) -> Collection[str]:
         """Return the jobs that start later than their nodes are free; `every`: all that do not run yet."""

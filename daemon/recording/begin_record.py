@@ -21,6 +21,7 @@ from ...formats.record.state import MOST_BYTES, write_state
 from ...trust import make_folder
 from ..assembly import DECIDING
 from ..config import DaemonConfig
+from ..run_modes import RunMode
 from ..state.journal import Journal
 from ..state.journal_db import content_of
 from .recorder import Recorder
@@ -28,11 +29,11 @@ from .recorder import Recorder
 log = logging.getLogger("pilotfish.record")
 MIB = 2**20
 #: Keys of the configuration that a record has: those that decide, and those by which the daemon learns.
-KEPT_KEYS = DECIDING | {"dry_run", "paused", "accounting", "relearn"}
+KEPT_KEYS = DECIDING | {"mode", "paused", "accounting", "relearn"}
 
 
 def begin_record(
-    config: DaemonConfig, adapter: Adapter, journal: Journal, clock: Callable[[], float], *, dry: bool
+    config: DaemonConfig, adapter: Adapter, journal: Journal, clock: Callable[[], float], mode: RunMode
 ) -> Recorder | None:  # fmt: skip
     """Return what records this daemon; None if it is not to be recorded, or cannot be.
 
@@ -41,7 +42,7 @@ def begin_record(
         adapter: that is to be recorded.
         journal: as the daemon has just opened it.
         clock: seconds, monotonic.
-        dry: nothing is really done, and nothing is learned.
+        mode: in which it runs.
     """
     section = config.record
     if not section.enabled:
@@ -49,11 +50,10 @@ def begin_record(
     folder, began = config.record_folder, time.time()
     header = header_of(adapter, Path(config.cluster).read_text(), began) | {
         "config": config.model_dump(mode="json", include=set(KEPT_KEYS)),
-        "dry_run": dry,
-        "learns": not dry,
+        "mode": str(mode),
     }
     try:
-        files = _files_of(config, journal, dry=dry)
+        files = _files_of(config, journal, mode)
         if sum(map(len, files.values())) > MOST_BYTES:
             header["why_no_state"] = f"the journal and the profiles had more than {MOST_BYTES // MIB} MiB when it began"
         else:
@@ -83,16 +83,15 @@ def header_of(adapter: Adapter, cluster: str, began: float) -> dict[str, Any]:
         "capabilities": plain(adapter.capabilities, {}),
         "cluster": cluster,
         "config": {},
-        "dry_run": True,
-        "learns": False,
+        "mode": str(RunMode.DRY_RUN),
     }
 
 
-def _files_of(config: DaemonConfig, journal: Journal, *, dry: bool) -> dict[str, bytes]:
+def _files_of(config: DaemonConfig, journal: Journal, mode: RunMode) -> dict[str, bytes]:
     """Return the files that the daemon starts with, by name. Raises OSError, sqlite3.Error."""
     files = {"journal.sqlite": journal.content()}
     if config.profile_store.exists():
         files["profiles.sqlite"] = content_of(config.profile_store)
-    if not dry and config.delays.exists():
+    if mode.keeps and config.delays.exists():
         files["delays.json"] = config.delays.read_bytes()
     return files

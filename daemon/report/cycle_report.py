@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from ...formats.text import count
 from ...simulate.model.plan import Plan, PowerSwitch, Rejection
 from ...simulate.model.snapshot import JobState, JobView, Snapshot
+from ..run_modes import RunMode
 from ..state.applied import Applied, describe
 from ..state.queue import JobEvent, Queue
 from .metrics import Metrics
@@ -24,7 +25,7 @@ class CycleReport:
     Args:
         number: of the cycle since the start, from 1.
         began: when it began, seconds of the daemon's clock.
-        dry: nothing is really done.
+        run_mode: of the daemon; `dry`: nothing is really done.
         policy: the one that made the plan, "" without a plan.
         gain_of_holding_s: what holding gains each job that the plan is for, seconds; None: not known.
         more: once its starts have happened there is more to plan.
@@ -36,7 +37,7 @@ class CycleReport:
 
     number: int
     began: float
-    dry: bool = False
+    run_mode: RunMode = RunMode.LIVE
     events: list[JobEvent] = field(default_factory=list)
     plan: Plan | None = None
     policy: str = ""
@@ -48,6 +49,11 @@ class CycleReport:
     trouble: str = ""
     set_aside: int = 0
     failures: list[str] = field(default_factory=list)
+
+    @property
+    def dry(self) -> bool:
+        """True if nothing is really done."""
+        return not self.run_mode.acts
 
     @property
     def why_not_ready(self) -> str:
@@ -97,7 +103,7 @@ class CycleReporter(Observer):
         """Count the decisions and their outcomes, show the snapshot, and log the sentence if anything happened."""
         metrics = self._metrics
         for applied in report.applied:
-            metrics.count_action(applied.action, "dry-run" if report.dry else "failed" if applied.error else "applied")
+            metrics.count_action(applied.action, "would" if report.dry else "failed" if applied.error else "applied")
         for rejection in report.rejected:
             metrics.count_action(rejection.action, "rejected")
         states = Counter[JobState](entry.state for entry in self._queue.entries())

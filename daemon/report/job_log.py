@@ -13,7 +13,7 @@ from ...formats.text import count, percent, seconds
 from ...profiles.classes import classify_on
 from ...simulate.model.plan import LEVEL, Action, Plan, PlannedJob, Rejection, Start
 from ...simulate.model.snapshot import JobState, Snapshot
-from ..state.applied import Applied, describe
+from ..state.applied import Applied, describe, would_have
 from ..state.endings import ending
 from ..state.forecasts import JobForecast
 from ..state.profile_labels import has_default_profile, profile_of
@@ -28,6 +28,10 @@ log = logging.getLogger("pilotfish.job")
 MOST_ALIKE = 4
 #: The kind of the records that name a profile in their text.
 RELEARNED = "relearned"
+#: In place of a text that repeats: any text does.
+ANY = "*"
+#: Jobs for which is remembered what was recorded of them while nothing is carried out.
+MOST_REPEATED = 50_000
 
 
 class JobLog:
@@ -36,13 +40,22 @@ class JobLog:
     Args:
         unsaved: collects the records.
         owner: returns the uid of a job's user; None: not known.
+        find: returns the job of a key, None if it was not taken in.
+        dry: nothing is carried out; what would be done is recorded when it is first decided.
 
     Attributes:
         quiet: the applier prints the decisions of a dry run itself.
     """
 
-    def __init__(self, unsaved: Unsaved, owner: Callable[[Entry], int | None]) -> None:
-        self._unsaved, self._owner, self.quiet = unsaved, owner, False
+    def __init__(
+        self,
+        unsaved: Unsaved,
+        owner: Callable[[Entry], int | None],
+        find: Callable[[str], Entry | None],
+        *,
+        dry: bool = False,
+    ) -> None:
+        self._unsaved, self._owner, self._find, self._dry, self.quiet = unsaved, owner, find, dry, False
         self.cycle, self.now = 0, 0.0
         self._choices: dict[str, str] = {}
         self._last_error = ""  # several actions that fail alike in a row are logged once
@@ -56,6 +69,8 @@ class JobLog:
             entry, text = event.entry, event.text
             if entry.state.ended:
                 text = ending(entry.state, entry.exit_code, entry.signal, entry.reason)
+                self._repeated.pop(entry.key, None)
+                self._choices.pop(entry.key, None)
             self._add(entry.key, event.kind, text)
             if event.kind == "lost" or (entry.state.ended and entry.state is not JobState.COMPLETED):
                 alike.setdefault((entry.workflow, str(entry.state)), []).append((entry, text))
@@ -79,8 +94,9 @@ class JobLog:
         self._add(entry.key, RELEARNED, f"profile {profile_of(entry.job)}, from {count(about.runs, 'run')}")
 
     def add_choice(
-        self, entry: Entry, forecast: JobForecast, planned: PlannedJob, plan: Plan, snapshot: Snapshot, user: int | None
-    ) -> None:
+        self, entry: Entry, forecast: JobForecast, planned: PlannedJob, plan: Plan, snapshot: Snapshot,
+        user: int | None, *, by_manager: bool = False,
+    ) -> None:  # fmt: skip
         """Record that the plan starts a job now: nodes, forecast, contention model, class, runner-up, who is preempted.
 
         Args:
@@ -90,12 +106,13 @@ class JobLog:
             plan: that starts the job.
             snapshot: that it was planned for.
             user: uid of the job's owner; None: not known.
+            by_manager: the resource manager has started the job, and the plan only forecasts it.
         """
         cluster = snapshot.cluster
         within = (planned.within.earliest, planned.within.latest) if planned.within else None
         data: dict[str, Any] = {
-            "policy": plan.policy,
-            "objective": plan.objective,
+            "policy": "" if by_manager else plan.policy,
+            "objective": "" if by_manager else plan.objective,
             "profile": profile_of(entry.job),
             "source": source_of(entry.job),
             "user": user,
@@ -110,6 +127,9 @@ class JobLog:
             "evaluations": plan.evaluations,
         }
         who = f"{plan.policy} for {plan.objective}" if plan.objective else plan.policy
+        if by_manager:
+            who = "the resource manager"
+            self._repeated.get(entry.key, {}).pop("chosen", None)
         guess = "?" * has_default_profile(entry.job)
         text = f"{who} chose {', '.join(planned.nodes)}: forecast {seconds(forecast.run_time)}{guess}"
         if within:
@@ -130,32 +150,53 @@ class JobLog:
         self._choices[entry.key] = text
         self._add(entry.key, "chosen", text, data)
 
-    def add_applied(self, applied: Applied, entry: Entry | None, *, dry: bool) -> None:
+    def add_applied(self, applied: Applied, entry: Entry | None) -> None:
         """Record the outcome of an action.
 
         Args:
             applied: the action and its error, if any.
             entry: its job; None: a job that was released before it was taken in.
-            dry: nothing was really done.
         """
         key, text = applied.action.key, describe(applied.action) + (f": {applied.error}" if applied.error else "")
+        if self._dry:
+            self._add_would_be(key, would_have(applied.action), applied.action, entry)
+            return
         last_error, self._last_error = self._last_error, applied.error
         fields = self._fields(entry) if entry is not None else {"job": key, "cycle": self.cycle}
         if applied.error and applied.sent and applied.error != last_error:  # one not sent is logged for the cluster
             log.warning("%s", text, extra=fields)
-        elif not applied.error and not (dry and self.quiet):
-            about = self.about(applied.action, entry) if entry is not None else ""
-            log.info("%s%s%s", "dry run: " * dry, text, about, extra=fields)
-        kind = "failed" if applied.error else "dry-run" if dry else "applied"
+        elif not applied.error:
+            log.info("%s%s", text, self.about(applied.action), extra=fields)
+        kind = "failed" if applied.error else "applied"
         self._add(key, kind, text)
         choice = self._choices.pop(key, "")
-        if dry or not applied.sent:
+        if not applied.sent:
             self._repeated[key] = {"chosen": choice, kind: text}
         else:
             self._repeated.pop(key, None)
 
-    def about(self, action: Action, entry: Entry) -> str:
-        """Return whose job an action is for, its name in the resource manager, and what a start gains: ` (A, B, C)`."""
+    def _add_would_be(self, key: str, text: str, action: Action, entry: Entry | None) -> None:
+        """Record what would have been done with a job, once for each kind of action; the journal counts the others."""
+        verbs, verb = self._repeated.setdefault(key, {"chosen": ANY}), type(action).__name__
+        if len(self._repeated) > MOST_REPEATED:
+            del self._repeated[next(iter(self._repeated))]
+        self._choices.pop(key, None)
+        if verb in verbs:
+            return
+        verbs[verb] = ANY
+        self._add(key, "would", text)
+        if not self.quiet:
+            extra = self._fields(entry) if entry is not None else {"job": key, "cycle": self.cycle}
+            log.info("%s%s", text, self.about(action), extra=extra)
+
+    def about(self, action: Action) -> str:
+        """Return whose job an action is for, its name in the resource manager, and what a start gains: ` (A, B, C)`.
+
+        It is "" of a job that was not taken in.
+        """
+        entry = self._find(action.key)
+        if entry is None:
+            return ""
         owner = self._owner(entry)
         words = ["" if owner is None else _account(owner), entry.job.known_as.rpartition(" of ")[0]]
         if isinstance(action, Start) and entry.offered and entry.forecast and entry.plain_end is not None:
@@ -191,7 +232,7 @@ class JobLog:
             )
 
     def _add(self, key: str, kind: str, text: str, data: dict[str, Any] | None = None) -> None:
-        if self._repeated.get(key, {}).get(kind) == text:
+        if self._repeated.get(key, {}).get(kind) in (text, ANY):
             return
         self._unsaved.records.append((key, self.now, self.cycle, kind, text, data))
         log.debug("%s %s: %s", key, kind, text, extra={"job": key, "cycle": self.cycle})

@@ -171,10 +171,10 @@ _SLOWDOWNS = (0.5, 0.8, 0.9, 0.99, 1.0, 1.05, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0, 10.
 _SECONDS = (0.001, 0.005, 0.02, 0.1, 0.5, 2.0, 10.0, 60.0)
 _LATENCIES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
 _START_ERRORS = (1.0, 10.0, 60.0, 600.0, 3600.0, 21600.0, 86400.0)
-MODES = ("live", "dry-run", "fallback", "paused", "blocked")
+MODES = ("live", "shadow", "dry-run", "fallback", "paused", "blocked")
 #: Outcomes of a plan, of a decided action, and of the lookup of an ended job in accounting.
 _PLANS = ("planned", "truncated", "failed")
-_OUTCOMES = ("applied", "dry-run", "failed", "rejected")
+_OUTCOMES = ("applied", "would", "failed", "rejected")
 _LOOKUPS = ("learned", "not measured", "not found", "not kept")
 #: Names of actions in labels.
 ACTIONS: dict[type[Action], str] = {
@@ -340,7 +340,7 @@ class Metrics:
         self.plans.labels(policy, "truncated" if plan.truncated else "planned").inc()
 
     def count_action(self, action: Action, outcome: str) -> None:
-        """Count a decided action by its outcome, one of `applied`, `dry-run`, `failed` and `rejected`."""
+        """Count a decided action by its outcome, one of `applied`, `would`, `failed` and `rejected`."""
         self.decisions.labels(ACTIONS[type(action)], outcome).inc()
 
     def show_limit(self, limit: LimitNow | None) -> None:

@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from ...simulate.errors import ConfigError
 from ...simulate.model.cluster import Cluster
 from ..config import DaemonConfig
+from ..run_modes import RunMode
 from .calibration_metrics import Calibrations
 from .exporter import Exporter, Health
 from .metrics import Metrics
@@ -16,7 +17,7 @@ log = logging.getLogger("pilotfish.service")
 
 
 def serve_metrics(
-    stack: ExitStack, config: DaemonConfig, cluster: Cluster, metrics: Metrics, health: Health, *, shares_port: bool
+    stack: ExitStack, config: DaemonConfig, cluster: Cluster, metrics: Metrics, health: Health, mode: RunMode
 ) -> Exporter | None:  # fmt: skip
     """Serve the metrics if that is configured; return None if they are not served. Raises ConfigError.
 
@@ -26,7 +27,7 @@ def serve_metrics(
         cluster: the nodes.
         metrics: what is served.
         health: what probes of the service are answered.
-        shares_port: a daemon may already serve its metrics at the port; then these are left out, with a warning.
+        mode: of the service; a dry run goes without metrics while a daemon serves its own at the port.
     """
     section = config.metrics
     if not section.enabled:
@@ -38,7 +39,7 @@ def serve_metrics(
     try:
         exporter = Exporter(metrics, health, section.address, section.port)
     except ConfigError as error:
-        if not shares_port:
+        if mode.keeps:
             raise
         log.warning("a dry run without metrics: %s", error)
         return None

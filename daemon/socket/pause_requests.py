@@ -38,8 +38,8 @@ class PauseRequests:
     def pause(self, request: dict[str, Any], peer: Peer) -> dict[str, Any]:
         """Begin a pause, or replace the one of the same partition. Raises ForbiddenError, PilotfishError."""
         self._access.check_administers(peer)
-        if self._cycle.applier.dry:
-            raise PilotfishError("a dry run changes no job, so there is nothing to pause")
+        if not self._cycle.applier.mode.keeps:
+            raise PilotfishError("a dry run keeps nothing, so there is nothing to pause")
         since, length_s = self._tracker.present, _seconds(request)
         if not since and length_s is not None:
             raise PilotfishError("the cluster's clock has not been read yet; try again, or pause without an end")

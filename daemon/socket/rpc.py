@@ -189,6 +189,7 @@ class Requests:
         worst = guard.worst
         return {
             "mode": self._cycle.mode,
+            "run_mode": str(self._cycle.applier.mode),
             "policy": self._cycle.planner.policy_for(self._tracker.queue),
             "cluster": self._cluster.name,
             "blocked": self._tracker.blocked,

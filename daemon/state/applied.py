@@ -23,6 +23,15 @@ class Applied:
     ended: float = 0.0
 
 
+_PAST = {"start": "started", "submit": "submitted", "power": "powered", "release": "released", "cancel": "cancelled"}
+
+
+def would_have(action: Action) -> str:
+    """Return an action that is not carried out as one line, such as `would have started KEY on NODES`."""
+    verb, _, rest = describe(action).partition(" ")
+    return f"would have {_PAST[verb]} {rest}"
+
+
 def describe(action: Action) -> str:
     """Return the action as one line, such as `start KEY on NODES`, `power off NODES`, or `release KEY[: WHY]`."""
     if isinstance(action, Start):

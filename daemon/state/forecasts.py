@@ -38,6 +38,13 @@ class JobForecast:
             node_speed,
         )
 
+    @staticmethod
+    def of_running(planned: PlannedJob, start_time: float, now: float, node_speed: float) -> JobForecast:
+        """Return the forecast of a job that runs since `start_time`, in a plan that begins `now`; epoch seconds."""
+        finish, slowdown, within = now + planned.finish_time, max(1.0, planned.contention_slowdown), planned.within
+        ends = (now + within.earliest, now + within.latest) if within else None
+        return JobForecast(start_time, finish, (finish - start_time) / slowdown, slowdown, ends, node_speed)
+
     @property
     def run_time(self) -> float:
         """Run time, seconds."""

@@ -24,7 +24,9 @@ def config(tmp_path: Path) -> Path:
 
 def written(config: Path, adapter: str) -> Path:
     head = "schema: pilotfish/daemon/v1\ncluster: cluster.yaml\nstate_dir: state\nmetrics: {enabled: false}\n"
-    config.write_text(f"{head}dry_run: true\nsocket: {{path: {config.parent}/s}}\nadapter: {adapter}\n")
+    config.write_text(
+        f"{head}mode: shadow\naccess: {{root: true}}\nsocket: {{path: {config.parent}/s}}\nadapter: {adapter}\n"
+    )
     return config
 
 

@@ -370,7 +370,7 @@ def test_a_dry_run_prints_what_live_does_and_changes_nothing(tmp_path, kit):
     dry.run(5)
     live_starts = [describe(applied.action) for applied in live.run(1)[0].applied]
     assert printed == live_starts and len(printed) == 2
-    assert [record["kind"] for record in dry.journal.records(f"{workflow}/a")] == ["chosen", "dry-run"]
+    assert [record["kind"] for record in dry.journal.records(f"{workflow}/a")] == ["chosen", "would"]
     assert not dry.manager.runs
     assert (tmp_path / "dry.sqlite").read_bytes() == before
     assert dry.cycle.mode == "dry-run"

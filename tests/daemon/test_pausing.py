@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import pytest
 
+from pilotfish.daemon.apply import Recording
 from pilotfish.daemon.config_sections import AccessConfig
 from pilotfish.daemon.state.journal import JournalError
 from pilotfish.simulate.model.plan import Start
@@ -195,5 +194,5 @@ def test_a_configured_pause_outlasts_a_resume(bench, kit):
 
 
 def test_a_dry_run_has_nothing_to_pause(bench, kit):
-    bench.cycle.applier = dataclasses.replace(bench.cycle.applier, dry=True)
+    bench.cycle.applier = Recording(lambda line: None)
     assert "nothing to pause" in kit.requests(bench)("pause")["error"]

@@ -18,6 +18,7 @@ from pilotfish.daemon.learning.profile_learning import LearnedProfiles
 from pilotfish.daemon.record_run import RecordRun
 from pilotfish.daemon.recording.begin_record import begin_record
 from pilotfish.daemon.report.metrics import Metrics
+from pilotfish.daemon.run_modes import RunMode
 from pilotfish.daemon.socket.access import Access
 from pilotfish.daemon.socket.pause_requests import PauseRequests
 from pilotfish.daemon.state.journal import Journal
@@ -39,29 +40,29 @@ CLUSTER = (
 class Site:
     """A daemon on a played resource manager, recorded from its begin."""
 
-    def __init__(self, folder: Path, *, dry: bool = False, seed: int = 0, **options) -> None:
+    def __init__(self, folder: Path, *, mode: RunMode = RunMode.LIVE, seed: int = 0, **options) -> None:
         self.draw = random.Random(seed)
         (folder / "cluster.yaml").write_text(CLUSTER)
         self.config = DaemonConfig(
             cluster=str(folder / "cluster.yaml"), state_dir=str(folder / "state"), record={"enabled": True},
-            time_limit=None, budget=50, dry_run=dry, **options,
+            time_limit=None, budget=50, mode=mode if mode.keeps else "live", **options,
         )  # fmt: skip
         self.cluster = read_cluster(self.config.cluster)
         self.manager = SimulatedManager(self.cluster)
         self.fails = 0.0
         adapter = HandOverAdapter(self.manager, self._answer)
-        self.journal = Journal(self.config.journal, in_memory=dry)
+        self.journal = Journal(self.config.journal, in_memory=not mode.keeps)
         ticks = iter(range(10**9))
         self.recorder = begin_record(
-            self.config, adapter, self.journal, lambda: self.manager.time + next(ticks) * 1.37e-4, dry=dry
+            self.config, adapter, self.journal, lambda: self.manager.time + next(ticks) * 1.37e-4, mode
         )
         adapter = self.recorder.adapter(adapter)
         self.journal.keep_handed_over("played", 0.0)
         self.cycle = assemble(
-            adapter, Recording(lambda line: None) if dry else Live(adapter), self.journal, Metrics(),
+            adapter, Live(adapter) if mode.acts else Recording(lambda line: None, mode=mode), self.journal, Metrics(),
             decided_by(self.config, self.journal), self.recorder.clock, stopwatch=lambda: 0.0,
             profiles=LearnedProfiles(self.config.profile_store),
-            delays_file=None if dry else self.config.delays,
+            delays_file=self.config.delays if mode.keeps else None,
         )  # fmt: skip
         self.cycle.tracker.note_input = self.recorder.note_input
 
@@ -91,10 +92,10 @@ def played(folder: Path, change=None):
         return list(run.cycles()), run.comparison
 
 
-@pytest.mark.parametrize("dry", [True, False], ids=["dry", "live"])
+@pytest.mark.parametrize("mode", RunMode)
 @pytest.mark.parametrize("policy", ["lookahead", "mom", "easy:order=sjf"])
-def test_a_record_gives_the_same_decisions(tmp_path, dry, policy):
-    site = Site(tmp_path, dry=dry, seed=3, policy=policy)
+def test_a_record_gives_the_same_decisions(tmp_path, mode, policy):
+    site = Site(tmp_path, mode=mode, seed=3, policy=policy)
     site.run(120)
     cycles, comparison = played(site.config.record_folder)
     assert [cycle.number for cycle in cycles if cycle.differs] == []

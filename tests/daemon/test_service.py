@@ -200,7 +200,7 @@ def shown(daemon) -> dict[str, float]:
     return {name: float(value) for name, value in plain}
 
 
-def test_a_reload_pauses_it_and_makes_it_a_dry_run_and_live_again(daemon, kit, capsys):
+def test_a_reload_pauses_it_and_takes_it_into_shadow_and_back(daemon, kit, capsys):
     def reload(more: str) -> str:
         daemon.write(more)
         assert main(["reload", "--config", str(daemon.config)]) == 0
@@ -210,11 +210,11 @@ def test_a_reload_pauses_it_and_makes_it_a_dry_run_and_live_again(daemon, kit, c
     assert reload("paused: true\n") == "reloaded: paused\n"
     assert ask(daemon.endpoint, "status")["mode"] == "paused"
     first = daemon.submit(shell(kit, "a", "echo a >> trail"))
-    assert reload("dry_run: true\n") == "reloaded: dry_run, paused\n"
-    assert ask(daemon.endpoint, "status")["mode"] == "dry-run"
-    eventually(lambda: f"start {first}/a on a" in (daemon.folder / "out").read_text(), "the decision")
+    assert reload("mode: shadow\n") == "reloaded: mode, paused\n"
+    assert ask(daemon.endpoint, "status")["mode"] == "shadow"
+    eventually(lambda: f"would have started {first}/a on a" in daemon.said(), "the decision")
     assert not (daemon.folder / "trail").exists()
-    assert reload("") == "reloaded: dry_run\n"
+    assert reload("") == "reloaded: mode\n"
     assert daemon.ended(first)["exit_code"] == 0
     assert (daemon.folder / "trail").read_text() == "a\n"
     assert daemon.stop() == 0 and "Traceback" not in daemon.said()

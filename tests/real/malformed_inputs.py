@@ -128,7 +128,7 @@ CLUSTERS: list[tuple[str, Any]] = [
 CONFIGS: list[tuple[str, Any]] = [
     ("cluster", GONE), ("cluster", 3), ("cluster", "."), ("cluster", ""), ("cluster", "a\0b"), ("policy", "best"),
     ("objective", "speed"), ("objective", "mix:2"), ("budget", 0), ("budget", "many"), ("time_limit", -1),
-    ("time_limit", float("inf")), ("cycle_seconds", 0), ("seed", -1), ("dry_run", "sometimes"), ("adapter", "local"),
+    ("time_limit", float("inf")), ("cycle_seconds", 0), ("seed", -1), ("mode", "sometimes"), ("adapter", "local"),
     ("metrics", {"port": 70000}), ("metrics", {"prot": 1}), ("socket", {"mode": "0777"}), ("guard", {"window": 0}),
     ("log", {"level": "loud"}), ("keep_days", 0), ("state_dir", []), ("polcy", "mom"),
     ("schema", "pilotfish/daemon/v2"),

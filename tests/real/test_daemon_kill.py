@@ -230,7 +230,7 @@ def test_a_dry_run_prints_the_mapping_and_starts_nothing(daemon: Daemon) -> None
     workflow = daemon.submit("dry", jobs)
     eventually(lambda: daemon.out.read_text(), "a decision")
     story = daemon.ask("explain", job=f"{workflow}/a")
-    assert story is not None and {record["kind"] for record in story["story"]} >= {"chosen", "dry-run"}
+    assert story is not None and {record["kind"] for record in story["story"]} >= {"chosen", "would"}
     assert daemon.stop(signal.SIGTERM) == 0
     assert daemon.out.read_text() == f"start {workflow}/a on a ({pwd.getpwuid(os.geteuid()).pw_name})\n"
     assert not (daemon.folder / "trail").exists()

@@ -56,7 +56,7 @@ def test_the_sample_beside_slurm_names_every_option(tmp_path):
 
     text = (FOLDER / "pilotfish.slurm.yaml").read_text()
     (tmp_path / "pilotfish.yaml").write_text(text)
-    assert load_config(tmp_path / "pilotfish.yaml").dry_run
+    assert load_config(tmp_path / "pilotfish.yaml").mode == "shadow"
     whole = re.sub(r"^(\s*)# ((?:output_dir|wide_nodes):)", r"\1\2", text, flags=re.M)
     options = yaml.safe_load(whole)["adapter"]["options"]
     takes = {name: each.default for name, each in inspect.signature(create_slurm).parameters.items()}
@@ -73,7 +73,7 @@ def test_the_sample_beside_oar_names_every_option(tmp_path):
 
     text = (FOLDER / "pilotfish.oar.yaml").read_text()
     (tmp_path / "pilotfish.yaml").write_text(text)
-    assert load_config(tmp_path / "pilotfish.yaml").dry_run
+    assert load_config(tmp_path / "pilotfish.yaml").mode == "shadow"
     options = yaml.safe_load(text.replace("# output_dir:", "output_dir:"))["adapter"]["options"]
     takes = {name: each.default for name, each in inspect.signature(create_oar).parameters.items()}
     assert options.keys() == takes.keys() - {"cluster"}

@@ -162,9 +162,9 @@ def _holding(text: str, answers: Answers, service: ServiceState) -> Finding:
         return Finding(PROBLEM, "job_submit", message, (service.remedy, *UNDO))
     if service.mode == "paused":
         return Finding(NOTE, "job_submit", f"{LUA} holds jobs, and the daemon, which is paused, gives them back")
-    if service.dry_run or service.mode == "dry-run":
-        message = f"{LUA} holds jobs for pilotfish, whose dry run places none: each may wait {hold} in vain"
-        return Finding(WARNING, "job_submit", message, ("dry_run: false   # in pilotfish.yaml", *UNDO))
+    if service.shadow or service.mode in ("shadow", "dry-run"):
+        message = f"{LUA} holds jobs for pilotfish, which places none in shadow: each may wait {hold} in vain"
+        return Finding(WARNING, "job_submit", message, ("mode: live   # in pilotfish.yaml", *UNDO))
     if service.mode is None:
         message = f"{LUA} holds jobs for pilotfish for up to {hold}; --config shows whether a daemon takes them"
         return Finding(NOTE, "job_submit", message)

@@ -1,7 +1,7 @@
 """Check that systemd runs the reaper, with the daemon's configuration and as its account.
 
 Rule: it only asks systemd. Without a reaper, if a node and the daemon both fail, a job that is pinned to the node waits
-for it. Where `dry_run` is true, the reaper only clears pins that a live daemon has left. It knows nothing of the
+for it. With `mode: shadow`, the reaper only clears pins that a live daemon has left. It knows nothing of the
 daemon's `--dry-run`.
 Source: systemctl(1), show; systemd.service(5).
 """
@@ -47,8 +47,8 @@ def findings(run: Runner, service: ServiceState) -> Iterator[Finding]:
         yield Finding(NOTE, "reaper", message, (reap,))
     elif unit_properties.get(TIMER, {}).get("ActiveState") == "active":
         yield from _active(unit_properties.get(UNIT, {}), service)
-    elif service.dry_run:
-        yield Finding(OK, "reaper", "its timer does not run, and a dry run pins no job; start it before you go live")
+    elif service.shadow:
+        yield Finding(OK, "reaper", "its timer does not run, and shadow pins no job; start it before you go live")
     else:
         message = "its timer does not run: if the daemon fails, a job that is pinned to a node that fails waits for it"
         yield Finding(WARNING, "reaper", message, (ENABLE,))
@@ -63,8 +63,8 @@ def _active(unit: dict[str, str], service: ServiceState) -> Iterator[Finding]:
     if service.account and (unit.get("User") or "root") != service.account:
         wrong, message = True, f"it runs as {unit.get('User') or 'root'}, and the state belongs to {service.account}"
         yield Finding(WARNING, "reaper", message, (f"systemctl edit {UNIT}   # User={service.account}",))
-    if service.mode == "dry-run" and not service.dry_run:
+    if service.mode == "dry-run" and not service.shadow:
         wrong, message = True, "the daemon was started with --dry-run, which the reaper does not know: it changes jobs"
-        yield Finding(WARNING, "reaper", message, (f"dry_run: true   # in {service.config}",))
+        yield Finding(WARNING, "reaper", message, (f"mode: shadow   # in {service.config}",))
     if not wrong:
         yield Finding(OK, "reaper", "its timer runs: it clears pins whose jobs have not started")

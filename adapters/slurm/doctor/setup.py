@@ -23,7 +23,7 @@ pilotfish cluster --adapter slurm > /etc/pilotfish/cluster.yaml
 install -m 755 -t /etc/pilotfish systemd/pilotfish-job-end.sh
 pilotfish doctor --config /etc/pilotfish/pilotfish.yaml --user {{user}}
 systemctl daemon-reload
-systemctl enable --now pilotfishd pilotfish-reap.timer     # dry_run: true, until you change it
+systemctl enable --now pilotfishd pilotfish-reap.timer     # mode: shadow, until you change it
 # The rest is in docs/guides/slurm.md."""
 
 UNDO = """\

@@ -15,6 +15,7 @@ from pilotfish.daemon.planning.plan_cache import PlanCache
 from pilotfish.daemon.planning.power_saving import LONGEST_S, REFUSED_S, SHOWN_S, NodeSwitcher
 from pilotfish.daemon.planning.trigger import Trigger
 from pilotfish.daemon.report.cycle_report import CycleReport
+from pilotfish.daemon.run_modes import RunMode
 from pilotfish.daemon.state.journal import Journal
 from pilotfish.daemon.state.queue import Queue
 from pilotfish.daemon.state.unsaved import Unsaved
@@ -35,7 +36,7 @@ UP = (NodeState.UP,) * 5
 class Slurm:
     """Notes what it was asked to switch, or refuses it."""
 
-    dry = False
+    mode = RunMode.LIVE
 
     def __init__(self, *, refuses: bool = False) -> None:
         self.asked: list[Action] = []
@@ -56,7 +57,7 @@ class Bench:
     def __init__(self, applier: Slurm | Recording, *saving: float) -> None:
         self.slurm, self.trigger = applier, Trigger(PlanCache(None, lambda: 0.0))
         self.journal = Journal(Path(":memory:"), in_memory=True)
-        write_ahead = WriteAhead(self.journal, Queue(), Unsaved(), dry=applier.dry)
+        write_ahead = WriteAhead(self.journal, Queue(), Unsaved(), dry=not applier.mode.acts)
         self.switcher = NodeSwitcher(applier, write_ahead, self.trigger, *saving)
         self.switcher.by_policy = not saving
 
@@ -70,7 +71,7 @@ class Bench:
     def cycle(self, time: float, *views: JobView, states: tuple[NodeState, ...] = UP, plan: Plan | None = None) -> None:
         now = Snapshot(time, 1, CLUSTER, states, views)
         self.switcher.on_snapshot(now)
-        self.switcher.on_cycle(CycleReport(1, 0.0, dry=self.slurm.dry, plan=plan), now)
+        self.switcher.on_cycle(CycleReport(1, 0.0, self.slurm.mode, plan=plan), now)
 
 
 def plan_of(*switches: PowerSwitch, jobs: tuple[PlannedJob, ...] = ()) -> Plan:

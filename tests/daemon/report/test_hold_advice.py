@@ -9,6 +9,7 @@ import pytest
 from pilotfish.adapters.base import Adapter, Capabilities
 from pilotfish.daemon.report.cycle_report import CycleReport
 from pilotfish.daemon.report.hold_advice import HEARTBEAT_S, HoldAdvice
+from pilotfish.daemon.run_modes import RunMode
 from pilotfish.daemon.state.applied import Applied
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
 from pilotfish.simulate.model.job import Job, Profile, ThreadGroup
@@ -47,7 +48,13 @@ class Told:
 def test_what_was_done_is_passed_on_and_nothing_else(each: float | None, dry: bool, expected: dict[str, float]) -> None:
     adapter, job = Told(), Job("1", Profile((ThreadGroup(1, 1.0),)))
     done = [Place("rm/1", job, ("n1",)), Release("rm/2"), Cancel("rm/3")]
-    report = CycleReport(1, 0.0, dry=dry, gain_of_holding_s=each, applied=[Applied(action) for action in done])
+    report = CycleReport(
+        1,
+        0.0,
+        RunMode.SHADOW if dry else RunMode.LIVE,
+        gain_of_holding_s=each,
+        applied=[Applied(action) for action in done],
+    )
     report.applied.append(Applied(Release("rm/4"), error="refused"))
     HoldAdvice(cast(Adapter, adapter)).on_cycle(report, SNAPSHOT)
     assert adapter.gains == expected

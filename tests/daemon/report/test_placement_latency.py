@@ -11,6 +11,7 @@ from pilotfish.daemon.report.cycle_report import CycleReport
 from pilotfish.daemon.report.delays import read_delays
 from pilotfish.daemon.report.metrics import Metrics
 from pilotfish.daemon.report.placement_latency import ASSUMED_S, FEWEST, WRITE_EVERY_S, PlacementLatency
+from pilotfish.daemon.run_modes import RunMode
 from pilotfish.daemon.state.applied import Applied
 from pilotfish.daemon.state.job_stages import STAGE_OF, JobStage
 from pilotfish.daemon.state.queue import JobEvent, Queue
@@ -55,7 +56,9 @@ class Played:
         began = self.now + DECIDED_S
         self.now = began + SENT_S
         done = Applied(start(f"rm/{name}", JOB, ("n1",)), error=error, began=began, ended=self.now)
-        self.latency.on_cycle(CycleReport(self.number, 0.0, dry=dry, applied=[done]), seen)
+        self.latency.on_cycle(
+            CycleReport(self.number, 0.0, RunMode.SHADOW if dry else RunMode.LIVE, applied=[done]), seen
+        )
         sent = seen.time + DECIDED_S + SENT_S
         pending = self.event("seen", name, start_time=sent)  # assumed while it waits for its launch
         pending.entry.move(JobStage.HANDED)

@@ -15,6 +15,7 @@ from pilotfish.daemon.report.cycle_report import CycleReport
 from pilotfish.daemon.report.metrics import Metrics
 from pilotfish.daemon.report.queue_forecasts import LONGEST_S, SPARE_S, QueueForecasts
 from pilotfish.daemon.report.start_accuracy import start_accuracy, starts_to_dict
+from pilotfish.daemon.run_modes import RunMode
 from pilotfish.daemon.state.forecasts import Outlook
 from pilotfish.daemon.state.handed_over import handed_over
 from pilotfish.daemon.state.journal import Journal
@@ -286,7 +287,10 @@ def test_the_first_forecast_of_a_job_that_is_handed_over_is_a_start_that_we_shal
     played.manager.put("b", begin=NOW + 600.0, manager_start=NOW + 600.0)
     played.manager.put("other", walltime=10.0)
     view = JobView("rm/b", job, JobState.PENDING)
-    played.made.on_cycle(CycleReport(1, 0.0, dry=dry), Snapshot(NOW, 1, CLUSTER, (NodeState.UP,), (view,)))
+    played.made.on_cycle(
+        CycleReport(1, 0.0, RunMode.SHADOW if dry else RunMode.LIVE),
+        Snapshot(NOW, 1, CLUSTER, (NodeState.UP,), (view,)),
+    )
     record = played.changed.get("rm/b")
     assert (record and record.said_start) == first and (record and record.compared_start) == first
     assert played.changed["rm/other"].said_start is not None, "the resource manager starts this one"

@@ -33,7 +33,7 @@ class OarDaemon(Served):
         }  # fmt: skip
         config = {
             "schema": "pilotfish/daemon/v1", "cluster": "cluster.yaml", "state_dir": "state", "cycle_seconds": 0.5,
-            "without_gain": "place", "access": {"root": True, "submit": True}, "dry_run": dry,
+            "without_gain": "place", "access": {"root": True, "submit": True}, "mode": "shadow" if dry else "live",
             "profiles": str(folder / "profiles.sqlite"), "socket": {"path": str(folder / "s")},
             "metrics": {"port": 0}, "adapter": {"name": "oar", "options": settings},
         }  # fmt: skip

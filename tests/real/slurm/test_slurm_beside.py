@@ -121,7 +121,7 @@ def test_a_dry_run_logs_its_decisions_and_writes_nothing(
 
 
 @pytest.mark.parametrize(
-    ("key", "mode"), [("paused", "paused"), ("dry_run", "dry-run"), ("all jobs", "paused"), ("partition", "live")]
+    ("key", "mode"), [("paused", "paused"), ("mode", "shadow"), ("all jobs", "paused"), ("partition", "live")]
 )
 def test_the_brake_gives_all_held_jobs_back_without_a_restart(
     slurm: SlurmCluster, daemon: SlurmDaemon, key: str, mode: str
@@ -136,9 +136,9 @@ def test_the_brake_gives_all_held_jobs_back_without_a_restart(
         return sum(len(workflow["jobs"]) for workflow in status["workflows"])
 
     eventually(lambda: followed() == len(jobs), "the jobs, in its queue")
-    if key in ("paused", "dry_run"):
+    if key in ("paused", "mode"):
         before = daemon.config.read_text()
-        daemon.config.write_text(f"{before}{key}: true\n")
+        daemon.config.write_text(f"{before}{key}: {'shadow' if key == 'mode' else 'true'}\n")
         done = pilotfish("reload", "--config", daemon.config)
         assert (done.returncode, done.stdout) == (0, f"reloaded: {key}\n"), done.stderr
     else:
@@ -155,7 +155,7 @@ def test_the_brake_gives_all_held_jobs_back_without_a_restart(
         assert {one["ReqNodeList"] for one in shown} == {"(null)"}
         return all(time.mktime(time.strptime(one["EligibleTime"], begins)) < time.time() + 60 for one in shown)
 
-    if key == "dry_run":
+    if key == "mode":
         assert free()  # before the command has returned
     eventually(free, "the end of all holds")
     slurm.run("scancel", str(full))

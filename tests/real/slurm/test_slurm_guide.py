@@ -103,8 +103,8 @@ class Walk:
         """Paths of this machine, a port of its own, and a cycle for the impatient."""
         document = yaml.safe_load(self.here(config.read_text()))
         document |= {"cycle_seconds": 0.5, "metrics": {"port": 0}}
-        dry = str(document.pop("dry_run")).lower()
-        config.write_text(f"{yaml.safe_dump(document)}dry_run: {dry}\n")
+        mode = document.pop("mode")
+        config.write_text(f"{yaml.safe_dump(document)}mode: {mode}\n")
 
     def ended(self) -> Callable[[], bool]:
         """Whether all jobs of the walk have completed."""
@@ -138,9 +138,9 @@ def test_the_guide_from_end_to_end(site: SlurmSite, walk: Walk) -> None:
     assert f"ok       rights      {ACCOUNT} is an operator" in rights
     *_, said, _ = walk.section("3. Install")
     assert "cluster.yaml agrees with Slurm about 8 nodes" in " ".join(said.split()) and "problem" not in said
-    *_, status, _ = walk.section("4. A week of dry run")
-    assert "dry-run" in status and walk.daemon
-    eventually(lambda: "start slurm/" in walk.daemon.out.read_text(), "a decision of the dry run")
+    *_, status, _ = walk.section("4. A week in shadow")
+    assert "shadow" in status and walk.daemon
+    eventually(lambda: "would have started slurm/" in walk.daemon.log.read_text(), "a decision in shadow")
     assert site.show(walk.jobs[0])["ReqNodeList"] == "(null)"
     walk.command(f"# scontrol update JobId={walk.jobs[0]} StartTime=now")  # do not wait for the minute here
 

@@ -50,12 +50,12 @@ def test_a_reload_is_applied_or_fails_with_the_reason(served: Machine) -> None:
 
 def test_a_reload_pauses_it_and_makes_it_a_dry_run_and_live_again(served: Machine) -> None:
     process = served.show("pilotfishd", "MainPID")
-    for keys, expected in (("paused: true\n", "paused"), ("dry_run: true\n", "dry-run"), ("", "live")):
+    for keys, expected in (("paused: true\n", "paused"), ("mode: shadow\n", "shadow"), ("", "live")):
         served.configure(keys)
         served.run("systemctl", "reload", "pilotfishd")
         assert mode(served) == expected
         beats = served.process("test", "-e", "/run/pilotfish/heartbeat").returncode == 0
-        assert beats is (expected != "dry-run")  # a dry run clears no pin, so the reaper must look
+        assert beats is (expected != "shadow")  # shadow clears no pin, so the reaper must look
     assert served.show("pilotfishd", "MainPID") == process
     assert served.run("stat", "--format=%U %G %a", "/run/pilotfish/pilotfish.sock") == "pilotfish operators 660"
 

@@ -43,7 +43,7 @@ PLUGIN: dict[str, tuple[str, dict[str, object], ServiceState, Level | None, str]
     ),
     "another socket": ("lua", LOOKS, ServiceState("live", socket="/run/t"), WARNING, "the daemon listens at /run/t"),
     "a pause": ("lua", LOOKS | {"socket_there": True}, ServiceState("paused"), NOTE, "gives them back"),
-    "a dry run": ("lua", {"files": {"job_submit.lua": SCRIPT}}, ServiceState("dry-run"), WARNING, "places none"),
+    "shadow": ("lua", {"files": {"job_submit.lua": SCRIPT}}, ServiceState("shadow"), WARNING, "places none"),
     "no configuration": ("lua", {"files": {"job_submit.lua": SCRIPT}}, ServiceState(), NOTE, "--config shows"),
     "another one": ("lua", {"files": {"job_submit.lua": "return 0"}}, GOOD, OK, "the site's own"),
     "out of sight": ("lua", {}, GOOD, NOTE, "cannot be read from here"),

@@ -26,7 +26,7 @@ ActiveState=inactive
 """
 USUAL = {"active": "active", "user": "pilotfish", "config": str(CONFIG)}
 LIVE = ServiceState("live", config=CONFIG, account="pilotfish")
-DRY = ServiceState("dry-run", dry_run=True, config=CONFIG, account="pilotfish")
+DRY = ServiceState("shadow", shadow=True, config=CONFIG, account="pilotfish")
 ABSENT = "Id=pilotfish-reap.timer\nLoadState=not-found\nActiveState=inactive\n\nId=pilotfish-reap.service\n"
 
 

@@ -189,11 +189,11 @@ def test_no_row_changes_what_is_done_about_another(row: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize("dry", [True, False])
-def test_under_dry_run_it_takes_back_what_a_live_daemon_has_left_and_ends_no_hold(
+def test_in_shadow_it_takes_back_what_a_live_daemon_has_left_and_ends_no_hold(
     dry: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     text = "schema: pilotfish/daemon/v1\ncluster: gone.yaml\nstate_dir: state\nadapter: {name: slurm}\n"
-    (tmp_path / "pilotfish.yaml").write_text(text + f"dry_run: {str(dry).lower()}\n")
+    (tmp_path / "pilotfish.yaml").write_text(text + f"mode: {'shadow' if dry else 'live'}\n")
     record(tmp_path / "state" / "slurm")
     slurm = Slurm({}, HELD | {"JobID": "8"})
     monkeypatch.setattr(
@@ -223,7 +223,7 @@ cluster: none.yaml
 adapter: {name: slurm}
 state_dir: mine
 cycle_seconds: 1
-dry_run: false
+mode: live
 """
 #: What is wrong with a configuration: what is replaced in VALID, by what, and what is said about it.
 INVALID = (
@@ -253,16 +253,16 @@ def test_an_invalid_configuration_does_not_stop_the_reaper(
     monkeypatch.setattr(runner, "CommandRunner", lambda timeout_s: slurm)
     monkeypatch.setenv("STATE_DIRECTORY", str(state))  # as its unit
     monkeypatch.delenv("PILOTFISH_STATE", raising=False)
-    for dry in ("true", "yes", "'true'", "maybe", "false"):
+    for mode in ("shadow", "yes", "'shadow'", "maybe", "live"):
         slurm.updates.clear()
         record(state / "slurm")
-        config.write_text(VALID.replace(old, new).replace("false", dry))
+        config.write_text(VALID.replace(old, new).replace("mode: live", f"mode: {mode}"))
         config.chmod(0o600)
         code = main(["reap", "--config", str(config)])
         output = capsys.readouterr()
-        assert output.out == "release slurm/7\n", (dry, output.err)
-        assert (code == 0) is (not says and dry in ("true", "false"))
-        assert (says in output.err or dry not in ("true", "false")) and "Traceback" not in output.err
+        assert output.out == "release slurm/7\n", (mode, output.err)
+        assert (code == 0) is (not says and mode in ("shadow", "'shadow'", "live"))
+        assert (says in output.err or mode not in ("shadow", "'shadow'", "live")) and "Traceback" not in output.err
         assert slurm.updates == [["JobId=7", "ReqNodeList="]]
     config.chmod(0o666)
     assert main(["reap", "--config", str(config)]) == 1
