@@ -81,6 +81,9 @@ def test_a_queue_is_planned_as_if_its_partition_were_handed_over(site: SlurmSite
     jobs = [site.submit("sleep 1", "--partition=half", "--begin=now+600", "--comment=mine") for _ in range(2)]
     jobs += [site.submit("sleep 1", "--partition=half", "--nodes=2") for _ in range(2)]
 
+    reasons = ["BeginTime", "BeginTime", "Resources", "Priority"]
+    site.until(lambda: [site.show(job)["Reason"] for job in jobs] == reasons, "Slurm's reasons, which are compared")
+
     def ours() -> list[list[str | None]]:
         """What pilotfish may write, and when each job may begin."""
         return [[site.show(job).get(name) for name in ("ReqNodeList", "Comment", "EligibleTime")] for job in jobs]
