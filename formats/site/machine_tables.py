@@ -19,7 +19,7 @@ from .. import slurm_values
 from ..documents.document_errors import found
 from ..hostlist import MOST_NODES, expand, parse_cpus
 from ..text import count
-from .site_rules import is_yes, memory_limit, over_time
+from .site_rules import is_yes, memory_limit, memory_per_cpu, over_time
 from .slurm_conf import ConfLine, SlurmConf
 
 T = TypeVar("T")
@@ -239,7 +239,7 @@ def _partition(line: ConfLine, nodes: tuple[str, ...]) -> SitePartition:
         min_nodes=value("minnodes", slurm_values.limit, None, "a whole number") or 0,
         max_nodes=value("maxnodes", slurm_values.limit, None, "a whole number, or UNLIMITED"),
         max_cpus_per_node=value("maxcpuspernode", slurm_values.limit, None, "a whole number, or UNLIMITED"),
-        default_memory_per_cpu_mib=value("defmempercpu", memory_limit, None, "MiB"),
+        default_memory_per_cpu_mib=value("defmempercpu", memory_per_cpu, None, "MiB"),
         default_memory_per_node_mib=value("defmempernode", memory_limit, None, "MiB"),
         max_memory_per_cpu_mib=value("maxmempercpu", memory_limit, None, "MiB"),
         is_exclusive=sharing.upper().startswith("EXCLUSIVE") or line.values.get("exclusive", "").upper() == "NODE",

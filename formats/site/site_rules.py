@@ -165,7 +165,7 @@ def site_rules(conf: SlurmConf, version: tuple[int, int] | None) -> SiteRules:
         counts_memory=memory,
         is_least_loaded="CR_LLN" in words,
         one_task_per_core="CR_ONE_TASK_PER_CORE" in words,
-        default_memory_per_cpu_mib=setting(conf, "DefMemPerCPU", memory_limit, None, "MiB"),
+        default_memory_per_cpu_mib=setting(conf, "DefMemPerCPU", memory_per_cpu, None, "MiB"),
         default_memory_per_node_mib=setting(conf, "DefMemPerNode", memory_limit, None, "MiB"),
         max_memory_per_cpu_mib=setting(conf, "MaxMemPerCPU", memory_limit, None, "MiB"),
         enforces_associations=limits or enforces_qos or "associations" in enforced,
@@ -226,6 +226,11 @@ def _selection(conf: SlurmConf, version: tuple[int, int]) -> tuple[str, bool, fr
 def memory_limit(text: str) -> int | None:
     """Return MiB; None for none, which Slurm also writes as 0."""
     return slurm_values.mebibytes(text) or None
+
+
+def memory_per_cpu(text: str) -> int:
+    """Return the MiB of a job that requests none, for each CPU: 0 is no memory, which Slurm shows as UNLIMITED."""
+    return slurm_values.mebibytes(text) or 0
 
 
 def over_time(text: str) -> int | None:

@@ -152,7 +152,7 @@ def _fill_request(row: Array, job: SiteJob, site: Site, partition: SitePartition
     least = max(job.min_nodes, 1)
     memory, is_per_cpu = _memory(job, site, partition)
     most = partition.max_memory_per_cpu_mib or rules.max_memory_per_cpu_mib
-    more = -(-memory // most) if is_per_cpu and most else 1  # CPUs in the place of one
+    more = max(-(-memory // most), 1) if is_per_cpu and most else 1  # CPUs in the place of one
     memory, cpus_per_task = -(-memory // more), more * max(job.cpus_per_task, 1)
     values = {
         "limit": NO_LIMIT_MIN if limit is None else limit,
@@ -170,7 +170,7 @@ def _fill_request(row: Array, job: SiteJob, site: Site, partition: SitePartition
 
 
 def requested_memory(site: Site) -> tuple[Array, Array]:
-    """Return the memory of each pattern of jobs, MiB, and 1 where that is for each CPU; 0 is all memory of a node."""
+    """Return the memory of each pattern of jobs, MiB, and 1 where that is for each CPU: see `_memory`."""
     parts, patterns = {part.name: part for part in site.partitions}, SiteJobs.of(site.jobs).patterns
     default = next((part for part in site.partitions if part.is_default), site.partitions[0])
     names = [job.partitions[0] if job.partitions else "" for job in patterns]
@@ -180,15 +180,18 @@ def requested_memory(site: Site) -> tuple[Array, Array]:
 
 
 def _memory(job: SiteJob, site: Site, partition: SitePartition) -> tuple[int, int]:
-    """Return the memory of a job, MiB, and 1 if that is for each CPU; 0 is all memory of a node."""
+    """Return the memory of a job, MiB, and 1 if that is for each CPU; 0 is all memory of a node, or none by CPU."""
     rules = site.rules
+    if job.memory_per_cpu_mib is not None:
+        return job.memory_per_cpu_mib, int(job.memory_per_cpu_mib > 0)
+    if job.memory_per_node_mib is not None:
+        return job.memory_per_node_mib, 0
     for per_node, per_cpu in (
-        (job.memory_per_node_mib, job.memory_per_cpu_mib),
         (partition.default_memory_per_node_mib, partition.default_memory_per_cpu_mib),
         (rules.default_memory_per_node_mib, rules.default_memory_per_cpu_mib),
     ):
         if per_cpu is not None:
-            return per_cpu, int(per_cpu > 0)
+            return per_cpu, 1
         if per_node is not None:
             return per_node, 0
     return 0, 0

@@ -36,7 +36,7 @@ from .ordered_jobs import OrderedJobs, order_tables
 from .preemption_tables import preemption_tables, set_preemption
 from .reservation_tables import instances, reservation_tables
 from .share_tables import set_shares, share_tables
-from .site import Site, SiteAssociation, SiteQos
+from .site import Site, SiteAssociation, SitePartition, SiteQos
 from .version_rules import version_rules
 
 #: Tables that no kernel writes; copies of a state share them.
@@ -191,7 +191,8 @@ def _shapes(site: Site, jobs: Array, parts: Array, *, repeats: bool) -> dict[str
         "room": (len(site.partitions), slices), "startable": (len(site.partitions), 2),
         "startable_nodes": (2 * len(site.partitions), words), "node_sets": (NODE_SETS, words),
         "scratch": (SCRATCH_ROWS, words), "usable_cpus": (nodes,), "taken_cpus": (nodes,), "chosen": (nodes,),
-        "runs": (nodes,), "user_counts": (users,), "association_counts": (len(site.associations),),
+        "part_cores": (2 * len(_bounding_cpus(site)), nodes), "runs": (nodes,),
+        "user_counts": (users,), "association_counts": (len(site.associations),),
         "user_part_counts": (users if site.rules.scheduler.bf_max_job_user_part else 1, len(site.partitions)),
     }  # fmt: skip
 
@@ -262,6 +263,7 @@ def _fill_node_sets(block: Any) -> None:
 def _fill_partitions(block: Any, site: Site) -> None:
     cpus = {node.name: node.cpus for node in site.nodes}
     qos = {entry.name: row for row, entry in enumerate(site.qos)}
+    cpu_rows = {partition.name: row for row, partition in enumerate(_bounding_cpus(site))}
     over = site.rules.over_time_limit_min
     for row, partition in zip(block.partitions, site.partitions, strict=True):
         late = over if partition.over_time_limit_min is None else partition.over_time_limit_min
@@ -271,10 +273,15 @@ def _fill_partitions(block: Any, site: Site) -> None:
             "max_cpus_per_node": _unset(partition.max_cpus_per_node), "exclusive": partition.is_exclusive,
             "least_loaded": partition.is_least_loaded, "up": partition.state in ("UP", "DRAIN"),
             "qos": qos.get(partition.qos, -1), "cpus": sum(cpus.get(name, 0) for name in partition.nodes),
-            "nodes": len(partition.nodes), "over_time": _unset(late),
+            "nodes": len(partition.nodes), "over_time": _unset(late), "cpu_row": cpu_rows.get(partition.name, -1),
         }  # fmt: skip
         for name, value in values.items():
             row[name] = value
+
+
+def _bounding_cpus(site: Site) -> list[SitePartition]:
+    """Return the partitions that bound the CPUs of their jobs on a node."""
+    return [partition for partition in site.partitions if partition.max_cpus_per_node is not None]
 
 
 def _unset(value: int | None) -> int:

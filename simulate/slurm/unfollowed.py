@@ -84,7 +84,3 @@ def _other_rules(site: Site) -> Iterator[str]:
         yield "nodes that sleep, or State=CLOUD, without SuspendTime: they are awake, and starts do not wait for a boot"
     if rules.max_memory_per_cpu_mib is not None:
         yield "MaxMemPerCPU: a job that asks for more memory by node gets no more CPUs for it"
-    if any(part.max_cpus_per_node is not None for part in site.partitions):
-        yield "MaxCPUsPerNode: it bounds each job; in Slurm it bounds all jobs of a partition on a node together"
-    if not rules.scheduler.goes_past_limits:
-        yield "assoc_limit_stop: a job over a limit closes its partition in each pass; in Slurm often only in one"

@@ -1,7 +1,8 @@
 """Which nodes and CPUs Slurm's select/cons_tres gives a job, in plain Python.
 
 Rule: of the runs of consecutive usable nodes of one weight the best-fitting one is used up first; where that fails, the
-nodes with the fewest CPUs are dropped, while more than the job needs are left. With bf_busy_nodes, a plan for later
+nodes with the fewest CPUs are dropped, while more than the job needs are left. Nodes that the job names come first, and
+then those next to them. With bf_busy_nodes, a plan for later
 takes the lightest nodes, of these the ones that are in use now, by their number.
 """
 
@@ -29,14 +30,14 @@ def choose(
     least, want, most = wanted_nodes(job, part)
     cpus = {node: machine.usable_cpus(job, part, node, present) for node in sorted(nodes)}
     cpus = {node: number for node, number in cpus.items() if number > 0}
-    dropped = 0
-    while len(cpus) >= least:
+    named, dropped = machine.named_nodes(job), 0
+    while len(cpus) >= least and named <= cpus.keys():
         for number in dict.fromkeys((min(want, len(cpus)), least)):
             amounts = _taken(machine, job, part, cpus, number, most, later=later)
             if amounts is not None:
                 return {node: machine.share(job, part, node, count) for node, count in _spread(job, amounts).items()}
         dropped = min((number for number in cpus.values() if number > dropped), default=0)
-        small = [node for node, number in cpus.items() if number <= dropped]
+        small = [node for node, number in cpus.items() if number <= dropped and node not in named]
         small = small[: len(cpus) - least]
         if not small:
             return None
@@ -57,33 +58,46 @@ def _taken(
     machine: Machine, job: Job, part: SitePartition, cpus: dict[int, int], need_nodes: int, most: int, *, later: bool
 ) -> dict[int, int] | None:
     """Return the CPUs taken on each node by using up one run of nodes after another, None if they do not suffice."""
-    runs, amounts, need_cpus = _runs(machine, cpus), dict[int, int](), job.cpus
-    if machine.site.rules.scheduler.pack_serial_at_end and need_nodes == need_cpus == 1 and cpus:
-        last = max(cpus)
-        return {last: cpus[last] if machine.is_whole(job, part) else min(cpus[last], job.least_cpus)}
+    amounts, need_cpus, named = dict[int, int](), job.cpus, machine.named_nodes(job)
+
+    def take(node: int) -> int:
+        part_of_it = need_cpus - max(need_nodes - 1, 0) * machine.site.nodes[node].threads
+        number = min(cpus[node], max(part_of_it, job.least_cpus))
+        amounts[node] = cpus[node] if machine.is_whole(job, part) else number
+        return amounts[node]
+
+    for node in sorted(named):
+        if len(amounts) == most:
+            return None
+        need_cpus -= take(node)
+        need_nodes -= 1
+    if named and need_nodes <= 0 and need_cpus <= 0:
+        return amounts
+    runs = _runs(machine, cpus)
+    others = {node: number for node, number in cpus.items() if node not in named}
+    if machine.site.rules.scheduler.pack_serial_at_end and need_nodes == need_cpus == 1 and not named:
+        take(max(cpus))
+        return amounts
     by_use = later and machine.site.rules.scheduler.bf_busy_nodes
     if by_use:
         used = {node for other in machine.running() for node in other.shares}
         runs = [sorted(cpus, key=lambda node: (machine.site.nodes[node].weight, node not in used, node))]
-    while runs:
-        run = _best(machine, runs, cpus, need_nodes, need_cpus)
+    while runs := [run for run in runs if others.keys() & set(run)]:
+        run = _best(machine, runs, others, need_nodes, need_cpus, named)
         runs.remove(run)
-        if need_nodes <= 1 and not by_use:
+        if not by_use and (middle := min(named & set(run), default=None)) is not None:
+            run = [*(node for node in run if node > middle), *(node for node in reversed(run) if node < middle)]
+        elif need_nodes <= 1 and not by_use:
             enough = [node for node in run if cpus[node] >= need_cpus]
             if enough:
                 run = [min(enough, key=lambda node: (cpus[node], node))]
-        for node in run:
+        for node in (node for node in run if node not in named):
             if len(amounts) == most:
                 return None
             if len(amounts) == most - 1 and cpus[node] < need_cpus and not by_use:
                 continue  # the last node that it may have must suffice
-            size = machine.site.nodes[node]
-            part_of_it = need_cpus - max(need_nodes - 1, 0) * size.threads
-            number = min(cpus[node], max(part_of_it, job.least_cpus))
-            if machine.is_whole(job, part):
-                number = cpus[node]
-            amounts[node] = number
-            need_nodes, need_cpus = need_nodes - 1, need_cpus - number
+            need_cpus -= take(node)
+            need_nodes -= 1
             if need_nodes <= 0 and need_cpus <= 0:
                 return amounts
     return None
@@ -100,19 +114,23 @@ def _runs(machine: Machine, cpus: dict[int, int]) -> list[list[int]]:
     return runs
 
 
-def _best(machine: Machine, runs: list[list[int]], cpus: dict[int, int], need_nodes: int, need_cpus: int) -> list[int]:
-    """Return the run to use up next."""
+def _best(
+    machine: Machine, runs: list[list[int]], cpus: dict[int, int], need_nodes: int, need_cpus: int, named: set[int]
+) -> list[int]:
+    """Return the run to use up next; `cpus` has none of the nodes that the job names."""
 
     def count(run: list[int]) -> int:
-        return sum(cpus[node] for node in run)
+        return sum(cpus.get(node, 0) for node in run)
 
     def suffices(run: list[int]) -> bool:
-        return count(run) >= need_cpus and len(run) >= need_nodes
+        return count(run) >= need_cpus and len(cpus.keys() & set(run)) >= need_nodes
 
     best = runs[0]
     for run in runs[1:]:
         weight, best_weight = (machine.site.nodes[one[0]].weight for one in (run, best))
-        if weight != best_weight:
+        if named & set(run) and not named & set(best):
+            is_better = True
+        elif weight != best_weight:
             is_better = weight < best_weight
         elif suffices(run):
             is_better = not suffices(best) or count(run) < count(best)
@@ -125,9 +143,9 @@ def _best(machine: Machine, runs: list[list[int]], cpus: dict[int, int], need_no
 def _spread(job: Job, amounts: dict[int, int]) -> dict[int, int]:
     """Return the CPUs of each node after its tasks were dealt out: one to each node, then in turn to those with room.
 
-    The last task of a node may have fewer CPUs than it asks for.
+    The last task of a node may have fewer CPUs than it asks for, and no node is without a task.
     """
-    cpus, tasks = dict.fromkeys(amounts, 0), job.asked.tasks
+    cpus, tasks = dict.fromkeys(amounts, 0), max(job.asked.tasks, len(amounts))
     while tasks > 0 and cpus != amounts:
         for node in sorted(amounts):
             if tasks > 0 and cpus[node] < amounts[node]:

@@ -5,7 +5,7 @@ Rule: nothing is kept that can be computed: what is free on a node is its size l
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -43,6 +43,7 @@ class Job:
     shares: dict[int, Share] = field(default_factory=dict)
     ended: int = 0  # when its run was over
     expected: int | None = None  # its planned start, of the last backfill pass
+    is_limited: bool = False  # whether a limit stopped it in the last main pass that tested it
 
     @property
     def until(self) -> int:
@@ -106,7 +107,11 @@ class Machine:
             nodes = {node for node in nodes if any(o <= set(self.site.nodes[node].features) for o in options)}
         return nodes - {self.rank[name] for name in job.asked.excluded_nodes}
 
-    def usable_cpus(self, job: Job, part: SitePartition, node: int, present: Iterable[Job]) -> int:
+    def named_nodes(self, job: Job) -> set[int]:
+        """Return the nodes that a job must have."""
+        return {self.rank[name] for name in job.asked.required_nodes}
+
+    def usable_cpus(self, job: Job, part: SitePartition, node: int, present: Sequence[Job]) -> int:
         """Return how many CPUs of a node a job could have while the jobs `present` run; 0 if it cannot use the node.
 
         They are whole tasks only where memory is by CPU; the recordings say so.
@@ -116,9 +121,12 @@ class Machine:
         if (is_whole and others) or size.gpus - sum(share.gpus for share in others) < job.asked.gpus_per_node:
             return 0
         cpus = (size.cores - sum(share.cores for share in others)) * size.threads
+        if part.max_cpus_per_node is not None:
+            same = (other.shares[node].cpus for other in present if node in other.shares and other.part == part.name)
+            cpus = max(min(cpus, part.max_cpus_per_node - sum(same)), 0)
         if self.site.rules.counts_memory:
             memory = size.memory_mib - sum(share.memory for share in others)
-            if job.memory == 0 and any(share.memory for share in others):
+            if job.memory == 0 and not job.is_per_cpu and any(share.memory for share in others):
                 return 0
             if job.is_per_cpu:
                 while cpus > 0 and job.memory * cpus > memory:
@@ -154,7 +162,7 @@ def _job(site: Site, number: int, asked: SiteJob) -> Job:
         limit = value if limit is None else limit
     assert limit is not None
     for per_node, per_cpu in (
-        (asked.memory_per_node_mib, asked.memory_per_cpu_mib),
+        (asked.memory_per_node_mib, asked.memory_per_cpu_mib or None),
         (parts[0].default_memory_per_node_mib, parts[0].default_memory_per_cpu_mib),
         (site.rules.default_memory_per_node_mib, site.rules.default_memory_per_cpu_mib),
         (0, None),
@@ -162,7 +170,7 @@ def _job(site: Site, number: int, asked: SiteJob) -> Job:
         if per_cpu is not None or per_node is not None:
             break
     memory = per_node if per_cpu is None else per_cpu
-    return Job(number, asked, tuple(parts), limit, memory or 0, bool(per_cpu), _most_nodes(site, asked))
+    return Job(number, asked, tuple(parts), limit, memory or 0, per_cpu is not None, _most_nodes(site, asked))
 
 
 def _most_nodes(site: Site, asked: SiteJob) -> int | None:

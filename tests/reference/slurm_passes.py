@@ -125,6 +125,10 @@ def main_pass(machine: Machine, *, full: bool) -> list[Start]:
                 return starts
             if _at_array_limit(machine, job):
                 break
+            if reservation is not None and "FLEX" not in reservation.flags:
+                inside = machine.part_nodes(part) & nodes_of(machine, reservation)
+                if len(inside) < job.asked.min_nodes:
+                    break
             tested[part.name] += 1
             if rules.partition_job_depth and tested[part.name] > rules.partition_job_depth:
                 break
@@ -132,15 +136,21 @@ def main_pass(machine: Machine, *, full: bool) -> list[Start]:
             if not full and depth > rules.default_queue_depth + 1:
                 return starts
             is_closed = part.name in closed if reservation is None else reservation.name in closed_reservations
-            if is_closed or blocks_before(machine, job, part):
+            if is_closed or (job.is_limited and blocks_before(machine, job, part)):
                 break
             nodes = available & machine.part_nodes(part)
             fails = len(nodes) < wanted_nodes(job, part)[0]
             if not fails:
                 answer = select(machine, job, part, nodes)
+                job.is_limited = answer == "limited"
                 if isinstance(answer, dict):
                     starts.append(start(machine, job, part, answer, "main"))
                     continue
+                if answer == "limited" and not rules.goes_past_limits:
+                    answer = "busy"
+                if answer == "busy" and len(machine.named_nodes(job)) >= job.asked.min_nodes:
+                    available -= machine.named_nodes(job)
+                    break
                 age = machine.now - (job.begin or 0)
                 is_high = job.priority[part.name] >= rules.bf_min_prio_reserve
                 fails = answer == "busy" and age >= rules.bf_min_age_reserve and is_high
@@ -161,6 +171,8 @@ def select(machine: Machine, job: Job, part: SitePartition, nodes: set[int]) -> 
 
     It is busy, limited, reserved or unavailable.
     """
+    if blocks_before(machine, job, part):
+        return "limited"
     nodes = nodes & machine.allowed_nodes(job)
     room = room_of(machine, job, part, nodes, machine.now, 60 * job.limit)
     if room is None or room.start > machine.now:
@@ -223,7 +235,9 @@ class _Backfill:
         for job in tasks:
             if job.state != "pending":
                 continue
-            if self._is_over() or blocks_before(self.machine, job, part) or _at_array_limit(self.machine, job):
+            if self._is_over() or _at_array_limit(self.machine, job):
+                return
+            if self.rules.goes_past_limits and blocks_before(self.machine, job, part):
                 return
             if not is_counted and self._counts_too_many(job, part):
                 return
@@ -279,8 +293,9 @@ class _Backfill:
             earliest = room.start
             end = max(earliest, now) + seconds
             nodes, later = self._free_nodes(room.nodes, earliest, end)
-            if room.freed and (not later or room.freed + 1 < later):
-                later = room.freed + 1
+            freed = -self._floor(-room.freed)
+            if freed and (not later or freed + 1 < later):
+                later = freed + 1
             answer = None
             if len(nodes) >= least:
                 self.tests += 1

@@ -6,6 +6,7 @@ limit ends at the first look at the limits after it, every 30 seconds; its nodes
 
 from __future__ import annotations
 
+from tests.reference.slurm_limits import blocks_before
 from tests.reference.slurm_machine import Job, Machine
 from tests.reference.slurm_passes import Start, backfill_pass, main_pass
 from tests.reference.slurm_reservations import reservation_of
@@ -34,20 +35,27 @@ class PlainReplay:
 
     def advance(self, time: int) -> None:
         """Let jobs come and end until a time."""
-        for job in self.machine.jobs:
-            self.machine.now = time
-            if job.state == "future" and job.asked.submit <= time:
-                self._submit(job)
-            if job.state == "running" and self._end(job) <= time:
-                job.state, job.ended = "completing", self._end(job)
-            if job.state == "completing" and job.ended + self.epilog <= time:
-                job.state = "ended"
+        jobs = self.machine.jobs
+        moments = {int(job.asked.submit) for job in jobs if job.state == "future"} | {time}
+        for moment in sorted(moments):
+            if moment > time:
+                break
+            self.machine.now = moment
+            for job in jobs:
+                if job.state == "running" and self._end(job) <= moment:
+                    job.state, job.ended = "completing", self._end(job)
+                if job.state == "completing" and job.ended + self.epilog <= moment:
+                    job.state = "ended"
+            for job in jobs:
+                if job.state == "future" and job.asked.submit <= moment:
+                    self._submit(job)
 
     def _submit(self, job: Job) -> None:
         """Give a job its priorities; it is eligible from its submission if it waits for nothing."""
         job.state = "pending"
         for part in job.parts:
             job.priority[part.name] = _priority(self.machine, job, part.job_factor)
+        job.is_limited = blocks_before(self.machine, job, job.parts[0])
         reservation = reservation_of(self.machine, job)
         has_to_wait = (
             reservation is not None and reservation.start > job.asked.submit and "FLEX" not in reservation.flags

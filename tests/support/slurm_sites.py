@@ -57,7 +57,7 @@ def sites(draw: Draw, aspects: frozenset[str] = frozenset()) -> Site:
     rules = SiteRules(
         scheduler=SchedulerRules(**BY_HAND | _scheduler(draw, aspects)),
         priority=PriorityRules(period_s=NEVER_S, partition=100.0, qos=100.0), epilog_s=(2.0, 2.0),
-        counts_memory="memory" in aspects, enforces_limits="limits" in aspects,
+        counts_memory="memory" in aspects, default_memory_per_cpu_mib=draw(st.sampled_from((None, 0, 100))), enforces_limits="limits" in aspects,
         over_time_limit_min=draw(st.sampled_from((0, 1))) if "overdue" in aspects else 0,
     )  # fmt: skip
     site = Site(rules, nodes, parts, jobs=_jobs(draw, nodes, parts, aspects))
@@ -121,6 +121,7 @@ def _partitions(draw: Draw, names: tuple[str, ...], aspects: frozenset[str]) -> 
                 tier=draw(st.sampled_from((1, 1, 2))), job_factor=draw(st.sampled_from((1, 2))),
                 max_time_min=draw(st.sampled_from((None, None, 5))),
                 max_nodes=draw(st.sampled_from((None, None, 2))),
+                max_cpus_per_node=draw(st.sampled_from((None, None, 2, 3))),
                 is_exclusive="exclusive" in aspects and draw(st.booleans()),
             )
         )  # fmt: skip
@@ -138,7 +139,7 @@ def _scheduler(draw: Draw, aspects: frozenset[str]) -> dict[str, Any]:
         "bf_max_job_user_part": (1, 2), "bf_max_job_assoc": (1, 2),
         "bf_max_job_array_resv": (1, 2), "bf_job_part_count_reserve": (1, 2), "bf_min_age_reserve": (60,),
         "bf_min_prio_reserve": (60, 101), "bf_one_resv_per_job": (True,), "bf_window_linear": (30, 60),
-        "pack_serial_at_end": (True,), "bf_busy_nodes": (True,),
+        "pack_serial_at_end": (True,), "bf_busy_nodes": (True,), "goes_past_limits": (False,),
     }  # fmt: skip
     names = draw(st.lists(st.sampled_from(sorted(values)), max_size=3, unique=True))
     return {name: draw(st.sampled_from(values[name])) for name in names}
@@ -176,7 +177,7 @@ def _changes(draw: Draw, job: SiteJob, nodes: tuple[SiteNode, ...], aspects: fro
     changes = dict[str, Any]()
     if "memory" in aspects:
         kind = draw(st.sampled_from(("memory_per_node_mib", "memory_per_cpu_mib")))
-        changes[kind] = draw(st.sampled_from((100, 300, 1000)))
+        changes[kind] = draw(st.sampled_from((None, 100, 300, 1000)))
     if "gpus" in aspects:
         changes["gpus_per_node"] = draw(st.sampled_from((0, 0, 1, 2)))
     if "shapes" in aspects:
@@ -189,6 +190,8 @@ def _changes(draw: Draw, job: SiteJob, nodes: tuple[SiteNode, ...], aspects: fro
     if "node lists" in aspects:
         changes["constraint"] = draw(st.sampled_from(("", "", "fat", "new", "fat&new")))
         changes["excluded_nodes"] = draw(st.sampled_from(((), (), (nodes[0].name,))))
+        named = ((nodes[0].name,), (nodes[-1].name, nodes[0].name), (nodes[1].name,))
+        changes["required_nodes"] = draw(st.sampled_from(((), (), *named)))
     if "overdue" in aspects:
         changes["run_s"] = draw(st.sampled_from((job.run_s, 5000.0)))
     if "limits" in aspects:

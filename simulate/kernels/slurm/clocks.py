@@ -17,7 +17,7 @@ from ..jit import inner
 from .backfill_pass import backfill_pass
 from .bits import add, drop, next_node
 from .early_ends import fail_node, kill_out_of_minutes
-from .job_limits import age_run_minutes
+from .job_limits import age_run_minutes, is_blocked_before_nodes
 from .job_states import (
     cancel,
     clean_up,
@@ -289,6 +289,17 @@ def repeat(world: Block, entry: int, now: int) -> None:
     if not choose_nodes(world, past.job, slot, int64(CANDIDATES), int64(NOW)):
         _take_all(world, nodes, past.cpus)
     start(world, past.job, past.part, now, int64(BY_HISTORY))
+    if world.rules.assoc_limit_stop == 1:
+        _note_limited(world, now)
+
+
+@inner
+def _note_limited(world: Block, now: int) -> None:
+    """Note which waiting jobs a limit stops, as the pass of a record has that made a start."""
+    for i in range(world.count.waiting):
+        job = world.waiting[i]
+        if is_blocked_before_nodes(world, job, world.job_parts[world.jobs[job].part0], now):
+            world.jobs[job].limited = 1
 
 
 @inner

@@ -18,6 +18,7 @@ from .job_limits import (
     count_start,
     count_submission,
     give_licences,
+    is_blocked_before_nodes,
     is_denied,
     is_one_too_many,
     take_licences,
@@ -79,6 +80,7 @@ def submit(world: Block, job: int, now: int) -> None:
     if row.state == GONE or (row.restarts == 0 and count.history == 0 and _is_turned_away(world, job)):
         return
     count_submission(world, job)
+    row.limited = int64(is_blocked_before_nodes(world, job, world.job_parts[row.part0], now))
     row.state = HELD if row.state == HELD else PENDING
     world.waiting[count.waiting] = job
     count.waiting += 1
@@ -234,13 +236,13 @@ def start(world: Block, job: int, part: int, now: int, by: int) -> None:
         cpus = world.taken_cpus[node]
         cores = (cpus + place.threads - 1) // place.threads
         memory = row.memory
-        if row.memory == 0:
+        if row.memory == 0 and row.memory_per_cpu == 0:
             memory = place.memory
         elif row.memory_per_cpu == 1:
             memory = row.memory * cores * place.threads
         piece.node, piece.cores, piece.cpus, piece.memory = node, cores, cpus, memory
         count.pieces += 1
-        take_on_node(world, node, cores, memory, row.gpus)
+        take_on_node(world, node, part, cores, memory, row.gpus)
     leave_queue(world, job)
     row.billing = billing_of(world, job)
     count_start(world, job)
@@ -291,7 +293,7 @@ def end(world: Block, job: int, now: int) -> None:
         _count_leaving(world, job, now)
     for i in range(row.piece0, row.piece0 + row.pieces):
         piece = world.pieces[i]
-        give_on_node(world, piece.node, piece.cores, piece.memory, row.gpus)
+        give_on_node(world, piece.node, row.part, piece.cores, piece.memory, row.gpus)
         world.nodes[piece.node].completing += 1
         drop(world.node_sets[CLEAN], piece.node)
     while count.suspended > 0 and _resume_one(world, now):

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from ..block import Block, int64
 from ..jit import inner
-from .bits import copy, is_empty, shared_number, subtract
-from .job_limits import has_licences, is_allowed_in_partition
+from .bits import copy, is_empty, number_of, shared_number, subtract
+from .job_limits import has_licences, is_allowed_in_partition, is_blocked_before_nodes
 from .job_states import is_eligible
 from .pass_records import begin_pass, count_test, end_pass, is_preempting, is_task_refused, least_priority, refuse_tasks
 from .reserved_nodes import instance_at, magnet_of
@@ -40,6 +40,8 @@ def main_pass(world: Block, now: int, is_full: bool) -> int:
             break
         if not is_allowed_in_partition(world, job, part):  # it is not in the queue
             continue
+        if row.reservation >= 0 and _lacks_reserved_nodes(world, job, part, now):
+            continue
         tested = count_test(world, part)
         if rules.partition_job_depth > 0 and tested > rules.partition_job_depth:
             continue
@@ -57,6 +59,17 @@ def main_pass(world: Block, now: int, is_full: bool) -> int:
                 break  # jobs in reservations stand before all others
     end_pass(world)
     return started
+
+
+@inner
+def _lacks_reserved_nodes(world: Block, job: int, part: int, now: int) -> bool:
+    """Return whether a partition has too few nodes inside a job's reservation, which does not let it have others."""
+    row = world.jobs[job]
+    instance = instance_at(world, row.reservation, now)
+    if world.reservations[instance].flex == 1:
+        return False
+    nodes = shared_number(world.reservation_nodes[instance], world.partition_nodes[part])
+    return bool(nodes < max(row.min_nodes, int64(1)))
 
 
 @inner
@@ -100,13 +113,19 @@ def _empty(world: Block, part: int) -> None:
 
 @inner
 def _test(world: Block, job: int, slot: int, part: int, now: int) -> int:
-    """Start a job if it can start; return STARTED, BUSY if that closes its partition, or another answer."""
+    """Start a job if it can start; return STARTED, BUSY if that closes its partition, or another answer.
+
+    A job that a limit stopped before is looked at no further while one that needs no nodes does.
+    """
     row, available = world.jobs[job], world.scratch[AVAILABLE]
+    if row.limited == 1 and is_blocked_before_nodes(world, job, part, now):
+        return int64(LIMITED)
     if shared_number(available, world.partition_nodes[part]) < max(row.min_nodes, int64(1)):
         return int64(BUSY)
     if not has_licences(world, job):
         return int64(LIMITED)
     answer = try_start(world, job, slot, available, now, int64(BY_MAIN))
+    row.limited = int64(answer == LIMITED)
     if answer == STARTED:
         return answer
     if row.array >= 0:
@@ -114,8 +133,8 @@ def _test(world: Block, job: int, slot: int, part: int, now: int) -> int:
     if answer == RESERVED and row.reservation >= 0:
         subtract(available, world.reservation_nodes[instance_at(world, row.reservation, now)])
     if answer == LIMITED and world.rules.assoc_limit_stop == 1:
-        return int64(BUSY)
-    if answer == BUSY and row.required >= 0:
+        answer = int64(BUSY)
+    if answer == BUSY and row.required >= 0 and number_of(world.allowed_nodes[row.required]) >= row.min_nodes:
         subtract(available, world.allowed_nodes[row.required])
         return int64(RESERVED)
     if answer == BUSY and row.reservation < 0 and not _may_close(world, job, slot, now):

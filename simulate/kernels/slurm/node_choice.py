@@ -2,8 +2,9 @@
 
 Rule: nodes are considered in runs of consecutive usable nodes of equal weight. The lightest run comes first, then the
 tightest that suffices, else the largest; a job of one node takes the node with the fewest CPUs that suffices. The last
-node that a job may have is one with all CPUs that it still wants. With LLN, nodes come by their share of free CPUs
-instead, and with bf_busy_nodes those that are in use now come first.
+node that a job may have is one with all CPUs that it still wants. Nodes that a job names are its first; then a run with
+one of them comes before all others, and its nodes up and down from there. With LLN, nodes come by their share of free
+CPUs instead, and with bf_busy_nodes those that are in use now come first.
 Complexity: O(candidates + runs x runs taken); for whole nodes that are alike, see `alike_nodes`.
 """
 
@@ -52,7 +53,7 @@ def choose_nodes(world: Block, job: int, slot: int, candidates: int, view: int) 
     if meet(words, world.scratch[candidates], free) < least:
         return False
     is_packed = world.rules.pack_serial == 1 and row.min_cpus <= 1
-    if is_whole and not is_packed and not _is_ranked(world, job, view):
+    if is_whole and not is_packed and not _is_ranked(world, job, view) and not _names_some(world, job, words):
         usable = alike_cpus(world, job, part, words)
         if usable != NOT_ALIKE:
             return _choose_alike(world, job, words, usable, least, nodes_wanted, most)
@@ -81,7 +82,7 @@ def choose_nodes(world: Block, job: int, slot: int, candidates: int, view: int) 
             return False
         node = next_node(words, 0)
         while node >= 0 and nodes > least:  # as many are left as the job needs
-            if 0 < world.usable_cpus[node] <= dropped:
+            if 0 < world.usable_cpus[node] <= dropped and not _is_named(world, job, node):
                 nodes -= 1
                 cpus -= world.usable_cpus[node]
                 world.usable_cpus[node] = 0
@@ -117,7 +118,21 @@ def _take_whole(world: Block) -> None:
 
 
 @inner
-def _find_runs(world: Block, job: int, words: Array, view: int) -> int:
+def _names_some(world: Block, job: int, words: Array) -> bool:
+    """Return whether a job names nodes, and others of a set may be chosen, too."""
+    required = world.jobs[job].required
+    return bool(required >= 0 and number_of(world.allowed_nodes[required]) < number_of(words))
+
+
+@inner
+def _is_named(world: Block, job: int, node: int) -> bool:
+    """Return whether a job names a node."""
+    required = world.jobs[job].required
+    return bool(required >= 0 and has(world.allowed_nodes[required], node))
+
+
+@inner
+def _find_runs(world: Block, job: int, words: Array) -> int:
     """List the runs of consecutive usable nodes of equal weight; return their number."""
     number, last = int64(0), int64(-2)
     node = next_node(words, 0)
@@ -127,13 +142,15 @@ def _find_runs(world: Block, job: int, words: Array, view: int) -> int:
             weight = world.nodes[node].weight
             if node != last + 1 or world.runs[number - 1].weight != weight:
                 run = world.runs[number]
-                run.first, run.cpus, run.nodes, run.weight, run.used = node, 0, 0, weight, 0
+                run.first, run.cpus, run.nodes, run.weight, run.used, run.named = node, 0, 0, weight, 0, -1
                 number += 1
             run = world.runs[number - 1]
-            run.last = node
-            run.cpus += cpus
-            run.nodes += 1
-            last = node
+            run.last = last = node
+            if not _is_named(world, job, node):
+                run.cpus += cpus
+                run.nodes += 1
+            elif run.named < 0:
+                run.named = node
         node = next_node(words, node + 1)
     return number
 
@@ -142,6 +159,8 @@ def _find_runs(world: Block, job: int, words: Array, view: int) -> int:
 def _is_better(world: Block, run: int, best: int, nodes: int, cpus: int) -> bool:
     """Return whether a later run replaces the best one so far."""
     row, old = world.runs[run], world.runs[best]
+    if row.named >= 0 and old.named < 0:
+        return True
     if row.weight != old.weight:
         return row.weight < old.weight
     suffices = row.cpus >= cpus and row.nodes >= nodes
@@ -156,10 +175,15 @@ def _take(world: Block, job: int, words: Array, nodes: int, most: int, view: int
     row, count = world.jobs[job], world.count
     count.chosen = 0
     cpus = row.min_cpus
-    runs = _find_runs(world, job, words, view)
+    if row.required >= 0:
+        cpus = _take_named(world, job, words, nodes, cpus, most)
+        nodes -= count.chosen
+        if cpus == _NO_BOUND or (nodes <= 0 and cpus <= 0):
+            return cpus != _NO_BOUND
+    runs = _find_runs(world, job, words)
     if _is_ranked(world, job, view):
         return _take_ranked(world, job, words, nodes, cpus, most, view)
-    if world.rules.pack_serial == 1 and nodes <= 1 and cpus <= 1 and runs > 0:
+    if world.rules.pack_serial == 1 and row.required < 0 and nodes <= 1 and cpus <= 1 and runs > 0:
         node = world.runs[runs - 1].last
         world.chosen[0], count.chosen = node, 1
         world.taken_cpus[node] = cpus_on(world, job, node, world.usable_cpus[node], cpus, 1)
@@ -167,35 +191,81 @@ def _take(world: Block, job: int, words: Array, nodes: int, most: int, view: int
     while True:
         best = int64(-1)
         for run in range(runs):
-            if world.runs[run].used == 0 and (best < 0 or _is_better(world, run, best, nodes, cpus)):
+            if (
+                world.runs[run].used == 0
+                and world.runs[run].nodes > 0
+                and (best < 0 or _is_better(world, run, best, nodes, cpus))
+            ):
                 best = run
         if best < 0:
             return False
         world.runs[best].used = 1
         if row.contiguous == 1 and (world.runs[best].cpus < cpus or world.runs[best].nodes < nodes):
             continue
-        if nodes <= 1:
+        if nodes <= 1 and world.runs[best].named < 0:
             tightest = _tightest(world, words, best, cpus)
             if tightest >= 0:
                 world.taken_cpus[tightest] = cpus_on(world, job, tightest, world.usable_cpus[tightest], cpus, 1)
                 world.chosen[count.chosen] = tightest
                 count.chosen += 1
                 return True
-        node = next_node(words, world.runs[best].first)
-        while 0 <= node <= world.runs[best].last and count.chosen < most:
-            is_last = count.chosen == most - 1
-            if world.usable_cpus[node] > 0 and not (is_last and world.usable_cpus[node] < cpus):
-                cpus_here = cpus_on(world, job, node, world.usable_cpus[node], cpus, nodes)
-                world.taken_cpus[node] = cpus_here
-                world.chosen[count.chosen] = node
-                count.chosen += 1
-                nodes -= 1
-                cpus -= cpus_here
-                if nodes <= 0 and cpus <= 0:
-                    return True
-            node = next_node(words, node + 1)
+        before = count.chosen
+        cpus = _take_run(world, job, words, best, nodes, cpus, most)
+        nodes -= count.chosen - before
+        if nodes <= 0 and cpus <= 0:
+            return True
         if count.chosen >= most:
             return False
+
+
+@inner
+def _take_named(world: Block, job: int, words: Array, nodes: int, cpus: int, most: int) -> int:
+    """Choose the nodes that a job names; return the CPUs that it still wants, _NO_BOUND if it cannot have them."""
+    named = world.allowed_nodes[world.jobs[job].required]
+    node = next_node(named, 0)
+    while node >= 0:
+        if not has(words, node) or world.usable_cpus[node] == 0 or world.count.chosen >= most:
+            return _NO_BOUND
+        cpus -= _choose(world, job, node, cpus, nodes)
+        nodes -= 1
+        node = next_node(named, node + 1)
+    return cpus
+
+
+@inner
+def _take_run(world: Block, job: int, words: Array, run: int, nodes: int, cpus: int, most: int) -> int:
+    """Choose from a run until a number of nodes and CPUs are met; return the CPUs that the job still wants."""
+    node = _next_of_run(world, words, run, int64(-1))
+    while node >= 0 and world.count.chosen < most and (nodes > 0 or cpus > 0):
+        is_last = world.count.chosen == most - 1
+        is_usable = world.usable_cpus[node] > 0 and not _is_named(world, job, node)
+        if is_usable and not (is_last and world.usable_cpus[node] < cpus):
+            cpus -= _choose(world, job, node, cpus, nodes)
+            nodes -= 1
+        node = _next_of_run(world, words, run, node)
+    return cpus
+
+
+@inner
+def _next_of_run(world: Block, words: Array, run: int, node: int) -> int:
+    """Return the node of a run after one, -1 if it is the last; the first after -1.
+
+    They go up from the first node that the job names, and then down from there; else from the lowest.
+    """
+    row = world.runs[run]
+    named = row.named
+    if node < 0:
+        return next_node(words, named if named >= 0 else row.first)
+    if named < 0 or node >= named:
+        after = next_node(words, node + 1)
+        if 0 <= after <= row.last:
+            return after
+        node = named
+    while node > row.first:
+        node -= 1
+        if has(words, node):
+            return node
+    return int64(-1)
 
 
 @inner
@@ -221,7 +291,7 @@ def _take_ranked(world: Block, job: int, words: Array, nodes: int, cpus: int, mo
         best, best_rank = int64(-1), -1.0
         node = next_node(words, 0)
         while node >= 0:
-            if world.usable_cpus[node] > 0:
+            if world.usable_cpus[node] > 0 and not _is_named(world, job, node):
                 rank, weight = _rank(world, job, node, view), world.nodes[node].weight
                 if (
                     best < 0
@@ -233,6 +303,7 @@ def _take_ranked(world: Block, job: int, words: Array, nodes: int, cpus: int, mo
         if best < 0 or count.chosen >= most:
             return False
         cpus -= _choose(world, job, best, cpus, nodes)
+        world.usable_cpus[best] = 0  # it is not chosen again
         nodes -= 1
     return True
 
@@ -262,10 +333,9 @@ def _is_least_loaded(world: Block, job: int) -> bool:
 
 @inner
 def _choose(world: Block, job: int, node: int, cpus: int, nodes: int) -> int:
-    """Add a node to the choice, so that it is not chosen again; return the CPUs that the job has on it."""
+    """Add a node to the choice; return the CPUs that the job has on it."""
     cpus_here = cpus_on(world, job, node, world.usable_cpus[node], cpus, nodes)
     world.taken_cpus[node] = cpus_here
-    world.usable_cpus[node] = 0
     world.chosen[world.count.chosen] = node
     world.count.chosen += 1
     return cpus_here

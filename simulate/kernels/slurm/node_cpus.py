@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..block import Block, int64
 from ..jit import inner
-from .node_use import free_on
+from .node_use import cores_of_partition, free_on
 
 
 @inner
@@ -21,12 +21,13 @@ def usable_cpus(world: Block, job: int, part: int, node: int, view: int) -> int:
         free = free_on(world, node, view)
         cores, memory, gpus = free.cores, free.memory, free.gpus
     cpus = cores * place.threads
-    if limits.max_cpus_per_node >= 0:
-        cpus = min(cpus, limits.max_cpus_per_node)
+    if limits.max_cpus_per_node >= 0:  # of all its jobs together
+        used = int64(0) if is_whole else cores_of_partition(world, part, node, view) * place.threads
+        cpus = max(min(cpus, limits.max_cpus_per_node - used), int64(0))
     if row.gpus > gpus:
         return int64(0)
     if world.rules.counts_memory == 1:
-        if row.memory == 0:
+        if row.memory == 0 and row.memory_per_cpu == 0:
             if memory < place.memory:
                 return int64(0)
         elif row.memory_per_cpu == 1:

@@ -14,8 +14,8 @@ from .tables import FREE, FREE_LATER, IDLE, IDLE_LATER, LATER, NOW
 
 
 @inner
-def take_on_node(world: Block, node: int, cores: int, memory: int, gpus: int) -> None:
-    """Give a job a part of a node."""
+def take_on_node(world: Block, node: int, part: int, cores: int, memory: int, gpus: int) -> None:
+    """Give a job of a partition a part of a node."""
     free = world.views[NOW, node]
     free.cores -= cores
     free.memory -= memory
@@ -26,10 +26,12 @@ def take_on_node(world: Block, node: int, cores: int, memory: int, gpus: int) ->
     drop(world.node_sets[IDLE], node)
     if free.cores <= 0:
         drop(world.node_sets[FREE], node)
+    if world.partitions[part].cpu_row >= 0:
+        world.part_cores[world.partitions[part].cpu_row, node] += cores
 
 
 @inner
-def give_on_node(world: Block, node: int, cores: int, memory: int, gpus: int) -> None:
+def give_on_node(world: Block, node: int, part: int, cores: int, memory: int, gpus: int) -> None:
     """Take a job's part of a node back."""
     free = world.views[NOW, node]
     free.cores += cores
@@ -43,6 +45,8 @@ def give_on_node(world: Block, node: int, cores: int, memory: int, gpus: int) ->
     if free.jobs == 0:
         add(world.node_sets[IDLE], node)
         world.sleeps[node].idle_since = int64(world.clock.now)
+    if world.partitions[part].cpu_row >= 0:
+        world.part_cores[world.partitions[part].cpu_row, node] -= cores
 
 
 @inner
@@ -54,17 +58,21 @@ def begin_later(world: Block) -> None:
 
 
 @inner
-def give_later(world: Block, node: int, cores: int, memory: int, gpus: int) -> None:
+def give_later(world: Block, node: int, part: int, cores: int, memory: int, gpus: int) -> None:
     """Take a job's part of a node back in the later view."""
-    place, later = world.nodes[node], world.views[LATER, node]
+    place, later, rows = world.nodes[node], world.views[LATER, node], len(world.part_cores) // 2
     if place.touched != world.count.question:
         place.touched = world.count.question
         free = world.views[NOW, node]
         later.cores, later.memory, later.gpus, later.jobs = free.cores, free.memory, free.gpus, free.jobs
+        for other in range(rows):
+            world.part_cores[rows + other, node] = world.part_cores[other, node]
     later.cores += cores
     later.memory += memory
     later.gpus += gpus
     later.jobs -= 1
+    if world.partitions[part].cpu_row >= 0:
+        world.part_cores[rows + world.partitions[part].cpu_row, node] -= cores
     if later.cores > 0:
         add(world.node_sets[FREE_LATER], node)
     if later.jobs == 0:
@@ -83,7 +91,7 @@ def give_up(world: Block, job: int, words: Array) -> bool:
     if uses:
         for k in range(row.piece0, row.piece0 + row.pieces):
             piece = world.pieces[k]
-            give_later(world, piece.node, piece.cores, piece.memory, row.gpus)
+            give_later(world, piece.node, row.part, piece.cores, piece.memory, row.gpus)
     return uses
 
 
@@ -94,7 +102,7 @@ def suspend_later(world: Block, job: int, words: Array) -> None:
     for k in range(row.piece0, row.piece0 + row.pieces):
         piece = world.pieces[k]
         if has(words, piece.node):
-            give_later(world, piece.node, piece.cores, 0, 0)
+            give_later(world, piece.node, row.part, piece.cores, 0, 0)
 
 
 @inner
@@ -103,3 +111,12 @@ def free_on(world: Block, node: int, view: int) -> Row:
     if view == LATER and world.nodes[node].touched == world.count.question:
         return world.views[LATER, node]
     return world.views[NOW, node]
+
+
+@inner
+def cores_of_partition(world: Block, part: int, node: int, view: int) -> int:
+    """Return how many cores of a node the jobs of a partition with MaxCPUsPerNode have in a view."""
+    row = world.partitions[part].cpu_row
+    if view == LATER and world.nodes[node].touched == world.count.question:
+        row += len(world.part_cores) // 2
+    return int64(world.part_cores[row, node])

@@ -184,7 +184,8 @@ def _look_from(world: Block, job: int, slot: int, at: int, limit: int, now: int,
         return _NEVER
     least, end = max(world.jobs[job].min_nodes, int64(1)), max(start, now) + 60 * limit
     count.try_later = next_freed(world, words, start, end)
-    freed = count.reservation_end
+    step = world.rules.bf_resolution
+    freed = (count.reservation_end + step - 1) // step * step
     if freed > 0 and (count.try_later == 0 or freed + 1 < count.try_later):
         count.try_later = freed + 1
     if count.try_later == 0 or is_now_only or world.rules.preempts != NOT_AT_ALL:

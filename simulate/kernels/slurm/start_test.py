@@ -37,14 +37,15 @@ from .victims import NO_CHOICE, choose_victims
 def find_candidates(world: Block, job: int, part: int, available: Array) -> None:
     """Put the nodes that a job may use in a partition into the row CANDIDATES.
 
-    Only the nodes that a job names, if it wants no more of them.
+    Only the nodes that a job names, if it may have no more of them.
     """
     words, allowed, required = world.scratch[CANDIDATES], world.jobs[job].allowed, world.jobs[job].required
+    most = world.jobs[job].max_nodes
     copy(words, available)
     intersect(words, world.partition_nodes[part])
     if allowed >= 0:
         intersect(words, world.allowed_nodes[allowed])
-    if required >= 0 and number_of(world.allowed_nodes[required]) >= world.jobs[job].want_nodes:
+    if required >= 0 and 0 <= most <= number_of(world.allowed_nodes[required]):
         intersect(words, world.allowed_nodes[required])
 
 
@@ -171,7 +172,7 @@ def chosen_memory(world: Block, job: int) -> int:
     row, memory = world.jobs[job], int64(0)
     for i in range(world.count.chosen):
         node = world.chosen[i]
-        if row.memory == 0:
+        if row.memory == 0 and row.memory_per_cpu == 0:
             memory += world.nodes[node].memory
         else:
             memory += row.memory * (world.taken_cpus[node] if row.memory_per_cpu == 1 else 1)

@@ -86,11 +86,12 @@ SLEEP = row_dtype("", "stays_on idle_since asleep slept_at ready_at")
 VIEW = np.dtype([("cores", INT), ("memory", INT), ("gpus", INT), ("jobs", INT)], align=True)
 #: A partition; `closed`, `emptied`, `tested`, `reserves`: the pass in which a job of it was refused, and its nodes were
 #: taken from others; records tested in this pass,
-#: and reservations made in it; `taken`: nodes of it in the present reservation.
+#: and reservations made in it; `taken`: nodes of it in the present reservation; `cpu_row`: its row of `part_cores`, -1:
+#: its jobs may have all CPUs of a node.
 PARTITION = row_dtype(
     "factor",
     "tier max_time min_nodes max_nodes max_cpus_per_node exclusive least_loaded up qos preempt_mode grace cpus nodes "
-    "over_time closed emptied tested tested_pass reserves reserves_pass taken",
+    "over_time cpu_row closed emptied tested tested_pass reserves reserves_pass taken",
 )
 #: A job. `limit`: minutes; `run`: seconds that it runs if nothing stops it; `until`: its start and its limit; `finish`:
 #: when it ends; `clean`: when its nodes were clean in the record, 0 outside one;
@@ -100,6 +101,7 @@ PARTITION = row_dtype(
 #: `successful`: whether afterok counts it as met; `fate`: what becomes of it at its end, STAYS if it is not killed;
 #: `yields`: 1 once it was preempted; `preempted_at`, `preempted_pass`: when it last preempted jobs, 0 if never;
 #: `granted`: the limit with which it starts, -1: `limit`;
+#: `limited`: whether a limit stopped it when a main pass tested it last, or at its submission;
 #: `never`: 1 once a job ended so that this one's dependency on it can no longer be met;
 #: `possible`: 1 + the row of `job_parts` in which it could run if no other job did, 0 if none is known.
 JOB = row_dtype(
@@ -109,7 +111,8 @@ JOB = row_dtype(
     "assoc qos part0 parts array array_limit after0 afters unmet allowed required piece0 pieces counted_cpus cpus "
     "refused refused_part running_tasks restarts log preempted_pass resv_count resv_pass licence0 licences magnet0 "
     "magnets granted possible",
-    "memory_per_cpu exclusive contiguous requeued successful state started_by fate yields submitted listed never",
+    "memory_per_cpu exclusive contiguous requeued successful state started_by fate yields submitted listed never "
+    "limited",
 )
 #: How a job stands still: `rest`: seconds that it has still to run, `since`: when it was suspended.
 PAUSE = row_dtype("rest", "since")
@@ -128,8 +131,9 @@ SLICE = row_dtype("", "begin end nodes frees joins")
 STARTABLE = row_dtype("", "nodes passes starts")
 #: The latest end of a running job (0 in `running_ends`), its `until`, and its pieces.
 END = row_dtype("", "time until piece0 pieces")
-#: A run of consecutive nodes that a job could use; `used`: it was tried.
-RUN = row_dtype("", "first last cpus nodes weight used")
+#: A run of consecutive nodes that a job could use; `used`: it was tried. Nodes that the job names are taken before and
+#: count nothing; `named`: the first of them, -1 if it has none.
+RUN = row_dtype("", "first last cpus nodes weight used named")
 #: A dependent: a job, how it depends, and seconds after the start, or the end, until it is eligible.
 AFTER = row_dtype("", "job kind delay")
 #: An association. `usage`: billing seconds; `share`: of its siblings' shares, `norm_share`: of the cluster's; `level`:
@@ -195,6 +199,10 @@ class Slurm(Block):
         "sleeps": (SLEEP, 1),  # of each node
         "views": (VIEW, 2),  # [2, nodes]
         "partitions": (PARTITION, 1),
+        "part_cores": (
+            INT,
+            2,
+        ),  # [2 * rows, nodes] cores that jobs of a partition have; then the same in the later view
         "partition_nodes": (WORD, 2),  # [partitions, words]
         "allowed_nodes": (WORD, 2),  # sets that jobs name by features and lists; -1: all
         "jobs": (JOB, 1),

@@ -194,6 +194,33 @@ NODES = (
         jobs=(GATE, Job("a", "-n1 -t5", "60"), Job("b", "-n1 -t5", "30")),
         without={"memory": changed_rules(counts_memory=False)},
     ),
+    # An explicit default of no memory is not the same as none.
+    Case(
+        "no_memory",
+        partitions={"": "DefMemPerCPU=0"},
+        jobs=(Job("a", "-n2 -t5", "60"), Job("b", "-n2 -t5", "60")),
+        without={"DefMemPerCPU=0": partition_changed("no_memory", default_memory_per_cpu_mib=None)},
+    ),
+    # The jobs of the partition may have two CPUs of a node together.
+    Case(
+        "packed",
+        nodes=(CORES, CORES),
+        partitions={"": "MaxCPUsPerNode=2"},
+        jobs=(Job("a", "-n2 -t5", "60"), Job("b", "-n2 -t5", "60"), Job("c", "-n2 -t5", "30")),
+        without={"MaxCPUsPerNode": partition_changed("packed", max_cpus_per_node=None)},
+    ),
+    # Named nodes come first, then those next to them, up and down; a job may have more nodes than it names.
+    Case(
+        "named",
+        nodes=(CORES,) * 5,
+        jobs=(
+            Job("gate", "-w {n2} -N1 -n4 -t30", "+60"),
+            Job("up", "-w {n4} -N2 -n8 -t5", "30"),
+            Job("down", "-w {n5} -N2 -n2 -t5", "30", after=100),
+            Job("more", "-w {n1} -n5 -t5", "30", after=170),
+        ),
+        without={"the names": jobs_changed("named", "up", "down", required_nodes=())},
+    ),
     Case(
         "gpus",
         nodes=(f"{CORES} Gres=gpu:2",),

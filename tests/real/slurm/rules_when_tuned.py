@@ -16,6 +16,18 @@ TUNED_CASES = (
         jobs=(Job("a", "-n1 -t10", "60"), Job("b", "-n1 -t10", "60"), Job("c", "-n1 -t10", "30")),
         without={"select/linear": changed_rules(selects="cores")},
     ),
+    # assoc_limit_stop: a job over a limit closes its partition, in the first pass that finds it so.
+    Case(
+        "stop",
+        nodes=(CORES, CORES),
+        accounts=("add qos one MaxJobsPerUser=1", "modify user games set qos+=one"),
+        jobs=(
+            Job("first", "-N1 -t10 --qos=one", "90"),
+            Job("second", "-N1 -t10 --qos=one", "30"),
+            Job("low", "-N1 -t10 --nice=100", "30"),
+        ),
+        without={"assoc_limit_stop": scheduler_changed(goes_past_limits=True)},
+    ),
     # A job of a user after the second is not tested, though it would fit.
     Case(
         "per_user",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from pilotfish.simulate.slurm.site import NodeEvent, Site, SiteLimits, SiteQos, SiteReservation
+from pilotfish.simulate.slurm.site import NodeEvent, SchedulerRules, Site, SiteLimits, SiteQos, SiteReservation
 from pilotfish.simulate.slurm.twin import SiteStart, replay_site
 from tests.simulate.slurm.small_sites import NODES, RULES, T0, job, site
 
@@ -33,6 +33,16 @@ def test_a_job_waits_for_a_place_among_the_running_ones() -> None:
     begun = starts(site(jobs, associations={"alice": SiteLimits(max_jobs=1)}))
     assert begun["1"].start < SOON and begun["3"].start < SOON
     assert 600 <= begun["2"].start - begun["1"].start < 600 + SOON
+
+
+def test_with_assoc_limit_stop_a_job_that_a_limit_stopped_before_closes_nothing() -> None:
+    """One that comes when its user has a job too many is such a job, too; one whose CPUs are too many closes always."""
+    rules = replace(RULES, is_backfilling=False, scheduler=SchedulerRules(goes_past_limits=False))
+    jobs = [job(), job(id="2", submit=T0 + 60.0), job("bob", id="3", submit=T0 + 60.0)]
+    begun = starts(site(jobs, rules=rules, associations={"alice": SiteLimits(max_jobs=1)}))
+    assert begun["3"].start < 60 + SOON and begun["2"].start >= 600
+    begun = starts(site(jobs, rules=rules, associations={"alice": SiteLimits(group_tres={"cpu": 6})}))
+    assert begun["3"].start >= begun["2"].start >= 600
 
 
 def test_a_submission_too_many_is_repeated_when_a_job_has_left() -> None:

@@ -73,7 +73,7 @@ def test_sites_that_use_all_rules(site: Site, passes: Passes) -> None:
 
 
 @given(
-    st.frozensets(st.sampled_from(sorted(ASPECTS - {"scheduler"})), max_size=2).flatmap(
+    st.frozensets(st.sampled_from(sorted(ASPECTS)), max_size=2).flatmap(
         lambda others: sites(others | {"reservations"})
     ),
     passes_of(),

@@ -17,8 +17,8 @@ PLAIN = Site(SiteRules(), NODES, (PARTITION,))
 @pytest.mark.parametrize(
     ("rule", "site"),
     [
-        ("MaxCPUsPerNode", replace(PLAIN, partitions=(replace(PARTITION, max_cpus_per_node=2),))),
-        ("assoc_limit_stop", replace(PLAIN, rules=SiteRules(scheduler=SchedulerRules(goes_past_limits=False)))),
+        ("bf_licenses", replace(PLAIN, rules=SiteRules(scheduler=SchedulerRules(bf_licenses=True)))),
+        ("MaxMemPerCPU", replace(PLAIN, rules=SiteRules(max_memory_per_cpu_mib=100))),
     ],
 )
 def test_a_rule_that_differs_is_said(rule: str, site: Site) -> None:
