@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 
+from ...simulate.errors import ConfigError
 from .. import slurm_values
 from . import scontrol_text
 from .anonymous_names import AnonymousNames
@@ -136,9 +137,12 @@ class AnonymousSite:
         }
 
     def text(self, name: str, text: str) -> str | None:
-        """Return the anonymous text of a file; None if this file cannot be made anonymous."""
+        """Return the anonymous text of a file; None if this file cannot be made anonymous. Raises ConfigError."""
         change = self._texts.get(name)
-        return change(text) if change and text.strip() else "" if change else None
+        try:
+            return change(text) if change and text.strip() else "" if change else None
+        except ConfigError as error:
+            raise ConfigError(name, error.key, error.problem, error.allowed) from None
 
     def records(self, header: str, records: Iterable[str]) -> Iterator[str]:
         """Yield the records of sacct without names, each a line with its end.

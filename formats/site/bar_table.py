@@ -25,6 +25,8 @@ _JOB = re.compile(r"\d+(?:_(?:\d+|\[[^\]]*\]?))?(?:\+\d+)?(?:\.\w+)?", re.ASCII)
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d|\d{1,11}|Unknown|None|", re.ASCII)
 _NUMBER = re.compile(r"-?\d*(?:\.\d+)?[KMGT]?", re.ASCII)
 #: Columns whose form is sure: a reading of a record that breaks it is wrong.
+#: Characters of the names of columns that a message shows.
+_SHOWN = 400
 _FORMS = {
     **dict.fromkeys(("jobid", "jobidraw"), _JOB),
     **dict.fromkeys(("submit", "eligible", "start", "end"), _TIME),
@@ -168,7 +170,8 @@ def table_header(line: str, number: int, source: str, required: Sequence[str]) -
     columns = tuple(names[:-1] if names[-1] == "" else names)
     for name in required:
         if name not in columns:
-            raise ConfigError(source, f"line {number}", f"column {name} is missing", f"among {', '.join(columns)}")
+            shown = ", ".join(columns)[:_SHOWN] + (" ..." if sum(map(len, columns)) > _SHOWN else "")
+            raise ConfigError(source, f"line {number}", f"column {name} is missing", f"among {shown}")
     if len(set(columns)) != len(columns):
         raise ConfigError(source, f"line {number}", "a column is there twice", "each column once")
     form = _FORMS[columns[0]] if columns and columns[0] in ("jobid", "jobidraw") else None
