@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -47,6 +48,15 @@ def test_the_twin_decides_as_a_plain_slurm_and_by_the_rule(plain: dict[str, Reco
 @pytest.mark.parametrize("case", TUNED.cases, ids=names)
 def test_the_twin_decides_as_a_tuned_slurm_and_by_the_rule(tuned: dict[str, Record], case: Case) -> None:
     assert _problems(case, tuned[case.name]) == []
+
+
+def test_the_cases_of_the_guide_are_there() -> None:
+    guide = (Path(__file__).parents[3] / "docs" / "guides" / "slurm-whatif.md").read_text(encoding="utf-8")
+    rows = [
+        line.split("|") for line in guide.split("## Where each rule is checked")[1].splitlines() if line.count("|") == 6
+    ]
+    named = {name for row in rows for name in re.findall(r"`(\w+)`", row[3])}
+    assert named and named <= {case.name for site in (PLAIN, TUNED) for case in site.cases}
 
 
 def _records(site: RuleSite) -> dict[str, Record]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -10,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilotfish.simulate.kernels.slurm.tables import Slurm
-from pilotfish.simulate.slurm.site import Site, SiteReservation
+from pilotfish.simulate.slurm.site import Site, SiteJob, SiteReservation
 from pilotfish.simulate.slurm.site_changes import with_drained_nodes, with_load
 from pilotfish.simulate.slurm.site_tables import Phases, completed, site_block
 from pilotfish.simulate.slurm.twin import SiteStart, advanced, replay_site, starts_of
@@ -103,6 +104,55 @@ def test_no_number_of_jobs_is_exceeded(site: Site, seed: int) -> None:
         physics = next(one.limits for one in site.associations if one.account == "physics" and not one.user)
         is_hidden = any(one.group_jobs is not None for one in limits.values())
         assert physics.group_jobs is None or is_hidden or len(present) <= physics.group_jobs
+
+
+class Run(NamedTuple):
+    """A run, with the CPUs that it has on each of its nodes."""
+
+    job: SiteJob
+    start: float
+    end: float
+    cpus: dict[int, int]
+
+
+def resources_of(site: Site, seed: int) -> list[Run]:
+    """Return what each run has."""
+    block, runs = state(site, seed), list[Run]()
+    for row in block.starts[: int(block.count["starts"])]:
+        pieces = block.pieces[row["piece0"] : row["piece0"] + row["pieces"]]
+        cpus = dict(zip(pieces["node"].tolist(), pieces["cpus"].tolist(), strict=True))
+        end = float(row["end"]) if row["end"] >= 0 else float("inf")
+        runs.append(Run(site.jobs[int(row["job"])], float(row["start"]), end, cpus))
+    return runs
+
+
+def amounts(runs: Iterable[Run]) -> dict[str, int]:
+    """Return what runs have together; a node counts once."""
+    shares = [run.cpus for run in runs]
+    return {"cpu": sum(sum(cpus.values()) for cpus in shares), "node": len({node for cpus in shares for node in cpus})}
+
+
+@given(
+    st.frozensets(st.sampled_from(sorted(ASPECTS)), max_size=2).flatmap(lambda more: sites(more | {"limits"})), seeds
+)
+@settings(max_examples=40, deadline=None)
+def test_no_amount_of_resources_is_exceeded(site: Site, seed: int) -> None:
+    qos = {one.name: one.limits for one in site.qos}
+    associations = {one.user or one.account: one.limits for one in site.associations}
+    runs = resources_of(with_own_clocks(site), seed)
+    for run in runs:
+        present = [one for one in runs if one.start <= run.start < one.end]
+        service, user = qos[run.job.qos], associations[run.job.user]
+        same_qos = [one for one in present if one.job.qos == run.job.qos]
+        bounds = [
+            (service.group_tres, same_qos),
+            (service.user_tres, [one for one in same_qos if one.job.user == run.job.user]),
+            (service.max_tres, [run]),
+            ({name: most for name, most in user.max_tres.items() if name not in service.max_tres}, [run]),
+            (associations["physics"].group_tres, present),
+        ]
+        for limits, group in bounds:
+            assert all(amounts(group)[name] <= most for name, most in limits.items())
 
 
 @given(own_sites, st.integers(0, 20), st.integers(1, 30), st.integers(0, 7), seeds)
