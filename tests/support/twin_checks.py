@@ -198,6 +198,9 @@ class FreeRuns:
 def free_runs(runs: Sequence[Run], folder: Path, seeds: Sequence[int]) -> FreeRuns:
     """Replay a case freely.
 
+    The phase of PriorityCalcPeriod is that of the recording, which shows it: it decides whose share is the best. All
+    other phases are drawn.
+
     Args:
         runs: its recorded runs; the replays take their submissions and run times in turn.
         folder: for the files of the sites.
@@ -208,9 +211,10 @@ def free_runs(runs: Sequence[Run], folder: Path, seeds: Sequence[int]) -> FreeRu
     sites = [site_of(run, folder) for run in runs]
     waits = list[dict[str, float]]()
     for number, seed in enumerate(seeds):
-        site = sites[number % len(sites)]
+        run, site = runs[number % len(runs)], sites[number % len(sites)]
+        phases = replace(Phases.drawn(site, seed), period=recorded_phases(run, site).period)
         labels, replayed = job_labels(site.jobs), dict[str, float]()
-        for start in replay_site(site, seed).starts:
+        for start in replay_site(site, seed, phases).starts:
             replayed.setdefault(labels[start.job], start.start - site.jobs[start.job].submit)
         waits.append(replayed)
     common = jobs.intersection(*waits)
