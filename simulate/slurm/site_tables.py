@@ -183,12 +183,13 @@ def _shapes(site: Site, jobs: Array, parts: Array, *, repeats: bool) -> dict[str
         "nodes": (nodes,), "sleeps": (nodes,), "pauses": queue,
         "views": (2, nodes), "partitions": (len(site.partitions),), "part_priority": (len(parts),),
         "pieces": (pieces + 1,), "starts": (runs + 1,), "running": queue, "waiting": queue, "staying": queue,
-        "victims": queue, "victim_keys": queue, "records": records, "merged": records,
+        "victims": queue, "victim_keys": queue, "records": records, "merged": records, "put_off": records,
         "ends_at": queue, "ends_job": queue, "ends_place": queue, "epilogs_at": queue,
         "epilogs_job": queue, "running_ends": queue, "latest_ends": queue, "block_nodes": blocks, "wide_nodes": blocks,
         "ended_nodes": blocks,
         "slices": (slices,), "slice_nodes": (slices, words), "open_nodes": (slices, words), "free_rows": (slices,),
-        "room": (len(site.partitions), slices), "startable": (len(site.partitions), 2),
+        "room": (len(site.partitions), slices), "reach": (len(site.partitions), slices),
+        "startable": (len(site.partitions), 2),
         "startable_nodes": (2 * len(site.partitions), words), "node_sets": (NODE_SETS, words),
         "scratch": (SCRATCH_ROWS, words), "usable_cpus": (nodes,), "taken_cpus": (nodes,), "chosen": (nodes,),
         "part_cores": (2 * len(_bounding_cpus(site)), nodes), "runs": (nodes,),
@@ -228,11 +229,18 @@ def _partition_nodes(site: Site) -> Array:
 
 
 def _kinds_of_nodes(site: Site) -> dict[str, Array]:
-    """Return the first node, and all nodes, of each kind; nothing with more than MOST_KINDS, or where nodes sleep."""
+    """Return the first node, and all nodes, of each kind, the lightest kind first.
+
+    Nothing with more than MOST_KINDS, or where nodes sleep.
+    """
     kinds = defaultdict[tuple[int, ...], list[int]](list)
     for row, node in enumerate(site.nodes):
         kinds[node.cpus, node.cores, node.threads, node.memory_mib, node.gpus, node.weight].append(row)
-    sets = list(kinds.values()) if len(kinds) <= MOST_KINDS and site.rules.suspend_time_s is None else []
+    sets = (
+        [kinds[kind] for kind in sorted(kinds, key=lambda kind: kind[-1])]
+        if len(kinds) <= MOST_KINDS and site.rules.suspend_time_s is None
+        else []
+    )
     first = np.array([rows[0] for rows in sets], INT)
     return {"kinds": first, "kind_nodes": node_words(sets, -(-len(site.nodes) // 64))}
 

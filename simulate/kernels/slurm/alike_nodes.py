@@ -1,8 +1,8 @@
 """The choice among whole nodes that are alike: what `node_choice` chooses, found by words instead of nodes.
 
 Rule: nodes of one *kind* have the same size and weight. If a job could have equally many CPUs on all nodes that it may
-use, and they have one weight, then only the lengths of runs decide.
-Complexity: O(kinds x words + runs x runs taken).
+use, then only the weights and the lengths of runs decide.
+Complexity: O(kinds x kinds x words + runs x runs taken).
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from __future__ import annotations
 from ...arrays import Array
 from ..block import Block, int64
 from ..jit import inner
-from .bits import are_shared, next_missing, next_node, subtract
+from .bits import are_shared, copy, intersect, next_missing, next_node, subtract, unite
 from .node_cpus import cpus_on, usable_cpus
-from .tables import NOW
+from .tables import ALIKE, NOW
 
 #: The nodes differ, or their kinds are not known.
 NOT_ALIKE = int64(-1)
@@ -37,7 +37,7 @@ def alike_cpus(world: Block, job: int, part: int, words: Array) -> int:
             continue
         if first >= 0:
             row, other = world.nodes[node], world.nodes[first]
-            if usable != cpus or row.weight != other.weight or row.threads != other.threads:
+            if usable != cpus or row.threads != other.threads:
                 return NOT_ALIKE
         cpus, first = usable, node
     return cpus
@@ -45,14 +45,32 @@ def alike_cpus(world: Block, job: int, part: int, words: Array) -> int:
 
 @inner
 def list_alike_runs(world: Block, words: Array) -> int:
-    """List the runs of consecutive nodes of a set; return their number."""
-    number, node = int64(0), next_node(words, 0)
-    while node >= 0:
-        end = next_missing(words, node)
-        world.runs[number].first, world.runs[number].nodes = node, end - node
-        number += 1
-        node = next_node(words, end)
+    """List the runs of consecutive nodes of a set that have one weight, lightest first; return their number."""
+    number, of_weight = int64(0), world.scratch[ALIKE]
+    for kind in range(len(world.kinds)):
+        if not _find_weight(world, kind, of_weight):
+            continue
+        intersect(of_weight, words)
+        node = next_node(of_weight, 0)
+        while node >= 0:
+            end, run = next_missing(of_weight, node), world.runs[number]
+            run.first, run.nodes, run.weight = node, end - node, world.nodes[node].weight
+            number += 1
+            node = next_node(of_weight, end)
     return number
+
+
+@inner
+def _find_weight(world: Block, kind: int, words: Array) -> bool:
+    """Put all nodes with the weight of a kind into a set; return False if a kind before it has that weight."""
+    weight = world.nodes[world.kinds[kind]].weight
+    copy(words, world.kind_nodes[kind])
+    for other in range(len(world.kinds)):
+        if other != kind and world.nodes[world.kinds[other]].weight == weight:
+            if other < kind:
+                return False
+            unite(words, world.kind_nodes[other])
+    return True
 
 
 @inner
@@ -100,11 +118,18 @@ def take_alike(world: Block, job: int, words: Array, usable: int, nodes: int, mo
 
 @inner
 def _best_run(world: Block, runs: int, needed: int) -> int:
-    """Return the shortest run of at least `needed` nodes, else the longest; the first of equals; -1: none is left."""
+    """Return the best run of the least weight, -1: none is left.
+
+    That is the shortest of at least `needed` nodes, else the longest; the first of equals.
+    """
     best, longest = int64(-1), int64(0)
     for run in range(runs):
         size = world.runs[run].nodes
+        if best >= 0 and size > 0 and world.runs[run].weight != world.runs[best].weight:
+            break
         is_better = size > longest if longest < needed else needed <= size < longest
         if is_better:
             best, longest = int64(run), size
+            if size == needed:
+                break
     return best

@@ -14,6 +14,15 @@ from .job_limits import has_licences, is_allowed_when_shortened, is_blocked_befo
 from .job_states import is_eligible
 from .pass_records import begin_pass, count_test, end_pass, is_preempting, is_task_refused, refuse_tasks
 from .plan import begin_plan, is_full
+from .put_off import (
+    UNDECIDED,
+    begin_putting_off,
+    is_put_off,
+    note_new_hopes,
+    note_plan,
+    plan_put_off,
+    start_without_plan,
+)
 from .record_plan import HAS_STARTED, IS_PASSED_OVER, IS_PLANNED, plan_record
 from .sleeping_nodes import save_power
 from .start_hopes import has_counts, next_that_may_start, still_may_start
@@ -28,6 +37,7 @@ def backfill_pass(world: Block, now: int) -> int:
     _begin(world, now)
     started, tests, last_array = int64(0), int64(0), int64(-1)
     plans_all = count.plans == 1 or rules.preempts != NOT_AT_ALL
+    begin_putting_off(world, plans_all)
     hope = count.records if plans_all else next_that_may_start(world, int64(0), int64(0), now)
     for k in range(count.records):
         job, slot = world.records[k].job, world.records[k].slot
@@ -43,9 +53,7 @@ def backfill_pass(world: Block, now: int) -> int:
             continue
         if rules.bf_max_job_start > 0 and started >= rules.bf_max_job_start:
             break
-        if rules.assoc_limit_stop == 0 and is_blocked_before_nodes(world, job, part, now):
-            continue
-        if is_task_refused(world, job, part) or not is_allowed_when_shortened(world, job, part):
+        if _is_refused(world, job, part, now):
             continue
         is_next_task = array >= 0 and array == last_array
         last_array = array
@@ -58,7 +66,7 @@ def backfill_pass(world: Block, now: int) -> int:
             if not is_counted:
                 count_whole_nodes(world, job, part)
             continue
-        outcome = plan_record(world, job, slot, part, now)
+        outcome = _place(world, k, hope, now)
         if outcome == HAS_STARTED:
             started += 1
         elif array >= 0:
@@ -67,6 +75,33 @@ def backfill_pass(world: Block, now: int) -> int:
             hope = still_may_start(world, hope, now)
     end_pass(world)
     return started
+
+
+@inner
+def _is_refused(world: Block, job: int, part: int, now: int) -> bool:
+    """Return whether a job is not tested: a limit or the partition stops it, or a task of its array was refused."""
+    if world.rules.assoc_limit_stop == 0 and is_blocked_before_nodes(world, job, part, now):
+        return True
+    return is_task_refused(world, job, part) or not is_allowed_when_shortened(world, job, part)
+
+
+@inner
+def _place(world: Block, record: int, hope: int, now: int) -> int:
+    """Start a record, put it off, or give it its place in the plan; return what became of it."""
+    job, slot = world.records[record].job, world.records[record].slot
+    part, outcome = world.job_parts[slot], int64(UNDECIDED)
+    if record == hope:
+        outcome = start_without_plan(world, job, slot, part, now)
+    if outcome == UNDECIDED:
+        if is_put_off(world, record, hope, now):
+            return int64(UNDECIDED)
+        plan_put_off(world, now)
+        outcome = plan_record(world, job, slot, part, now)
+    if outcome == HAS_STARTED:
+        note_new_hopes(world)
+    elif outcome == IS_PLANNED:
+        note_plan(world)
+    return outcome
 
 
 @inner

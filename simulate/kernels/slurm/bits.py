@@ -70,11 +70,11 @@ def unite(into: Array, words: Array) -> None:
 
 @inner
 def are_shared(words: Array, others: Array) -> bool:
-    """Return whether two sets share a node."""
-    for word in range(len(words)):  # noqa: SIM110 - compiled code has no generators
-        if words[word] & others[word] != _NONE:
-            return True
-    return False
+    """Return whether two sets share a node; without a way out, the compiler takes many words at once."""
+    shared = _NONE
+    for word in range(len(words)):
+        shared |= words[word] & others[word]
+    return bool(shared != _NONE)
 
 
 @inner
@@ -116,10 +116,16 @@ def shared_number(words: Array, others: Array) -> int:
 @inner
 def contains(words: Array, others: Array) -> bool:
     """Return whether a set has all nodes of another."""
-    for word in range(len(words)):  # noqa: SIM110 - compiled code has no generators
-        if others[word] & ~words[word] != _NONE:
-            return False
-    return True
+    return lacks_none(words, others, int64(0), len(words))
+
+
+@inner
+def lacks_none(words: Array, others: Array, low: int, high: int) -> bool:
+    """Return whether a set has all nodes of another in some words."""
+    missing = _NONE
+    for word in range(low, high):
+        missing |= others[word] & ~words[word]
+    return bool(missing == _NONE)
 
 
 @inner

@@ -5,15 +5,18 @@ Complexity: O(slices x words) a question at most; O(words) if it begins with the
 
 from __future__ import annotations
 
+import numpy as np
+
 from ...arrays import Array
 from ..block import Block, int64
 from ..jit import inner
 from ..queue.resources import popcount
-from .bits import intersect, number_of
+from .bits import intersect, lacks_none, number_of
 from .plan_slices import begin_slices, slice_at
 
 #: Every so many slices are looked at before those between.
 _STRIDE = 8
+_NONE = np.uint64(0)
 
 
 @inner
@@ -49,10 +52,10 @@ def _frees(world: Block, place: int, words: Array) -> bool:
     if row.frees == 0 or place + 1 >= world.count.slices:
         return False
     nodes, following = world.slice_nodes[row.nodes], world.slice_nodes[world.slices[place + 1].nodes]
-    for word in range(len(words)):  # noqa: SIM110 - compiled code has no generators
-        if following[word] & ~nodes[word] & words[word] != 0:
-            return True
-    return False
+    freed = _NONE
+    for word in range(len(words)):
+        freed |= following[word] & ~nodes[word] & words[word]
+    return bool(freed != _NONE)
 
 
 @inner
@@ -113,9 +116,13 @@ def leave_out_if_enough(world: Block, words: Array, free: Array, start: int, end
     first, last = slice_at(world, start), min(slice_at(world, end), world.count.slices - 1)
     if first == 0:
         return _leave_out(words, world.open_nodes[world.slices[last].nodes], free) >= least
+    tight = world.count.tight  # the slice that was too full last time is often too full again
+    if first <= tight <= last and _leave_out(words, world.slice_nodes[world.slices[tight].nodes], free) < least:
+        return False
     for offset in range(_STRIDE):  # slices next to each other have almost the same nodes
         for place in range(first + offset, last + 1, _STRIDE):
             if _leave_out(words, world.slice_nodes[world.slices[place].nodes], free) < least:
+                world.count.tight = place
                 return False
     return True
 
@@ -152,8 +159,6 @@ def is_clear(world: Block, words: Array, start: int, end: int) -> bool:
         row = world.slices[place]
         if row.begin >= end:
             break
-        nodes = world.slice_nodes[row.nodes]
-        for word in range(world.count.low_word, world.count.high_word):
-            if words[word] & ~nodes[word] != 0:
-                return False
+        if not lacks_none(world.slice_nodes[row.nodes], words, world.count.low_word, world.count.high_word):
+            return False
     return True

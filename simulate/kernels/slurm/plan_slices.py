@@ -9,6 +9,8 @@ Complexity: O(slices + words of the reserved nodes x slices covered) to reserve,
 
 from __future__ import annotations
 
+import numpy as np
+
 from ...arrays import Array, Row
 from ..block import Block, int64
 from ..jit import inner
@@ -16,6 +18,8 @@ from ..queue.resources import popcount
 from .bits import are_equal, copy, intersect, shared_number
 from .node_ends import find_free, note_ends
 from .tables import NOT_AT_ALL, OWN
+
+_NONE = np.uint64(0)
 
 
 @inner
@@ -82,11 +86,11 @@ def reserve(world: Block, words: Array, start: int, end: int) -> None:
 @inner
 def _take(world: Block, row: int, words: Array) -> None:
     """Take nodes out of one slice, and off its room if it had them all."""
-    nodes, missing = world.slice_nodes[row], False
+    nodes, missing = world.slice_nodes[row], _NONE
     for word in range(world.count.low_word, world.count.high_word):
-        missing = missing or words[word] & ~nodes[word] != 0
+        missing |= words[word] & ~nodes[word]
         nodes[word] &= ~words[word]
-    if not missing:
+    if missing == _NONE:
         for part in range(len(world.partitions)):
             world.room[part, row] -= world.partitions[part].taken
 
@@ -103,18 +107,17 @@ def _review(world: Block, place: int, words: Array, is_before: bool) -> None:
     """
     row = world.slices[place]
     nodes, following = world.slice_nodes[row.nodes], world.slice_nodes[world.slices[place + 1].nodes]
-    differ, fewer_freed = is_before, False
+    differ, fewer_freed = _NONE, _NONE
     for word in range(world.count.low_word, world.count.high_word):
-        differ = differ or (nodes[word] ^ following[word]) & words[word] != 0
-        fewer_freed = fewer_freed or following[word] & ~nodes[word] & words[word] != 0
-    if differ:
+        differ |= (nodes[word] ^ following[word]) & words[word]
+        fewer_freed |= following[word] & ~nodes[word] & words[word]
+    if is_before or differ != _NONE:
         row.joins = 1
-    if row.frees == 1 and fewer_freed:
-        row.frees = 0
+    if row.frees == 1 and fewer_freed != _NONE:
+        freed = _NONE
         for word in range(len(words)):
-            if following[word] & ~nodes[word] & ~words[word] != 0:
-                row.frees = 1
-                break
+            freed |= following[word] & ~nodes[word] & ~words[word]
+        row.frees = int64(freed != _NONE)
 
 
 @inner

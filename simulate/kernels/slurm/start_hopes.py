@@ -16,7 +16,7 @@ from .job_states import is_eligible
 from .pass_records import is_task_refused
 from .plan import are_free_until
 from .record_plan import is_never_planned, planned_minutes
-from .tables import AVAILABLE, CLEAN, FREE, IDLE, OWN
+from .tables import AVAILABLE, CLEAN, FREE, IDLE, OWN, PENDING
 
 
 @inner
@@ -42,6 +42,25 @@ def next_that_may_start(world: Block, first: int, tests: int, now: int) -> int:
             if tests >= most:
                 break
     return int64(-1)
+
+
+@inner
+def longest_hope(world: Block, first: int, now: int) -> int:
+    """Return for how many minutes a record from one on that may start would run at most; see `next_that_may_start`."""
+    count, most, tests, longest = world.count, world.rules.bf_max_job_test, world.count.reached, int64(0)
+    for k in range(first, count.records):
+        job, slot = world.records[k].job, world.records[k].slot
+        row = world.jobs[job]
+        if row.state != PENDING or row.unmet > 0 or row.begin_at > now:
+            continue
+        minutes = planned_minutes(world, job, world.job_parts[slot])
+        if minutes > longest and _may_start(world, job, slot, now):
+            longest = minutes
+        if tests + count.records - k > most and _is_tested(world, job, slot, now):
+            tests += 1
+            if tests >= most:
+                break
+    return longest
 
 
 @inner

@@ -9,7 +9,7 @@ from __future__ import annotations
 from ...arrays import Array
 from ..block import Block, int64
 from ..jit import inner
-from .bits import copy, has, intersect, next_node, number_of, shared_number, unite
+from .bits import has, intersect, meet, next_node, number_of, shared_number, unite
 from .early_ends import preempt
 from .job_limits import is_blocked_before_nodes, is_blocked_on_all_nodes, is_blocked_with_nodes
 from .job_states import start
@@ -41,8 +41,7 @@ def find_candidates(world: Block, job: int, part: int, available: Array) -> None
     """
     words, allowed, required = world.scratch[CANDIDATES], world.jobs[job].allowed, world.jobs[job].required
     most = world.jobs[job].max_nodes
-    copy(words, available)
-    intersect(words, world.partition_nodes[part])
+    meet(words, available, world.partition_nodes[part])
     if allowed >= 0:
         intersect(words, world.allowed_nodes[allowed])
     if required >= 0 and 0 <= most <= number_of(world.allowed_nodes[required]):

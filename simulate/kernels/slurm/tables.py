@@ -56,9 +56,9 @@ NO_LIMIT = -1.0
 TAKING, CLEAN, FREE, IDLE, FREE_LATER, IDLE_LATER = range(6)
 NODE_SETS = 6
 #: Rows of `scratch`, sets of nodes: those that a pass may use; the candidates of a job; the same before the plan is
-#: looked at; the nodes that were chosen; one that a function uses for itself.
-AVAILABLE, CANDIDATES, WHOLE, CHOSEN, OWN, MORE = range(6)
-SCRATCH_ROWS = 6
+#: looked at; the nodes that were chosen; those that functions use for themselves.
+AVAILABLE, CANDIDATES, WHOLE, CHOSEN, OWN, MORE, ALIKE = range(7)
+SCRATCH_ROWS = 7
 
 #: What the site's configuration says; see `simulate.slurm.site`.
 RULES = row_dtype(
@@ -91,7 +91,8 @@ VIEW = np.dtype([("cores", INT), ("memory", INT), ("gpus", INT), ("jobs", INT)],
 PARTITION = row_dtype(
     "factor",
     "tier max_time min_nodes max_nodes max_cpus_per_node exclusive least_loaded up qos preempt_mode grace cpus nodes "
-    "over_time cpu_row closed emptied tested tested_pass reserves reserves_pass taken",
+    "over_time cpu_row closed emptied tested tested_pass reserves reserves_pass taken reach reach_first reach_last "
+    "reach_nodes",
 )
 #: A job. `limit`: minutes; `run`: seconds that it runs if nothing stops it; `until`: its start and its limit; `finish`:
 #: when it ends; `clean`: when its nodes were clean in the record, 0 outside one;
@@ -127,6 +128,8 @@ TURN = row_dtype("", "job slot group")
 #: A slice of the plan of a backfill pass; its nodes are row `nodes` of `slice_nodes`; `frees`: 1 if the next slice may
 #: have a node that this one lacks; `joins`: 1 if it may have the same nodes.
 SLICE = row_dtype("", "begin end nodes frees joins")
+#: A record that was put off in a backfill pass, and the number of starts before it.
+PUT_OFF = row_dtype("", "record starts")
 #: How many nodes a backfill pass may start a job on; `passes`, `starts`: those of `count` at that time.
 STARTABLE = row_dtype("", "nodes passes starts")
 #: The latest end of a running job (0 in `running_ends`), its `until`, and its pieces.
@@ -183,7 +186,7 @@ COUNT = row_dtype(
     "passes random history limit_phase "
     "tests reservation_end stale in_pass basic next_reset listed usage_aged plans question "
     "ends_noted noted block_jobs noted_blocks shared_nodes try_later reached delayed full ended_reservations owed "
-    "suspended turns",
+    "suspended turns puts_off put_off horizon reach tight",
 )
 CLOCK = row_dtype("now tick_phase next_backfill next_period main_ended next_suspend next_resume asleep_s", "")
 
@@ -241,6 +244,8 @@ class Slurm(Block):
         "slice_nodes": (WORD, 2),
         "open_nodes": (WORD, 2),  # of each slice, in the same row: nodes without a reservation up to its end
         "room": (INT, 2),  # [partitions, rows] see `plan_slices`
+        "put_off": (PUT_OFF, 1),  # see `put_off`
+        "reach": (INT, 2),  # [partitions, slices] the same
         "free_rows": (INT, 1),  # rows of `slice_nodes` that slices have given back
         "node_sets": (WORD, 2),
         "scratch": (WORD, 2),

@@ -1,0 +1,252 @@
+"""Records of a backfill pass whose place in the plan cannot matter: they are put off, and planned only if it may.
+
+Rule: a pass plans records so that it knows on which nodes a later one may start now. That one takes *free nodes*, those
+with free cores now, until its limit, and the latest such limit is the *horizon*. A record whose reservation can have no
+free node before the horizon decides no start. Each node that it would take is free by the horizon, and not reserved
+from there to the earliest end of the reservation; so it is put off if none of these is free now, or if they are too few
+for it. A record that needs a place after all gets it once those put off before it have theirs, in their order, each
+with the jobs that ran when its turn came.
+Complexity: O(slices x words) after each reservation, O(records) after each start, O(log slices) a record.
+"""
+
+from __future__ import annotations
+
+from ...arrays import Array
+from ..block import Block, int64
+from ..jit import inner
+from .bits import are_shared, copy, intersect, meet, number_of, shared_number
+from .job_limits import count_end, count_start, has_certain_cpus
+from .node_choice import choose_nodes
+from .node_cpus import usable_cpus
+from .node_ends import find_free, note_ends
+from .node_use import give_on_node, take_on_node
+from .pass_records import least_priority
+from .plan import leave_out_reserved
+from .plan_slices import slice_at
+from .record_plan import HAS_STARTED, IS_PASSED_OVER, plan_record, planned_minutes
+from .reserved_nodes import is_outside_all, nodes_outside_reservations
+from .running_order import add_running, remove_running
+from .start_hopes import longest_hope
+from .start_test import find_candidates, try_start
+from .tables import AVAILABLE, BY_BACKFILL, CANDIDATES, CHOSEN, FREE, LIMITED, NOW, OWN, RESERVED, STARTED, WHOLE
+
+#: Whether a record starts cannot be said without the plan.
+UNDECIDED = 3
+
+
+@inner
+def begin_putting_off(world: Block, plans_all: bool) -> None:
+    """Begin a pass; no record is put off in it if a rule reads more of the plan than who starts."""
+    rules, count = world.rules, world.count
+    reads_more = plans_all or rules.bf_one_resv_per_job == 1 or rules.bf_job_part_count_reserve > 0
+    count.puts_off = int64(not reads_more and rules.suspend_time <= 0)
+    count.put_off = 0
+    note_new_hopes(world)
+
+
+@inner
+def note_new_hopes(world: Block) -> None:
+    """Note that other records may start now than before."""
+    world.count.horizon = 0
+    world.count.reach += 1
+
+
+@inner
+def note_plan(world: Block) -> None:
+    """Note that the last record has a reservation of the nodes in CHOSEN."""
+    if are_shared(world.scratch[CHOSEN], world.node_sets[FREE]):
+        world.count.horizon = 0
+    world.count.reach += 1
+
+
+@inner
+def is_put_off(world: Block, record: int, hope: int, now: int) -> bool:
+    """Put a record off if its place in the plan cannot matter; return whether it was.
+
+    Args:
+        world: the state.
+        record: the record, which does not start.
+        hope: the first record that may start now, not before that one.
+        now: the time.
+    """
+    count, step = world.count, world.rules.bf_resolution
+    job, slot = world.records[record].job, world.records[record].slot
+    row, part = world.jobs[job], world.job_parts[slot]
+    least = max(world.part_least_nodes[slot], row.min_nodes, int64(1))
+    if count.puts_off == 0 or row.array >= 0 or not _has_known_cpus(world, job, slot, least):
+        return False
+    end = (now + 60 * planned_minutes(world, job, part)) // step * step
+    if least <= _most_nodes(world, part, end, hope, now):
+        return False
+    entry = world.put_off[count.put_off]
+    entry.record, entry.starts = record, count.starts
+    count.put_off += 1
+    return True
+
+
+@inner
+def _most_nodes(world: Block, part: int, end: int, hope: int, now: int) -> int:
+    """Return how many nodes a reservation in a partition could have that has a free node before the horizon, at most.
+
+    Args:
+        world: the state.
+        part: the partition.
+        end: when the reservation ends at the earliest.
+        hope: the first record that may start now.
+        now: the time.
+    """
+    count, row = world.count, world.partitions[part]
+    if count.horizon == 0:
+        step = world.rules.bf_resolution
+        count.horizon = ((now + 60 * longest_hope(world, hope, now)) // step + 1) * step
+        count.reach += 1
+    if row.reach != count.reach:
+        _measure_reach(world, part, now)
+    place = min(slice_at(world, end - 1), count.slices - 1)
+    if place > row.reach_last:
+        return int64(0)
+    return int64(world.reach[part, place]) if place >= row.reach_first else int64(row.reach_nodes)
+
+
+@inner
+def _measure_reach(world: Block, part: int, now: int) -> None:
+    """Measure `_most_nodes` of a partition for all ends."""
+    words, row, count = world.scratch[OWN], world.partitions[part], world.count
+    note_ends(world, now)
+    find_free(world, words, False, int64(count.horizon))
+    intersect(words, world.scratch[AVAILABLE])
+    intersect(words, world.partition_nodes[part])
+    row.reach, row.reach_last = count.reach, _last_open(world, words)
+    row.reach_first, row.reach_nodes = slice_at(world, int64(count.horizon)), number_of(words)
+    for place in range(row.reach_first, row.reach_last + 1):
+        world.reach[part, place] = meet(words, words, world.slice_nodes[world.slices[place].nodes])
+
+
+@inner
+def _last_open(world: Block, words: Array) -> int:
+    """Return the last slice up to whose end a free node of a set has no reservation, -1 if each has one now."""
+    free, low, high = world.node_sets[FREE], int64(-1), int64(world.count.slices) - 1
+    while low < high:
+        middle, is_open = (low + high + 1) // 2, False
+        nodes = world.open_nodes[world.slices[middle].nodes]
+        for word in range(len(words)):
+            is_open = is_open or words[word] & free[word] & nodes[word] != 0
+        if is_open:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+@inner
+def _has_known_cpus(world: Block, job: int, slot: int, least: int) -> bool:
+    """Return whether a place in the plan would not change the CPUs of a job's last test; note them if they are new."""
+    row, part = world.jobs[job], world.job_parts[slot]
+    if row.required >= 0:
+        return False
+    if row.exclusive == 0 and world.partitions[part].exclusive == 0:
+        return has_certain_cpus(world, job, part) and (row.counted_cpus == 0 or row.counted_cpus == row.min_cpus)
+    if row.want_nodes > least or len(world.kinds) == 0:
+        return False
+    first = world.nodes[world.kinds[0]]
+    for kind in range(1, len(world.kinds)):
+        node = world.nodes[world.kinds[kind]]
+        if node.cpus != first.cpus or node.cores != first.cores or node.threads != first.threads:
+            return False
+    cpus, most = first.cores * first.threads, world.partitions[part].max_cpus_per_node
+    if least * (min(cpus, most) if most >= 0 else cpus) < row.min_cpus:
+        return False
+    if row.counted_cpus == 0 and _has_a_place(world, job, slot, least):
+        row.counted_cpus = least * first.cpus
+    return bool(row.counted_cpus == least * first.cpus)
+
+
+@inner
+def _has_a_place(world: Block, job: int, slot: int, least: int) -> bool:
+    """Return True if a job that takes whole nodes could run once nothing else does."""
+    row, part, rules = world.jobs[job], world.job_parts[slot], world.rules
+    if row.allowed >= 0 or row.required >= 0 or row.contiguous == 1 or not is_outside_all(world, job):
+        return False
+    if rules.bf_min_age_reserve > 0 or least_priority(world, job) > 0:
+        return False
+    if 0 <= row.max_nodes < least or 0 <= world.part_most_nodes[slot] < least:
+        return False
+    words, number = world.scratch[OWN], int64(0)
+    copy(words, world.scratch[AVAILABLE])
+    intersect(words, world.partition_nodes[part])
+    for kind in range(len(world.kinds)):
+        if usable_cpus(world, job, part, int64(world.kinds[kind]), NOW) > 0:
+            number += shared_number(words, world.kind_nodes[kind])
+    return number >= least
+
+
+@inner
+def start_without_plan(world: Block, job: int, slot: int, part: int, now: int) -> int:
+    """Start a job that may start now, as `plan_record` would; return what became of it, or UNDECIDED."""
+    row, words = world.jobs[job], world.scratch[CANDIDATES]
+    if world.count.puts_off == 0 or row.parts > 1 or row.required >= 0 or 0 < row.time_min < row.limit:
+        return int64(UNDECIDED)
+    limit = planned_minutes(world, job, part)
+    find_candidates(world, job, part, world.scratch[AVAILABLE])
+    if nodes_outside_reservations(world, job, part, now, limit, CANDIDATES) != now:
+        return int64(UNDECIDED)
+    leave_out_reserved(world, words, now, now + 60 * limit)
+    if not choose_nodes(world, job, slot, CANDIDATES, NOW):
+        return int64(UNDECIDED)
+    for place in range(world.count.chosen):
+        if world.nodes[world.chosen[place]].completing > 0:
+            return int64(UNDECIDED)
+    row.counted_cpus = world.count.chosen_cpus
+    copy(world.scratch[WHOLE], words)
+    answer = try_start(world, job, slot, world.scratch[WHOLE], now, int64(BY_BACKFILL))
+    if answer == STARTED:
+        return int64(HAS_STARTED)
+    if answer == RESERVED or (answer == LIMITED and world.count.chosen > 0):
+        return int64(IS_PASSED_OVER)
+    return int64(UNDECIDED)
+
+
+@inner
+def plan_put_off(world: Block, now: int) -> None:
+    """Plan the records that were put off, each with the jobs that ran then."""
+    count = world.count
+    if count.put_off == 0:
+        return
+    shown = world.put_off[0].starts
+    for entry in range(count.starts - 1, shown - 1, -1):
+        _take_back(world, int64(world.starts[entry].job))
+    for place in range(count.put_off):
+        while shown < world.put_off[place].starts:
+            _bring_back(world, int64(world.starts[shown].job))
+            shown += 1
+        record = world.records[world.put_off[place].record]
+        plan_record(world, int64(record.job), int64(record.slot), int64(world.job_parts[record.slot]), now)
+    while shown < count.starts:
+        _bring_back(world, int64(world.starts[shown].job))
+        shown += 1
+    count.put_off = 0
+    count.reach += 1
+
+
+@inner
+def _take_back(world: Block, job: int) -> None:
+    """Let a job that has started in this pass not run for a moment."""
+    row = world.jobs[job]
+    remove_running(world, job)
+    count_end(world, job)
+    for place in range(row.piece0, row.piece0 + row.pieces):
+        piece = world.pieces[place]
+        give_on_node(world, piece.node, row.part, piece.cores, piece.memory, row.gpus)
+    world.count.ends_noted = -1
+
+
+@inner
+def _bring_back(world: Block, job: int) -> None:
+    """Let a job run again that was taken back."""
+    row = world.jobs[job]
+    for place in range(row.piece0, row.piece0 + row.pieces):
+        piece = world.pieces[place]
+        take_on_node(world, piece.node, row.part, piece.cores, piece.memory, row.gpus)
+    count_start(world, job)
+    add_running(world, job)
+    world.count.ends_noted = -1
