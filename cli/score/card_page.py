@@ -32,7 +32,7 @@ def card_page(card: Card) -> str:
     """Return the card as an HTML page."""
     text = io.StringIO()
     with redirect_stdout(text):
-        show_card(Screen(), card, everything=True)
+        show_card(Screen(), card, everything=False)
     head, _, figures = bokeh_backend.page(score_figure(card)).rpartition("<body>")  # Bokeh's scripts have others
     return head + _PAGE.format(escape(text.getvalue())) + figures
 
