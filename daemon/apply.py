@@ -19,7 +19,7 @@ LONGEST_S = 5.0
 #: Most releases in a cycle, so that the jobs of one user do not keep those of all others waiting.
 MOST_RELEASES = 32
 #: Jobs whose last decision is remembered while nothing is carried out.
-MOST_SHOWN = 50_000
+MOST_SHOWN = 10_000
 
 
 @dataclass(slots=True)

@@ -31,7 +31,7 @@ RELEARNED = "relearned"
 #: In place of a text that repeats: any text does.
 ANY = "*"
 #: Jobs for which is remembered what was recorded of them while nothing is carried out.
-MOST_REPEATED = 50_000
+MOST_REPEATED = 10_000
 
 
 class JobLog:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import signal
 import time
@@ -118,6 +119,25 @@ def test_a_dry_run_logs_its_decisions_and_writes_nothing(
     shown = slurm.show(int(job))
     assert "AdminComment" not in shown and shown["ReqNodeList"] == "(null)"
     assert grace_s == 18 or (shown["JobState"], shown["StartTime"]) == ("PENDING", begin)
+
+
+def test_in_shadow_slurm_starts_the_job_and_the_log_has_what_would_have_been_done(
+    slurm: SlurmCluster, daemon: SlurmDaemon
+) -> None:
+    daemon.config.write_text(f"{daemon.config.read_text()}mode: shadow\n")
+    daemon.start()
+    job = hand_over(slurm, "true", grace_s=18)
+    eventually(lambda: all_ended(slurm, [job]), "the job, started by Slurm")
+    answer = pilotfish("log", "--socket", daemon.socket, "--job", str(job), "--json")
+    assert answer.returncode == 0, answer.stderr
+    (line,) = json.loads(answer.stdout)["lines"]
+    assert (line["kind"], line["action"], line["user"].split()[0]) == ("would", "start", "games")
+    assert slurm.show(job)["ReqNodeList"] == "(null)" and not (daemon.folder / "state" / "slurm" / "pins").exists()
+    assert daemon.stop(signal.SIGTERM) == 0
+    answer = pilotfish("log", "--config", daemon.config)
+    words = " ".join(answer.stdout.split())
+    assert f"would have started slurm/{job} (games) on n" in words and "stop: shadow -> - by signal" in words, words
+    assert max(map(len, answer.stdout.splitlines())) <= 80
 
 
 @pytest.mark.parametrize(
