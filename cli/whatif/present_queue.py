@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,7 +36,7 @@ _AS_OF = re.compile(r"Configuration data as of (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)"
 
 
 def present_queue(
-    texts: Mapping[str, str], choices: Sequence[Scenario], zone: str, seeds: range
+    texts: Mapping[str, str], choices: Sequence[Scenario], zone: str, seeds: range, workers: int = 1
 ) -> PresentQueue:  # fmt: skip
     """Let the queue of a site go on.
 
@@ -43,6 +45,7 @@ def present_queue(
         choices: scenarios.
         zone: name of the time zone of the times in changes.
         seeds: of the draws.
+        workers: scenarios that go on at the same time.
 
     Raises:
         ConfigError: the texts do not describe a site, or a scenario is not possible.
@@ -59,17 +62,22 @@ def present_queue(
     site = present_site(read_site(texts))
     ended = read_site({**texts, "scontrol_job.txt": "", "sacct.psv": past}).jobs if past.strip() else ()
     load_kernels("slurm.site_requests")
-    scenarios, base, run_times = list[PresentScenario](), None, None
     arrivals = Arrivals((*ended, *site.jobs), now) if ended else None
-    for one in (Scenario(UNCHANGED, ChangeOptions()), *choices):
-        with one.errors():
-            changed = one.change.changed(site, texts, clock, now)
-        present = Present(changed, now, arrivals)
-        if run_times is None:
-            base, ran_s = present, np.where(present.runs, np.maximum(now - present.start, 1.0), 0.0)
-            run_times = SiteRunTimes(ended, present.site.jobs, present.limit_s, ran_s)
-        scenarios.append(_outcome(one, present, run_times, seeds, site))
-    assert base is not None and run_times is not None
+    base, first = Present(site, now, arrivals), Scenario(UNCHANGED, ChangeOptions())
+    ran_s = np.where(base.runs, np.maximum(now - base.start, 1.0), 0.0)
+    run_times = SiteRunTimes(ended, base.site.jobs, base.limit_s, ran_s)
+
+    def outcome(scenario: Scenario) -> PresentScenario:
+        with scenario.errors():
+            changed = scenario.change.changed(site, texts, clock, now)
+        present = base if scenario is first else Present(changed, now, arrivals)
+        return _outcome(scenario, present, run_times, seeds, site)
+
+    with ExitStack() as stack:
+        outcomes: Callable[..., Iterable[PresentScenario]] = map
+        if workers > 1 and choices:  # compiled passes of several threads run at the same time
+            outcomes = stack.enter_context(ThreadPoolExecutor(workers)).map
+        scenarios = [*outcomes(outcome, (first, *choices))]
     waiting = np.flatnonzero(base.waits).tolist()
     predicted = int(run_times.is_predicted[base.runs | base.waits].sum())
     return PresentQueue(now, site, waiting, int(base.runs.sum()), run_times.learned, predicted, len(seeds), scenarios)

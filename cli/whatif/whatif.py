@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from ...formats.documents.atomic_write import check_file, write_whole
 from ...formats.text import count
+from ...machine_share import usable_cpus
 from .. import options
 from ..charts import picture_files
 from ..charts.picture_files import PlotFile
@@ -90,7 +91,7 @@ def whatif(
     choices = scenarios_of(change, scenario or (), scenarios)
     if adapter is not None or config is not None:
         refused = {
-            "SITE": site, "--sacct": sacct, "--starts": starts, "--resume": resume, "--workers": workers,
+            "SITE": site, "--sacct": sacct, "--starts": starts, "--resume": resume,
             "--dask": dask, "--scale-load": next(filter(None, (one.change.scale_load for one in choices)), None),
             "--policy": next(filter(None, (one.change.policy for one in choices)), None),
             "--idle-power": idle_power or None, "--plot": plot,
@@ -104,7 +105,7 @@ def whatif(
         from .present_queue import present_queue, present_texts
 
         seeds = range(seed, seed + (repeat or REPEATS_OF_CHANGES))
-        queue = present_queue(present_texts(adapter, config), choices, zone, seeds)
+        queue = present_queue(present_texts(adapter, config), choices, zone, seeds, workers or len(usable_cpus()))
         if as_json:
             print_json("whatif", present_document(queue))
         else:

@@ -57,6 +57,17 @@ def test_nodes_that_are_drained_at_a_time_of_day_delay_the_job_and_let_the_runni
     assert drain.late == (("1", 1.0),)
 
 
+@pytest.mark.real  # threads
+def test_scenarios_that_go_on_at_the_same_time_change_nothing() -> None:
+    drains = [ChangeOptions(drain=[f"n[1-{last}]@07:30..10:00"]) for last in (1, 2, 3, 4)]
+    choices = [Scenario(str(number), change) for number, change in enumerate([*drains, ChangeOptions()])]
+    queues = [present_queue(texts(), choices, "UTC", range(3), workers) for workers in (1, 4)]
+    results = [
+        [(one.name, one.start.tolist(), one.early.tolist(), one.drains) for one in queue.scenarios] for queue in queues
+    ]
+    assert results[0] == results[1] and len({str(result[1]) for result in results[0]}) > 1
+
+
 def test_seconds_of_a_drain_count_from_now() -> None:
     choices = (Scenario(CHANGED, ChangeOptions(drain=["n1@600..1200"])),)
     (drain,) = present_queue(texts(), choices, "UTC", range(1)).scenarios[1].drains
@@ -112,7 +123,7 @@ def slurm(monkeypatch: pytest.MonkeyPatch) -> Played:
 def test_the_command_asks_slurm_once_for_each_file_and_changes_nothing(
     slurm: Played, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["whatif", "--adapter", "slurm", "--drain", "n1@08:30..", "--repeat", "2"]) == 0
+    assert main(["whatif", "--adapter", "slurm", "--drain", "n1@08:30..", "--repeat", "2", "--workers", "1"]) == 0
     printed = capsys.readouterr().out
     assert "1 job running, 2 waiting" in printed and "until the time limits" in printed
     assert "1 node from 03-02 08:30: 1 of 1 running job there end in time" in printed
@@ -124,7 +135,7 @@ def test_the_command_asks_slurm_once_for_each_file_and_changes_nothing(
 def test_the_document_has_every_job_and_scenario(slurm: Played, capsys: pytest.CaptureFixture[str]) -> None:
     import json
 
-    assert main(["whatif", "--adapter", "slurm", "--scenario", "a: --add-nodes 2", "--json"]) == 0
+    assert main(["whatif", "--adapter", "slurm", "--scenario", "a: --add-nodes 2", "--json", "--workers", "1"]) == 0
     document: dict[str, Any] = json.loads(capsys.readouterr().out)
     assert [one["name"] for one in document["scenarios"]] == ["as it is", "a"]
     first, changed = (one["jobs"] for one in document["scenarios"])
@@ -134,7 +145,7 @@ def test_the_document_has_every_job_and_scenario(slurm: Played, capsys: pytest.C
 
 @pytest.mark.parametrize(
     "words",
-    [("site",), ("--sacct", "x"), ("--starts", "x.csv"), ("--scale-load", "2"), ("--resume", "x"), ("--workers", "2")],
+    [("site",), ("--sacct", "x"), ("--starts", "x.csv"), ("--scale-load", "2"), ("--resume", "x")],
 )
 def test_what_belongs_to_a_recorded_site_is_refused(words: Sequence[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["whatif", *words, "--adapter", "slurm"]) == 64
