@@ -13,7 +13,7 @@ INSTALLED := $(VENV)/.installed
 READY := $(VENV)/.ready
 # Tests next to real services mostly wait: twelve groups of them, and two
 # workers more, that compute meanwhile.
-WORKERS := $(shell n=$$(nproc); echo $$((n < 14 ? 14 : n)))
+WORKERS := $(shell n=$$(nproc); echo $$((n < 12 ? 12 : n)))
 PYTEST := $(BIN)/python -m pytest --dist loadgroup --no-loadscope-reorder -q
 # Runs a command such that nothing of it survives an interrupted make.
 GUARDED := exec $(BIN)/python tests/guardian.py

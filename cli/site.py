@@ -14,7 +14,7 @@ from ..adapters import registry
 from ..adapters.findings import NOTE, OK, PROBLEM, Finding, ServiceState
 from ..daemon.paths import default_config_path, state_dir
 from ..simulate.errors import ConfigError
-from ..trust import owner_of
+from ..trust import make_folder, owner_of
 from . import options
 from .inputs import config_file, configured_adapter, read_cluster
 from .options import flag, option
@@ -243,6 +243,7 @@ def _show_reaped(say: Callable[[str], None], folder: Path | None, reaped: Reaped
     say(reaped.line)
     if folder is not None:
         try:
+            make_folder(folder)
             note_reaped(folder, reaped, time.time())
         except OSError as error:
             note(f"{folder}: the release is not in `pilotfish log`: {error.strerror}")

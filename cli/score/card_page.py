@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 from ...formats.text import clean, fit
 from ...simulate.slurm.site_score import Sides
-from ..charts import bokeh_backend
 from ..charts.colours import INK, QUIET, series_style
 from ..charts.effect_figure import ShownEffect, ShownSide, forest, over_time, users_panel, waits_panel
 from ..charts.figure import Bars, Figure, Panel, bars_panel
@@ -30,6 +29,8 @@ _GROUPS = ("partition", "nodes", "CPUs", "limit, minutes")
 
 def card_page(card: Card) -> str:
     """Return the card as an HTML page."""
+    from ..charts import bokeh_backend
+
     text = io.StringIO()
     with redirect_stdout(text):
         show_card(Screen(), card, everything=False)

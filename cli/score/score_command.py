@@ -9,10 +9,11 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from ...formats.documents.atomic_write import check_file, write_whole
+from ...formats.documents.atomic_write import write_whole
 from ...machine_share import usable_cpus
 from ...simulate.errors import ConfigError, PilotfishError
 from .. import options
+from ..charts import picture_files
 from ..kernel_loading import load_kernels
 from ..moment_option import moment_s
 from ..options import argument, option
@@ -84,7 +85,9 @@ def score(
     """
     if runtimes not in ("walltime", "predicted"):
         raise bad("--runtimes", f"{runtimes!r} (allowed: walltime, predicted)")
-    check_file(html) if html is not None else None
+    if html is not None and html.suffix.lower() != ".html":
+        raise bad("--html", f"{html.name!r} (allowed: a name that ends with .html)")
+    picture_files.check(html, "--html")
     from ...formats.site.site_folder import time_zone
 
     time_zone(zone)

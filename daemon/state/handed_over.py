@@ -87,7 +87,7 @@ class HandedOver(Submission):
             view = views.get(entry.key) or _ended(entry.key, records)
             if view is None and records is not None and entry.key not in records:
                 entry.wait_reason = "the resource manager does not show it any more"
-            elif not _stays(entry, view):
+            elif entry.stage not in FINAL and not _stays(entry, view):
                 _leave(entry, view, snapshot.time)
                 queue.dirty[entry.key] = entry
                 news = True

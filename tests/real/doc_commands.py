@@ -276,6 +276,8 @@ FILES = {
 MADE = (
     "pilotfish generate lublin --jobs 800 --procs 256 --load 0.8 -o trace.swf.gz",
     "pilotfish generate thesis --jobs 200 -o thesis.swf",
+    "pilotfish generate lublin --jobs 400 --procs 256 --load 0.9 -o year.swf.gz",
+    "pilotfish train linear year.swf.gz --seeds 1 --generations 1 --population 4 -o mine.pfmodel.json",
     "pilotfish calibrate --seconds 0.1 --force --out node.yaml --record calibrations",
     "cp calibrations/* monday.json",
     "cp monday.json friday.json",

@@ -18,7 +18,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from pilotfish.adapters.base import AdapterError
+from pilotfish.adapters.base import AdapterError, Reaped
 from pilotfish.adapters.slurm.adapter import SlurmAdapter
 from pilotfish.adapters.slurm.doctor import findings_of
 from pilotfish.adapters.slurm.doctor.check_clocks import login_nodes
@@ -276,11 +276,11 @@ def test_a_users_text(way: str, texts: list[tuple[dict[str, str], dict[str, Any]
         assert {job for job, _ in by_alone} == {"7", "8", "9"}
         for slurm in (own_only, crowded):
             slurm.updates.clear()
-            lines: list[str] = []
+            released: list[Reaped] = []
             with counted() as calls:
-                assert Reaper(slurm, SELECTION, folder, 3600.0).reap(30.0, lines.append, dry=True) == 0
+                assert Reaper(slurm, SELECTION, folder, 3600.0).reap(30.0, released.append, dry=True) == 0
             assert calls[0] < CALLS_ALONE + 2 * len(texts) * CALLS
-            assert lines == ["release slurm/7", "release slurm/9"] and slurm.updates == []
+            assert [one.line for one in released] == ["release slurm/7", "release slurm/9"] and slurm.updates == []
     read_alone, read_crowded = (
         transport_of(way, *update, [0.0]).jobs() for update in ((own_only, []), (crowded, forms))
     )

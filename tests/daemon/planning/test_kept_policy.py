@@ -115,9 +115,9 @@ def test_another_policy_goes_on_from_its_state_and_one_that_keeps_nothing_ends_i
 def test_the_journal_is_not_written_in_each_cycle_for_it(bench: Any) -> None:
     uses(bench, "after")
     writes, save = list[float](), bench.journal.save
-    bench.cycle.tracker.write_ahead._journal.save = lambda *args, **kept: [
-        writes.append(bench.manager.time),
-        save(*args, **kept),
+    bench.cycle.tracker.write_ahead._journal.save = lambda *args, unsaved, **more: [
+        writes.extend([bench.manager.time] if unsaved.kept else []),
+        save(*args, unsaved=unsaved, **more),
     ]
     bench.run(int(2 * SAVE_S))
     assert len(writes) == 2

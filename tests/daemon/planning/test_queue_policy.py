@@ -15,6 +15,7 @@ import pytest
 
 from pilotfish.daemon.config import load_config, load_policy_of
 from pilotfish.daemon.planning.guarded_planner import simulate_plan
+from pilotfish.daemon.run_modes import RunMode
 from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.model.job import Profile, ThreadGroup
 from pilotfish.simulate.model.workload import Workload
@@ -239,7 +240,7 @@ def test_forecasts_that_miss_do_not_overrule_a_queue_policy(queue: Any, kit: Any
     bench.submit(*(kit.job(f"j{i}", seconds=2.0, threads=1, walltime=50.0) for i in range(6)))
     bench.run(100)
     assert bench.cycle.planner.forecasts.guard.tripped
-    assert bench.cycle.planner.mode(bench.cycle.tracker.queue, dry=False) == "live"
+    assert bench.cycle.planner.mode(bench.cycle.tracker.queue, RunMode.LIVE) == "live"
     bench.submit(kit.job("last", seconds=2.0))
     assert bench.run(1)[0].policy == "strict"
 

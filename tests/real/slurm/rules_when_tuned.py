@@ -22,6 +22,7 @@ TUNED_CASES = (
         nodes=(CORES, CORES),
         accounts=("add qos one MaxJobsPerUser=1", "modify user games set qos+=one"),
         jobs=(
+            Job("gate", "-N2 --exclusive -t10", "+10", user="root"),
             Job("first", "-N1 -t10 --qos=one", "90"),
             Job("second", "-N1 -t10 --qos=one", "30"),
             Job("low", "-N1 -t10 --nice=100", "30"),
