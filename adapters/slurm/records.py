@@ -41,7 +41,7 @@ class SlurmJob:
     placed: tuple[str, ...] = ()  #: nodes that it has
     wanted: tuple[str, ...] = ()  #: nodes that it must run on (`ReqNodeList`)
     unwanted: tuple[str, ...] = ()  #: nodes that it must not run on (`ExcNodeList`)
-    planned: tuple[str, ...] = ()  #: nodes on which Slurm plans to start it at `start`
+    planned: tuple[str, ...] = ()  #: nodes on which Slurm plans to start a waiting job at `start`
     special: str = ""  #: a resource that it asks for and that only Slurm understands, in words; "": none
     dependency: str = ""  #: what it still waits for, in Slurm's syntax
     features: str = ""

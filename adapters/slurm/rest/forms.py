@@ -209,7 +209,7 @@ def _job(name_limit: int, form: Form) -> SlurmJob:
         tres=amounts(request),
         time_limit=None if minutes is None else 60.0 * minutes,
         end=_moment(form["end_time"]) if state.ended or minutes is not None else None,
-        planned=names(_text(form.get("scheduled_nodes")), name_limit),
+        planned=names(_text(form.get("scheduled_nodes")), name_limit) if state is JobState.PENDING else (),
         special=special,
         shares=_SHARES.get(shares, shares.upper()),
         priority=1 if priority is None else int(priority),  # 0 means held, one that is not set yet does not

@@ -172,7 +172,9 @@ def _job(report: Unreadable, row: dict[str, str]) -> SlurmJob:
         **{name: nodes(row[field], report.most_names) for name, field in _NODES.items()},
     }
     threads, special = max(1, -(-cpus // node_count)), _special(row, SPECIAL)
-    if state is JobState.PENDING:
+    if state is not JobState.PENDING:
+        plain["planned"] = ()  # Slurm goes on showing the plan of a job that was cancelled
+    else:
         tasks, per_task, per_node, largest = (
             None if row[field] in _NOTHING else count(row[field])
             for field in ("NumTasks", "cpus-per-task", "NTPerNode", "MaxNodes")
