@@ -20,7 +20,7 @@ GUARDED := exec $(BIN)/python tests/guardian.py
 # Each linter is a target of its own, `lint-NAME`; add it here.
 LINTERS := lint-ruff lint-tree lint-spelling lint-types
 
-.PHONY: run test test-numba check packages kernels pure all-tests lint $(LINTERS) lock bench docs clean
+.PHONY: run test test-numba check packages kernels pure coverage all-tests lint $(LINTERS) lock bench docs clean
 
 run: $(READY)
 	@PATH="$(CURDIR)/$(BIN):$$PATH" sh packaging/tour.sh
@@ -48,8 +48,12 @@ kernels: $(INSTALLED)
 pure: $(READY) kernels
 	@exec $(PYTEST) -n $$(nproc) -m "not real" --quick
 
+# Which lines the pure tests reach, in one process; kernels are compiled, and not counted.
+coverage: $(READY) kernels
+	@exec $(PYTEST) -n 0 -m "not real" --quick --cov --cov-report=term:skip-covered
+
 all-tests: $(READY)
-	@$(GUARDED) $(PYTEST) -n $(WORKERS) -rs --cov --cov-report=
+	@$(GUARDED) $(PYTEST) -n $(WORKERS) -rs
 
 lint: $(LINTERS)
 

@@ -12,10 +12,9 @@ import gc
 import os
 import signal
 import sys
-import threading
 from collections import Counter
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +24,6 @@ from hypothesis import HealthCheck, settings
 pytest.register_assert_rewrite("tests.support", "tests.reference")
 sys.path.insert(0, str(Path(__file__).parent))
 import guardian
-import line_counts
 import marks
 import workers
 
@@ -36,10 +34,6 @@ settings.register_profile("same", derandomize=True, max_examples=MOST, **UNTIMED
 settings.register_profile("hunt", max_examples=1000, **UNTIMED)
 settings.load_profile("same")
 
-#: Tests in whose process no lines are counted: they start others, or read the sources.
-UNCOUNTED = ("tests/real/", "tests/test_imports.py", "tests/test_packaging.py", "tests/test_privileges.py")
-#: CPU time for which a test's lines are counted. What runs longer repeats itself, and counting takes half its time again.
-COUNTED_S = 0.05
 #: The groups that take longest, which begin first: what begins last is waited for alone.
 LONGEST = (
     "machine", "site 2", "site 1", "site 5", "site 3", "slurm 1", "oar 1", "oar 2", "slurm 2", "site 4", "installed docs/guides",
@@ -77,8 +71,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Let a guardian end what the run leaves behind, however it is interrupted."""
-    config.addinivalue_line("markers", "uncounted: no lines are counted for the coverage")
-    config.pluginmanager.register(line_counts)
     config.pluginmanager.register(marks)
     if config.getoption("--quick"):
         _try_fewer(QUICK)
@@ -114,18 +106,7 @@ def _try_fewer(most: int) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Count lines in the first row of each table, and begin with the tests that take longest.
-
-    The many examples of a property reach the lines that the other tests reach, as do most other rows of a parametrized
-    test, and counting takes half their time again.
-    """
-    counted: set[str] = set()
-    for item in items:
-        function = item.nodeid.partition("[")[0]
-        is_property = getattr(getattr(item, "obj", None), "is_hypothesis_test", False)
-        if is_property or function in counted or item.nodeid.startswith(UNCOUNTED):
-            item.add_marker(pytest.mark.uncounted)
-        counted.add(function)
+    """Begin with the tests that take longest."""
     items.sort(key=_turn)
 
 
@@ -138,52 +119,26 @@ def _turn(item: pytest.Item) -> int:
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
-    """Count no lines of imports in a worker of xdist, see workers.py.
+def pytest_collection() -> Generator[None, object, object]:
+    """Keep what is collected until the end: the garbage collector need not look at it again and again.
 
-    What is collected stays until the end: the garbage collector need not look at it again and again. Otherwise it runs
-    as seldom as in the commands.
+    Otherwise it runs as seldom as in the commands.
     """
     gc.disable()
     try:
-        with _traced(0.0) if hasattr(session.config, "workerinput") else nullcontext():
-            return (yield)
+        return (yield)
     finally:
         gc.freeze()
         gc.set_threshold(GARBAGE)
         gc.enable()
 
 
-@pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """Count the lines that a test reaches in its first COUNTED_S seconds, but none of tests marked `uncounted`."""
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> None:
+    """Let pure tests compute while the others wait."""
     if os.geteuid() == 0:
         with suppress(PermissionError):  # root in a container may not go back
             os.setpriority(os.PRIO_PROCESS, 0, USUAL + (0 if item.get_closest_marker("real") else NICER))
-    with _traced(0.0 if item.get_closest_marker("uncounted") else COUNTED_S):
-        return (yield)
-
-
-@contextmanager
-def _traced(most_s: float) -> Iterator[None]:
-    """Trace for that much CPU time at most, also in threads that start meanwhile, if anything is traced."""
-    tracers = sys.gettrace(), threading.gettrace()
-
-    def stop(*_: object) -> None:
-        sys.settrace(None)
-        threading.settrace(None)
-
-    if not most_s:
-        stop()
-    elif tracers[0]:
-        signal.signal(signal.SIGVTALRM, stop)
-        signal.setitimer(signal.ITIMER_VIRTUAL, most_s)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_VIRTUAL, 0.0)
-        sys.settrace(tracers[0])
-        threading.settrace(tracers[1])
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

@@ -25,7 +25,7 @@ import threading
 import time
 import traceback
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import IO, Any, NoReturn
@@ -202,23 +202,15 @@ def serve(listening: socket.socket, arguments: list[str]) -> None:
 
 
 def _collect(arguments: list[str]) -> None:
-    """Import what pytest collects.
-
-    With --cov, the lines that imports reach are counted here, in `.coverage-imports`; workers count those of tests.
-    """
+    """Import what pytest collects."""
     import pytest
-    from coverage import Coverage
 
     sys.path[0] = os.getcwd()  # as `python -m pytest` does
     said = os.dup(1), os.dup(2)
     nothing = os.open(os.devnull, os.O_WRONLY)
     for number in (1, 2):
         os.dup2(nothing, number)
-    counts = Coverage(data_file=".coverage-imports") if "--cov" in arguments else None
-    with counts.collect() if counts else nullcontext():
-        pytest.main([*arguments, "-n0", "--no-cov", "--collect-only"])  # a worker that collects the same reports errors
-    if counts:
-        counts.save()
+    pytest.main([*arguments, "-n0", "--collect-only"])  # a worker that collects the same reports errors
     for number, file in zip((1, 2), said, strict=True):
         os.dup2(file, number)
         os.close(file)

@@ -56,7 +56,6 @@ def test_reservations_never_move_to_a_later_time(rows: list[Any], machine: int, 
     assert all(earlier >= later for starts in promised for earlier, later in pairwise(starts))
 
 
-@pytest.mark.uncounted  # compiled, but for the reference
 @pytest.mark.parametrize("allocation", ["basic", "contiguous"])
 def test_profile_grows(allocation: str) -> None:
     rows = [(0.0, 3.0, 5.0 + i, 1 + i % 7) for i in range(FEW + 30)]
@@ -109,7 +108,6 @@ def test_replay_under_a_power_cap_equals_the_reference(
             assert jobs.size[(done.start_time <= time) & (done.finish_time > time)].sum() <= limit[2]
 
 
-@pytest.mark.uncounted  # compiled, but for the reference
 @pytest.mark.parametrize(("end", "last"), [(2000.0, True), (90.0, False)])
 @pytest.mark.parametrize("allocation", ["basic", "contiguous"])
 def test_profile_grows_under_a_cap(allocation: str, end: float, last: bool) -> None:

@@ -228,7 +228,6 @@ def test_a_reservation_is_updated_when_machines_are_kept_off() -> None:
         "easy:order=unicep+energybud:budget=60%+opportunistic",
     ],
 )
-@pytest.mark.uncounted  # counting lines takes four times as long as the reference
 def test_it_equals_the_reference_with_the_power_of_a_real_node(text: str) -> None:
     jobs, policy = lublin(150, 256, kind="untyped", load=1.2), parse(text)
     done, plain = replay(jobs, 256, policy), Machine(jobs, 256, policy, TAURUS_POWERS)

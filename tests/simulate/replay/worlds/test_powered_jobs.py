@@ -165,7 +165,6 @@ def test_a_decision_takes_effect_when_it_has_been_made(
         "easy:order=sjf+inertial:period=3600+opportunistic:t_idle=300+energybud:budget=80%",
     ],
 )  # fmt: skip
-@pytest.mark.uncounted  # counting lines takes four times as long
 def test_the_python_form_equals_the_compiled_one_with_the_power_of_a_real_node(text: str) -> None:
     jobs, policy = lublin(150, 256, kind="untyped", load=1.2), parse(text)
     agree(in_python(jobs, 256, policy, TAURUS_POWERS), replay(jobs, 256, policy), TAURUS_POWERS)
