@@ -23,6 +23,8 @@ from .victims import give_up_victims
 _WINDOW, _ROUND = int64(30), int64(30)
 #: Ends that are taken together without a test.
 _MOST_TOGETHER = int64(200)
+#: A window of this width, seconds, has all ends; no wider one is needed, and its double is still a number.
+_WHOLE_WINDOW = int64(2**61)
 NO_START = int64(-1)
 
 
@@ -152,7 +154,7 @@ def _next_window(world: Block, window: int, least: int) -> int:
     while True:
         if world.rules.bf_window_linear > 0:
             window += world.rules.bf_window_linear
-        else:
+        elif window < _WHOLE_WINDOW:
             window *= 2
         if window >= least:
             return window

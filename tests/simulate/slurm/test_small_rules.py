@@ -134,6 +134,17 @@ def test_a_job_below_the_threshold_of_its_qos_holds_no_nodes(threshold: int, del
     assert (replayed["wide"].start > replayed["long"].start + 7000) == delayed
 
 
+def test_a_search_for_a_start_ends_among_thousands_of_running_jobs() -> None:
+    """Its window doubles after each 200 ends: here, far more often than a number of seconds can be doubled."""
+    number = 13_500
+    nodes = (SiteNode("n0", cpus=number, cores=number),)
+    running = [job(f"{k}", limit_min=60 + k % 50, run_s=60.0 * (60 + k % 50)) for k in range(number)]
+    rules = replace(RULES, scheduler=SchedulerRules(default_queue_depth=number + 1))
+    replayed = starts([*running, job("all", 1, tasks=number)], rules, nodes)
+    assert len(replayed) == number + 1
+    assert replayed["all"].start >= T0 + 3600 + 49 * 60
+
+
 # --- limits ---
 @pytest.mark.parametrize(
     ("version", "flags", "together"),
