@@ -40,4 +40,4 @@ class Card:
     evidence: Evidence | None
     recorded: SiteOutcome
     twin: Sequence[SiteOutcome]
-    pilotfish: Sequence[SiteOutcome] | None
+    pilotfish: Sequence[SiteOutcome]

@@ -44,13 +44,10 @@ def score_figure(card: Card) -> Figure:
 
     colour, _ = series_style(0)
     twin = ShownSide("twin", QUIET, 2, card.twin)
-    sides = [ShownSide("recorded", INK, 0, [card.recorded]), twin]
-    rows: list[Sequence[Panel]] = []
-    if card.pilotfish is not None:
-        sides.append(ShownSide("pilotfish", colour, 1, card.pilotfish))
-        shown = [ShownEffect("pilotfish", card.score.effect, card.twin, card.pilotfish)]
-        rows += [[panel] for title in _GROUPS if (panel := forest(shown, title))]
-        rows.append([users_panel(shown, [twin, sides[-1]])])
+    sides = [ShownSide("recorded", INK, 0, [card.recorded]), twin, ShownSide("pilotfish", colour, 1, card.pilotfish)]
+    shown = [ShownEffect("pilotfish", card.score.effect, card.twin, card.pilotfish)]
+    rows: list[Sequence[Panel]] = [[panel] for title in _GROUPS if (panel := forest(shown, title))]
+    rows.append([users_panel(shown, [twin, sides[-1]])])
     rows = [_bars(card, sides), *rows, [waits_panel(sides)], [over_time(sides, first_submission(card.site), 0.0)]]
     height = sum(2.0 * max(panel.height for panel in row) + 0.45 for row in rows) + 1.0
     about = f"{fit(clean(card.name), 40)}: {verdict_words(card.score.headline)}"
@@ -68,9 +65,8 @@ def _bars(card: Card, sides: Sequence[ShownSide]) -> list[Panel]:
 
 
 def _bar(title: str, numbers: Sides, sides: Sequence[ShownSide], words: Words) -> Panel | None:
-    values = (numbers.recorded, numbers.twin, numbers.pilotfish)[: len(sides)]
-    lengths = [value for value in values if value is not None]
-    if len(lengths) < len(sides):
+    if numbers.recorded is None:
         return None
+    lengths = [numbers.recorded, numbers.twin, numbers.pilotfish]
     bars = Bars([one.name for one in sides], [one.colour for one in sides], lengths, [words(one) for one in lengths])
     return bars_panel(bars, title, 0.12)

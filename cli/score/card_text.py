@@ -11,11 +11,10 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from ...formats.text import clean, count, joules, percent
-from ...simulate.slurm.site_score import GAIN, LOSS, SAME, SMALLER, UNCLEAR, UNJUDGED, Measure, Sides
+from ...simulate.slurm.site_score import GAIN, LOSS, SAME, SMALLER, UNCLEAR, Measure, Sides
 from ..output.manager_queue import starts_table
 from ..output.text import Screen, TextColumn, class_place, hanging, numbers
 from ..output.waits import MOST_CLASSES, show_site, show_unknown
-from .judged_policy import USUAL
 
 if TYPE_CHECKING:
     from ...simulate.slurm.site_score import ClassScore, Moved, SiteScore
@@ -72,7 +71,7 @@ def card_document(card: Card) -> dict[str, Any]:
     return {
         "site": card.name,
         "policy": card.policy.text,
-        "judged": not card.policy.reason,
+        "judged": card.policy.judged,
         "reason": card.policy.reason,
         "partitions": list(card.partitions),
         "hold_s": card.hold_s,
@@ -96,13 +95,15 @@ def card_document(card: Card) -> dict[str, Any]:
 
 def _about(card: Card) -> list[tuple[str, str]]:
     where = f"partitions {', '.join(card.partitions)}" if card.partitions else "all partitions"
-    if card.policy.reason:
-        return [
-            ("policy", card.policy.text),
-            ("not judged", f"{card.policy.reason}. `--policy {USUAL}` judges an order of the queue"),
-        ]
     by = "time limits" if card.run_times == "walltime" else _predicted(card.expected)
-    return [("policy", f"{card.policy.text}, by {by}; {where}; held {time_words(card.hold_s)} at most")]
+    how = f"{card.policy.judged}, by {by}; {where}; held {time_words(card.hold_s)} at most"
+    if card.policy.is_itself:
+        return [("policy", how)]
+    return [
+        ("policy", f"{card.policy.text}; not judged, because {card.policy.reason}"),
+        ("instead", how),
+        ("", f"the numbers are those of `policy: {card.policy.judged}`, and say nothing of {card.policy.text}"),
+    ]
 
 
 def _predicted(share: float | None) -> str:
@@ -112,13 +113,11 @@ def _predicted(share: float | None) -> str:
 def _jobs(card: Card) -> str:
     handed = card.score.handed
     reasons = ", ".join(f"{number:,} {reason}" for reason, number in handed.left.items())
-    parts = [f"{handed.seen:,} seen, {handed.compared:,} that started on all sides"]
-    if not card.policy.reason:
-        parts.append(
-            f"{handed.placed:,.0f} would have been placed, {handed.released:,.0f} released at their hold's end"
-        )
-    parts.append(f"left to Slurm: {reasons or 'none'}")
-    return "; ".join(parts)
+    return "; ".join((
+        f"{handed.seen:,} seen, {handed.compared:,} that started on all sides",
+        f"{handed.placed:,.0f} would have been placed, {handed.released:,.0f} released at their hold's end",
+        f"left to Slurm: {reasons or 'none'}",
+    ))  # fmt: skip
 
 
 def _show_measures(screen: Screen, score: SiteScore) -> None:
@@ -144,7 +143,7 @@ def _row(title: str, sides: Sides, words: Words) -> tuple[str, ...]:
 def interval_words(sides: Sides, words: Words) -> str:
     """Return the interval of pilotfish minus twin as `-3.1 min to -20 s`."""
     if sides.low is None or sides.high is None:
-        return "" if sides.pilotfish is None else "unknown"
+        return "unknown"
     return f"{_signed(sides.low, words)} to {_signed(sides.high, words)}"
 
 
@@ -175,10 +174,8 @@ def verdict_lines(card: Card) -> list[tuple[str, str]]:
     score = card.score
     lines = [("" if place else "verdict", verdict_words(one)) for place, one in enumerate(score.measures)]
     lines.append(("own error", _own_error(score)))
-    if score.later is not None and score.earlier is not None:
-        lines.append(("later", _moved(score.later, "later")))
-        lines.append(("earlier", _moved(score.earlier, "earlier")))
-        lines += [("winners", _named(score, -1.0)), ("losers", _named(score, 1.0))]
+    lines += [("later", _moved(score.later, "later")), ("earlier", _moved(score.earlier, "earlier"))]
+    lines += [("winners", _named(score, -1.0)), ("losers", _named(score, 1.0))]
     period = f"{score.days:.{1 if score.days < 10 else 0}f} days"
     lines.append(("intervals", f"95 %, of a bootstrap over {period} and {count(score.replays, 'replay')} of each side"))
     return [(title, text) for title, text in lines if text]
@@ -189,8 +186,6 @@ def verdict_words(measure: Measure) -> str:
     mean, title = measure.mean, _TITLES[measure.name]
     words = slowdown_words if measure.name == "slowdown" else time_words
     difference = mean.difference
-    if measure.verdict == UNJUDGED or difference is None:
-        return f"{title}: not judged"
     by = f"{_signed(difference, words)}{_share(difference, mean.twin)}"
     if measure.verdict == SAME:
         return f"{title}: no difference; no job starts at another time"
@@ -231,7 +226,7 @@ def _moved(moved: Moved, word: str) -> str:
         f"mean, 95 % at most {time_words(moved.p95_s)}"
     )
     first = moved.most[0]
-    by_s = abs(first.wait.difference or 0.0)
+    by_s = abs(first.wait.difference)
     return f"{text}; most: {clean(first.id)} of {clean(first.user)}, {time_words(by_s)}"
 
 
@@ -240,10 +235,10 @@ def _named(score: SiteScore, sign: float) -> str:
     moved = [
         one for one in dict(score.groups)["user"]
         if one.jobs >= _LEAST_JOBS and one.wait.low is not None and one.wait.high is not None
-        and not one.wait.low <= 0.0 <= one.wait.high and sign * (one.wait.difference or 0.0) > 0
+        and not one.wait.low <= 0.0 <= one.wait.high and sign * one.wait.difference > 0
     ]  # fmt: skip
-    moved.sort(key=lambda one: -abs(one.wait.difference or 0.0))
-    names = [f"{clean(one.name)} {_signed(one.wait.difference or 0.0, time_words)}" for one in moved[:_MOST_NAMES]]
+    moved.sort(key=lambda one: -abs(one.wait.difference))
+    names = [f"{clean(one.name)} {_signed(one.wait.difference, time_words)}" for one in moved[:_MOST_NAMES]]
     more = ["..."] * (len(moved) > _MOST_NAMES)
     return f"{count(len(moved), 'user')} beyond the noise{': ' * bool(names)}{', '.join([*names, *more])}"
 
@@ -252,7 +247,7 @@ def _show_classes(screen: Screen, title: str, classes: Sequence[ClassScore], eve
     """Print the waits of classes of jobs: classes of people from who wins most to who loses most."""
     shown, more = list(classes), ""
     if title in ("user", "account"):
-        shown.sort(key=lambda one: one.wait.difference or 0.0)
+        shown.sort(key=lambda one: one.wait.difference)
         if not everything and len(shown) > MOST_CLASSES:
             shown = [one for one in shown if one.jobs >= _LEAST_JOBS] or shown
             shown = [*shown[: MOST_CLASSES // 2], *shown[MOST_CLASSES // 2 :][-MOST_CLASSES // 2 :]]
@@ -291,13 +286,8 @@ def _show_evidence(screen: Screen, card: Card) -> None:
 
 def assumptions(card: Card) -> list[str]:
     """Return what the card rests on, as sentences."""
-    lines = [
-        "the same jobs, submissions, run times and cancellations on all sides; users would not have acted otherwise"
-    ]
-    if card.policy.reason:
-        return lines
     return [
-        *lines,
+        "the same jobs, submissions, run times and cancellations on all sides; users would not have acted otherwise",
         "jobs that are handed over exchange places among those of their partition; all others keep theirs",
         "Slurm's own passes start them, with all its limits, shares and reservations; a start takes no time",
         "a job that still waits at the end of its hold stands where Slurm puts it; its age counts from then on",

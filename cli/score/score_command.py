@@ -170,10 +170,8 @@ def _card(
         reasons = left_to_slurm(site, partitions)
     except ConfigError as error:
         raise bad_value("--partition", error) from None
-    handed, expected = None, None
-    if policy.order:
-        expected = _expected(site) if run_times == "predicted" else None
-        handed = ordered_jobs(site, policy.order, reasons, hold_s, expected)
+    expected = _expected(site) if run_times == "predicted" else None
+    handed = ordered_jobs(site, policy.order, reasons, hold_s, expected)
     load_kernels("slurm.site_requests")
     recorded = recorded_outcome(site)
     twin, pilotfish = _replays(site, seeds, handed, workers)
@@ -190,8 +188,8 @@ def _expected(site: Site) -> Array:
 
 
 def _replays(
-    site: Site, seeds: range, handed: OrderedJobs | None, workers: int | None
-) -> tuple[list[SiteOutcome], list[SiteOutcome] | None]:
+    site: Site, seeds: range, handed: OrderedJobs, workers: int | None
+) -> tuple[list[SiteOutcome], list[SiteOutcome]]:
     """Replay the twin with each seed, and with the same seeds the twin with jobs handed over.
 
     Kernels run outside Python's lock, so that threads are enough.
@@ -199,8 +197,7 @@ def _replays(
     from ...simulate.slurm.site_outcome import replayed_outcome
     from ...simulate.slurm.twin import replay_site
 
-    sides = [None] if handed is None else [None, handed]
-    tasks = [(seed, side) for seed in seeds for side in sides]
+    tasks = [(seed, side) for seed in seeds for side in (None, handed)]
     threads = min(workers or len(usable_cpus()), len(tasks))
 
     def replayed(task: tuple[int, OrderedJobs | None]) -> SiteOutcome:
@@ -212,6 +209,4 @@ def _replays(
         for outcome in pool.map(replayed, tasks) if pool else map(replayed, tasks):
             outcomes.append(outcome)
             progress.ended([{"status": "done"}])
-    if handed is None:
-        return outcomes, None
     return outcomes[::2], outcomes[1::2]

@@ -22,8 +22,8 @@ from .site_comparison import Figures, mean_of
 from .site_effect import Contrast, DistributionChange, Effect, effect
 from .site_outcome import Grouping, SiteOutcome, groupings
 
-GAIN, LOSS, SMALLER, UNCLEAR, SAME, UNJUDGED = (
-    "gain", "loss", "smaller than the simulation's own error", "not enough evidence yet", "no difference", "not judged",
+GAIN, LOSS, SMALLER, UNCLEAR, SAME = (
+    "gain", "loss", "smaller than the simulation's own error", "not enough evidence yet", "no difference",
 )  # fmt: skip
 #: Seconds by which the start of a job moves at least to be counted as later or earlier.
 MOVED_S = 60.0
@@ -38,14 +38,14 @@ class Sides:
 
     recorded: float | None
     twin: float
-    pilotfish: float | None
+    pilotfish: float
     low: float | None = None
     high: float | None = None
 
     @property
-    def difference(self) -> float | None:
+    def difference(self) -> float:
         """Return pilotfish minus twin."""
-        return None if self.pilotfish is None else self.pilotfish - self.twin
+        return self.pilotfish - self.twin
 
     @property
     def error(self) -> float | None:
@@ -59,7 +59,7 @@ class Measure:
 
     Args:
         name: waiting, turnaround (both seconds) or slowdown (bounded).
-        verdict: GAIN, LOSS, SMALLER, UNCLEAR, SAME or UNJUDGED.
+        verdict: GAIN, LOSS, SMALLER, UNCLEAR or SAME.
         days_more: how many days more would show such a difference, if the verdict is UNCLEAR; None: not known.
     """
 
@@ -144,9 +144,9 @@ class SiteScore:
     energy_j: Sides | None
     near: tuple[float, ...]
     groups: tuple[tuple[str, tuple[ClassScore, ...]], ...]
-    later: Moved | None
-    earlier: Moved | None
-    effect: Effect  # of the order on the twin; of nothing if the policy is not judged
+    later: Moved
+    earlier: Moved
+    effect: Effect  # of the order on the twin
 
     @property
     def headline(self) -> Measure:
@@ -158,8 +158,8 @@ Side = Sequence[SiteOutcome]
 
 
 def score(
-    site: Site, recorded: SiteOutcome, twin: Side, pilotfish: Side | None, left: Array,
-    handed: OrderedJobs | None = None, *, since: float = -np.inf, seed: int = 0, idle_w: float = 0.0,
+    site: Site, recorded: SiteOutcome, twin: Side, pilotfish: Side, left: Array,
+    handed: OrderedJobs, *, since: float = -np.inf, seed: int = 0, idle_w: float = 0.0,
 ) -> SiteScore:  # fmt: skip
     """Compare the three sides.
 
@@ -167,9 +167,9 @@ def score(
         site: the site.
         recorded: of `recorded_outcome`.
         twin: its replays, one or more, of different seeds.
-        pilotfish: those with the jobs handed over, with the same seeds; None: the policy is not judged.
+        pilotfish: those with the jobs handed over, with the same seeds.
         left: of `left_to_slurm`.
-        handed: the jobs that were handed over; None: not judged.
+        handed: the jobs that were handed over.
         since: jobs that were submitted before are not counted, epoch seconds.
         seed: of the draws of the intervals.
         idle_w: power of a node without a job.
@@ -178,14 +178,13 @@ def score(
     in_period = submit >= since
     counted = in_period & ~np.isnan(recorded.wait_s)
     recorded, twin = _only(recorded, counted), [_only(one, counted) for one in twin]
-    sides = (twin, twin if pilotfish is None else [_only(one, counted) for one in pilotfish])
+    sides = (twin, [_only(one, counted) for one in pilotfish])
     result = effect(site, *sides, seed, idle_w)
     waits = [np.array([one.wait_s for one in side]) for side in sides]
     both = ~np.isnan(np.concatenate(waits)).any(axis=0)
     days = max(1e-9, float(np.ptp(submit[in_period]))) / _DAY_S if in_period.any() else 0.0
-    is_judged = pilotfish is not None and handed is not None
     measures = tuple(
-        _measure(name, column, recorded, both, change, days, is_judged)
+        _measure(name, column, recorded, both, change, days)
         for name, column, change in (
             ("waiting", "wait_s", result.wait), ("turnaround", "turnaround_s", result.turnaround),
             ("slowdown", "slowdown", result.slowdown),
@@ -197,16 +196,14 @@ def score(
     return SiteScore(
         days=days,
         replays=len(twin),
-        handed=_handed(in_period, both, left, waits[1] if is_judged else None, handed),
+        handed=_handed(in_period, both, left, waits[1], handed),
         measures=measures,
-        utilisation=_sides(recorded.utilisation, result.utilisation, is_judged),
-        energy_j=_sides(_energy(recorded, idle_w), result.energy_j, is_judged),
+        utilisation=_sides(recorded.utilisation, result.utilisation),
+        energy_j=_sides(_energy(recorded, idle_w), result.energy_j),
         near=tuple(float((distances <= near).mean()) if both.any() else 0.0 for near in (10.0, 60.0, 600.0)),
-        groups=tuple(
-            (grouping.title, _classes(grouping, result, recorded, both, is_judged)) for grouping in groupings(site)
-        ),
-        later=_moved(site, recorded, means, moved, both & (moved >= MOVED_S)) if is_judged else None,
-        earlier=_moved(site, recorded, means, -moved, both & (moved <= -MOVED_S)) if is_judged else None,
+        groups=tuple((grouping.title, _classes(grouping, result, recorded, both)) for grouping in groupings(site)),
+        later=_moved(site, recorded, means, moved, both & (moved >= MOVED_S)),
+        earlier=_moved(site, recorded, means, -moved, both & (moved <= -MOVED_S)),
         effect=result,
     )
 
@@ -221,17 +218,17 @@ def _only(outcome: SiteOutcome, counted: Array) -> SiteOutcome:
 
 
 def _measure(
-    name: str, column: str, recorded: SiteOutcome, both: Array, change: DistributionChange, days: float, is_judged: bool
+    name: str, column: str, recorded: SiteOutcome, both: Array, change: DistributionChange, days: float
 ) -> Measure:  # fmt: skip
     values = getattr(recorded, column)[both]
     values = values[~np.isnan(values)]
     figures = Figures(float(values.mean()), *np.percentile(values, (50, 95)).tolist()) if len(values) else None
     rows = [
-        _sides(None if figures is None else getattr(figures, part), getattr(change, part), is_judged)
+        _sides(None if figures is None else getattr(figures, part), getattr(change, part))
         for part in ("mean", "median", "p95")
     ]
-    mean, median, p95 = (row or Sides(None, 0.0, None) for row in rows)
-    verdict, days_more = judged(mean, days) if is_judged else (UNJUDGED, None)
+    mean, median, p95 = (row or Sides(None, 0.0, 0.0) for row in rows)
+    verdict, days_more = judged(mean, days)
     return Measure(name, mean, median, p95, verdict, days_more)
 
 
@@ -243,8 +240,6 @@ def judged(mean: Sides, days: float) -> tuple[str, float | None]:
         days: length of the period.
     """
     difference, low, high = mean.difference, mean.low, mean.high
-    if difference is None:
-        return UNJUDGED, None
     if low is None or high is None:
         return UNCLEAR, None
     if low == high == difference == 0.0:
@@ -258,11 +253,9 @@ def judged(mean: Sides, days: float) -> tuple[str, float | None]:
     return (GAIN, None) if difference < 0.0 else (LOSS, None)
 
 
-def _sides(recorded: float | None, contrast: Contrast | None, is_judged: bool) -> Sides | None:
+def _sides(recorded: float | None, contrast: Contrast | None) -> Sides | None:
     if contrast is None:
         return None
-    if not is_judged:
-        return Sides(recorded, contrast.before, None)
     return Sides(recorded, contrast.before, contrast.after, contrast.low, contrast.high)
 
 
@@ -271,26 +264,22 @@ def _energy(outcome: SiteOutcome, idle_w: float) -> float | None:
     return None if power is None else float((power * outcome.hours).sum())
 
 
-def _handed(in_period: Array, both: Array, left: Array, waits: Array | None, handed: OrderedJobs | None) -> Handed:
+def _handed(in_period: Array, both: Array, left: Array, waits: Array, handed: OrderedJobs) -> Handed:
     numbers = {reason: int(((left == code) & in_period).sum()) for code, reason in enumerate(LEFT, 1)}
-    placed = released = 0.0
-    if waits is not None and handed is not None:
-        of_jobs = waits[:, both & handed.jobs]
-        placed = mean_of((of_jobs <= handed.hold_s).sum(axis=1).tolist()) or 0.0
-        released = of_jobs.shape[1] - placed
+    of_jobs = waits[:, both & handed.jobs]
+    placed = mean_of((of_jobs <= handed.hold_s).sum(axis=1).tolist()) or 0.0
+    released = of_jobs.shape[1] - placed
     counts = {reason: number for reason, number in numbers.items() if number}
     return Handed(int(in_period.sum()), int(both.sum()), placed, released, counts)
 
 
-def _classes(
-    grouping: Grouping, result: Effect, recorded: SiteOutcome, both: Array, is_judged: bool
-) -> tuple[ClassScore, ...]:
+def _classes(grouping: Grouping, result: Effect, recorded: SiteOutcome, both: Array) -> tuple[ClassScore, ...]:
     counts = np.bincount(grouping.codes[both], minlength=len(grouping.names))
     sums = np.bincount(grouping.codes[both], recorded.wait_s[both], len(grouping.names))
     means = dict(zip(grouping.names, (sums / np.maximum(counts, 1)).tolist(), strict=True))
     scores = []
     for one in result.group(grouping.title):
-        wait = _sides(means[one.name], one.wait.mean, is_judged)
+        wait = _sides(means[one.name], one.wait.mean)
         if wait is not None:
             scores.append(ClassScore(one.name, one.jobs, wait))
     return tuple(scores)

@@ -12,10 +12,13 @@ import pytest
 from pilotfish.cli.__main__ import USAGE, main
 from pilotfish.cli.score.card_text import time_words
 from pilotfish.cli.score.evidence import sent_requests
-from pilotfish.cli.score.judged_policy import judged_policy
+from pilotfish.cli.score.judged_policy import USUAL, judged_policy
+from pilotfish.daemon.config import DaemonConfig
 from pilotfish.daemon.state.journal import Journal
+from pilotfish.simulate.slurm.site_score import GAIN, LOSS, SAME, SMALLER, UNCLEAR
 
 Out = Callable[..., str]
+VERDICTS = (GAIN, LOSS, SAME, SMALLER, UNCLEAR)
 
 
 @pytest.fixture(scope="package")
@@ -73,25 +76,36 @@ def test_the_page_has_the_card_and_loads_nothing(site: Path, out: Out, tmp_path:
     assert 'src="' not in body and "href=" not in body
 
 
-def test_a_policy_that_chooses_nodes_is_not_judged_and_the_card_says_why(site: Path, out: Out) -> None:
-    text = " ".join(out(site, "--repeat", 1, "--policy", "lookahead").split())
-    assert "not judged it chooses nodes by the profiles of jobs" in text and "waiting: not judged" in text
-    document = json.loads(out(site, "--repeat", 1, "--policy", "lookahead", "--json"))
-    assert document["judged"] is False and document["measures"]["waiting"]["mean"]["pilotfish"] is None
+def test_an_order_is_judged_in_the_place_of_a_policy_that_chooses_nodes(site: Path, out: Out) -> None:
+    text = out(site, "--repeat", 1, "--policy", "lookahead")
+    words = " ".join(text.split())
+    assert max(map(len, text.splitlines())) <= 80
+    assert "policy lookahead; not judged, because it chooses nodes by the profiles of jobs" in words
+    assert "instead easy:order=sjf, by time limits" in words and "say nothing of lookahead" in words
+    usual, instead = (json.loads(out(site, "--repeat", 1, "--policy", one, "--json")) for one in (USUAL, "lookahead"))
+    assert (instead["policy"], instead["judged"]) == ("lookahead", USUAL) and "profiles" in instead["reason"]
+    assert instead["measures"] == usual["measures"] and usual["judged"] == USUAL and usual["reason"] == ""
+
+
+def test_a_service_with_its_default_policy_gets_a_number(site: Path, out: Out, tmp_path: Path) -> None:
+    document = json.loads(out(site, "--repeat", 1, "--config", configured(tmp_path), "--json"))
+    assert document["policy"] == DaemonConfig(cluster="-").policy and document["verdict"] in VERDICTS
+    assert document["measures"]["waiting"]["mean"]["pilotfish"] > 0.0
 
 
 @pytest.mark.parametrize(
     ("policy", "order", "reason"),
     [
         ("easy:order=sjf", "sjf", ""), ("conservative:order=largest", "largest", ""), ("easy", "fcfs", ""),
-        ("strict", "", "backfill"), ("easy:order=wfp3", "", "changes while jobs wait"),
-        ("easy+powercap:cap=60%", "", "limits power"), ("mom", "", "profiles"), ("./mine.py:Mine", "", "Python"),
-        ("pairs", "", "backfill"),
+        ("strict", "sjf", "backfill"), ("easy:order=wfp3", "sjf", "changes while jobs wait"),
+        ("easy+powercap:cap=60%", "sjf", "limits power"), ("mom", "sjf", "profiles"),
+        ("./mine.py:Mine", "sjf", "Python"), ("pairs", "sjf", "backfill"),
     ],
 )  # fmt: skip
 def test_policies_that_are_judged(policy: str, order: str, reason: str) -> None:
     result = judged_policy(policy)
-    assert result.order == order and (reason in result.reason if reason else not result.reason)
+    assert result.order == order and (reason in result.reason if reason else result.is_itself)
+    assert result.judged == (USUAL if reason else policy)
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,6 @@ from pilotfish.simulate.slurm.site_score import (
     SAME,
     SMALLER,
     UNCLEAR,
-    UNJUDGED,
     Sides,
     SiteScore,
     judged,
@@ -49,11 +48,10 @@ def outcome(waits: np.ndarray, days: int) -> SiteOutcome:
     )
 
 
-def card(site: Site, days: int, recorded: np.ndarray, twin: np.ndarray, pilotfish: np.ndarray | None) -> SiteScore:
+def card(site: Site, days: int, recorded: np.ndarray, twin: np.ndarray, pilotfish: np.ndarray) -> SiteScore:
     """Return the card of one replay of each side, with all jobs handed over for 60 s."""
     jobs = len(site.jobs)
-    handed = None if pilotfish is None else OrderedJobs(np.zeros(jobs), 60.0)
-    third = None if pilotfish is None else [outcome(pilotfish, days)]
+    handed, third = OrderedJobs(np.zeros(jobs), 60.0), [outcome(pilotfish, days)]
     return score(site, outcome(recorded, days), [outcome(twin, days)], third, np.zeros(jobs, np.int8), handed)
 
 
@@ -69,8 +67,6 @@ def test_a_gain_is_against_the_twin_and_never_against_the_record() -> None:
     assert card(site, 20, twin, twin, twin + 50.0).headline.verdict == LOSS
     assert card(site, 20, twin + 51.0, twin, twin - 50.0).headline.verdict == SMALLER
     assert card(site, 20, twin, twin, twin).headline.verdict == SAME
-    unjudged = card(site, 20, twin, twin, None)
-    assert unjudged.headline.verdict == UNJUDGED and unjudged.headline.mean.pilotfish is None and unjudged.later is None
 
 
 def test_jobs_count_only_if_they_start_on_all_sides_and_since_the_begin() -> None:
@@ -78,8 +74,8 @@ def test_jobs_count_only_if_they_start_on_all_sides_and_since_the_begin() -> Non
     recorded, twin, pilotfish = waits.copy(), waits.copy(), waits.copy()
     recorded[0], twin[1], pilotfish[2] = (math.nan,) * 3
     assert card(site, 10, recorded, twin, pilotfish).handed.compared == 37
-    sides = [outcome(waits, 10)]
-    result = score(site, sides[0], sides, None, np.zeros(40, np.int8), since=5 * DAY_S)
+    sides, handed = [outcome(waits, 10)], OrderedJobs(np.zeros(40), 60.0)
+    result = score(site, sides[0], sides, sides, np.zeros(40, np.int8), handed, since=5 * DAY_S)
     assert (result.handed.seen, result.handed.compared) == (20, 20)
 
 
@@ -90,7 +86,6 @@ def test_placed_released_and_moved_jobs_are_counted() -> None:
     twin[4] = 4000.0
     result = card(site, 10, twin, twin, pilotfish)
     assert (result.handed.placed, result.handed.released) == (38.0, 2.0)
-    assert result.later is not None and result.earlier is not None
     assert (result.later.jobs, [one.id for one in result.later.most]) == (2, ["3", "5"])
     assert (result.earlier.jobs, result.earlier.mean_s) == (1, 4000.0)
 
@@ -135,7 +130,6 @@ def test_the_missing_days_follow_the_square_root_law(difference: float, above: f
 
 def test_a_verdict_needs_an_interval_and_more_than_the_own_error() -> None:
     assert judged(Sides(10.0, 10.0, 5.0), 7.0) == (UNCLEAR, None)
-    assert judged(Sides(10.0, 10.0, None), 7.0) == (UNJUDGED, None)
     assert judged(Sides(30.0, 10.0, 5.0, -15.0, 5.0), 7.0) == (SMALLER, None)
     assert judged(Sides(12.0, 10.0, 5.0, -15.0, 5.0), 7.0)[0] == UNCLEAR
     assert judged(Sides(None, 10.0, 5.0, -6.0, -4.0), 7.0) == (GAIN, None)
