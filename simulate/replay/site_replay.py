@@ -126,9 +126,8 @@ def replay_site_under(site: Site, policy: object, seed: int = 0) -> SiteReplay:
     """
     workload = workload_of_site(site)
     result = replay(workload.jobs, workload.machine, policy, ReplayOptions(seed))  # type: ignore[arg-type]
-    widths = (
-        [node.cpus for node in site.nodes] if workload.machine.processors > len(site.nodes) else [1] * len(site.nodes)
-    )
+    counts_nodes = workload.machine.processors == len(site.nodes)
+    widths = [1 if counts_nodes else node.cpus for node in site.nodes]
     ends, names = np.cumsum(widths), [node.name for node in site.nodes]
     first, last = (np.searchsorted(ends, result.pieces[name], side="right") for name in ("first", "last"))
     columns, rows = SiteJobs.of(site.jobs), np.flatnonzero(~result.rejected)
@@ -147,4 +146,5 @@ def replay_site_under(site: Site, policy: object, seed: int = 0) -> SiteReplay:
         nodes=places % len(names),
         by=Coded(("",), np.zeros(len(rows), np.int8)),
         priority=np.zeros(len(rows), np.int64),
+        cpus=workload.jobs.size[rows] * (site.nodes[0].cpus if counts_nodes else 1),
     ))  # fmt: skip

@@ -104,7 +104,7 @@ def replayed_outcome(site: Site, replay: SiteReplay) -> SiteOutcome:
     recorded = np.zeros(len(jobs), np.int64)
     recorded[has_runs] = jobs.runs.cpus[jobs.first_run[:-1][has_runs]]
     of_nodes = starts.sums(np.array([node.cpus for node in site.nodes], np.int64))
-    cpus = np.where(is_exclusive, of_nodes, recorded[starts.job])
+    cpus = np.where(is_exclusive, of_nodes, recorded[starts.job]) if starts.cpus is None else starts.cpus
     power = _job_powers(jobs)[starts.job]
     outcome = _outcome(site, _Runs(starts.job, starts.start, starts.end, cpus, starts.by, power))
     return replace(outcome, asleep_s=_asleep(site, starts))

@@ -34,7 +34,8 @@ class SiteStart:
 class SiteStarts(Sequence[SiteStart]):
     """Starts as columns; `end` is NaN while a job runs. The nodes of start `i` are `nodes[begin[i] : begin[i + 1]]`.
 
-    `nodes` are rows of `Site.nodes`, whose names are `node_names`.
+    `nodes` are rows of `Site.nodes`, whose names are `node_names`. `cpus` are those of each start; None: as the site's
+    rules give them.
     """
 
     node_names: Sequence[str]
@@ -46,6 +47,7 @@ class SiteStarts(Sequence[SiteStart]):
     nodes: Array
     by: Coded[str]
     priority: Array
+    cpus: Array | None = None
 
     @classmethod
     def of(cls, site: Site, starts: Sequence[SiteStart]) -> SiteStarts:

@@ -5,11 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.queue_policies.policy_specs import parse
 from pilotfish.simulate.replay.site_replay import refuse_policy, replay_site_under, workload_of_site
 from pilotfish.simulate.slurm.site import JobRecord
+from pilotfish.simulate.slurm.site_outcome import replayed_outcome
 from tests.simulate.slurm.small_sites import NODES, PARTITION, T0, job, site
 
 CPUS = sum(node.cpus for node in NODES)
@@ -46,6 +49,19 @@ def test_the_policy_orders_the_queue_and_cpus_are_on_their_nodes() -> None:
     starts = replay_site_under(site(jobs), parse("strict:order=sjf")).starts
     assert [jobs[one.job].id for one in starts] == ["2", "1", "0", "9"]
     assert starts[-1].nodes == (NODES[0].name, NODES[1].name) and starts[0].nodes == tuple(node.name for node in NODES)
+
+
+@given(st.lists(st.tuples(st.integers(1, 9), st.booleans(), st.integers(0, 9000)), min_size=2, max_size=30))
+@settings(max_examples=20, deadline=None)
+def test_no_more_cpus_are_in_use_than_there_are(drawn: list[tuple[int, bool, int]]) -> None:
+    """A job of whole nodes has as many CPUs, on more nodes than those where some were free before it."""
+    jobs = [
+        job(id=str(number), submit=T0 + submit, tasks=tasks, min_cpus=tasks, is_exclusive=is_exclusive, run_s=2000.0)
+        for number, (tasks, is_exclusive, submit) in enumerate(drawn)
+    ]
+    place = site(jobs)
+    outcome = replayed_outcome(place, replay_site_under(place, parse("easy")))
+    assert (outcome.used_cpu_s <= CPUS * outcome.hours + 1e-6).all()
 
 
 @pytest.mark.parametrize("spec", ["mom", "easy:share=1.1", "easy+powercap:cap=50%"])
