@@ -1,6 +1,6 @@
 """The twin against recordings of a real Slurm 22.05: the same decisions and plans from the same history, free replays.
 
-`python -m pilotfish.benchmarks slurm_truth` prints the numbers, with more phases of the clocks.
+`python -m pilotfish.benchmarks --only slurm_truth` prints the numbers, with more phases of the clocks.
 """
 
 from __future__ import annotations
@@ -11,7 +11,18 @@ from pathlib import Path
 import pytest
 
 from tests.support.slurm_recordings import cases
-from tests.support.twin_checks import FreeRuns, OneStep, Plans, free_runs, one_step, planned, pooled, site_of
+from tests.support.twin_checks import (
+    FreeRuns,
+    OneStep,
+    Plans,
+    Windows,
+    free_runs,
+    one_step,
+    planned,
+    pooled,
+    site_of,
+    windows,
+)
 
 CASES = cases()
 if not CASES:
@@ -55,6 +66,12 @@ def test_the_twin_plans_the_starts_that_squeue_expected(case: str, folder: Path)
     plans = sum((planned(run, site_of(run, folder)) for run in CASES[case]), Plans())
     assert plans.expected > 0
     assert plans.same >= PLANS[case] * plans.expected, plans.lines
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_jobs_wait_as_long_as_they_did_in_windows_that_begin_as_the_record(case: str, folder: Path) -> None:
+    parts = sum((windows(run, site_of(run, folder), range(PHASES)) for run in CASES[case]), Windows())
+    assert abs(parts.error) <= max(MOST_ERROR, parts.noise), parts.summary()
 
 
 @cache
