@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 import math
+import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -182,6 +184,33 @@ def accounting_learners(
         sources = adapter, journal, profiles, metrics, tracker.queue, tracker.unsaved, clock
         learners.append(UsageReader(*sources, delay_s=section.delay_seconds, every_s=section.every_seconds))
     return [*learners, DriftRenewal(drift, profiles, metrics, tracker.queue, tracker.renew_profile)]
+
+
+def accountants(
+    config: DaemonConfig, file: Path, adapter: Adapter, journal: Journal, metrics: Metrics, tracker: JobTracker,
+    before_s: float, stack: ExitStack,
+) -> list[Observer]:  # fmt: skip
+    """Return the observers that keep the costs of the service, and make its card if its resource manager has a twin.
+
+    Args:
+        config: of the service.
+        file: where it was read from.
+        adapter: counts its requests.
+        journal: has the costs of earlier runs.
+        metrics: show the card.
+        tracker: keeps the costs.
+        before_s: see `RunningCost`.
+        stack: ends what they do.
+    """
+    from .report.running_cost import RunningCost  # a run of a workflow has neither
+    from .report.score_card import ScoreCard, score_command
+
+    observers: list[Observer] = [RunningCost(adapter, journal, tracker.unsaved, time.monotonic, before_s)]
+    if config.score.enabled and adapter.name == "slurm":
+        card = ScoreCard(score_command(file), metrics.score, time.monotonic, 3600.0 * config.score.every_hours)
+        stack.callback(card.close)
+        observers.append(card)
+    return observers
 
 
 #: Keys of the configuration by which the daemon decides. `decided_by` reads them for the service and for a preview.

@@ -35,6 +35,7 @@ from .config_sections import (
     QuotaConfig,
     RecordConfig,
     RelearnConfig,
+    ScoreConfig,
     Section,
     SocketConfig,
     any_policy,
@@ -80,6 +81,7 @@ class DaemonConfig(Section):
     counters: str | list[str] = "auto"
     calibration: CalibrationConfig = CalibrationConfig()
     record: RecordConfig = RecordConfig()
+    score: ScoreConfig = ScoreConfig()
     log: LogConfig = LogConfig()
 
     @field_validator("objective")

@@ -186,6 +186,13 @@ class RecordConfig(Section):
     keep_days: float = Field(default=30.0, gt=0)
 
 
+class ScoreConfig(Section):
+    """The card of the service as metrics."""
+
+    enabled: bool = True
+    every_hours: float = Field(default=24.0, ge=0.01, le=8760.0)
+
+
 class LogConfig(Section):
     """The log on stderr."""
 

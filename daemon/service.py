@@ -31,7 +31,7 @@ from ..formats.text import count
 from ..simulate.errors import ConfigError
 from ..simulate.model.cluster import Cluster
 from .apply import Applier, Live, Recording
-from .assembly import accounting_learners, assemble, decided_by, options_of
+from .assembly import accountants, accounting_learners, assemble, decided_by, options_of
 from .config import (
     RELOADABLE,
     DaemonConfig,
@@ -58,6 +58,7 @@ from .report.exporter import Health
 from .report.metrics import Metrics
 from .report.metrics_port import serve_metrics
 from .report.outage_log import OutageLog
+from .report.running_cost import used_cpu_s
 from .run_modes import RunMode
 from .socket.access import Access, uid_of
 from .socket.event_socket import EventSocket
@@ -75,12 +76,11 @@ from .timing.pruning import Pruning
 from .tracker import JobTracker
 
 log = logging.getLogger("pilotfish.service")
-#: Longest time that a client waits for an answer while jobs run, seconds.
-TICK_S = 0.1
+#: Longest time that a client waits for an answer while jobs run; and for which a live daemon gives back what it holds,
+#: before it goes into shadow, seconds.
+TICK_S, HAND_BACK_S = 0.1, 15.0
 #: The compiled loops of plans, then those of forecasts of a resource manager's queue.
 LOOPS = ["mapping.entry", "queue.easy_rich", "queue.classed"]
-#: Most seconds for which a live daemon gives back what it holds, before it goes into shadow.
-HAND_BACK_S = 15.0
 
 
 class Service:
@@ -114,7 +114,7 @@ class Service:
         self._mode = self._forced or self.config.run_mode
         self._stop = self._reload_wanted = False
         self._reopen = False  # open everything again, because `mode` has changed
-        self._outages, self._again_s = OutageLog(time.monotonic), 0.0
+        self._outages, self._again_s, self._counted_cpu_s = OutageLog(time.monotonic), 0.0, 0.0
         self._faults: set[str] = set()
         self._events: EventSocket | None = None
 
@@ -245,8 +245,12 @@ class Service:
     def _observers(self, stack: ExitStack, profiles: LearnedProfiles, tracker: JobTracker) -> list[Observer]:
         watch = self._adapter, tracker, self._cadence, time.monotonic, self._confirm
         self._next_look = NextLook(*watch, idle_nodes=lambda: self._cycle.planner.switcher.active)
-        learners = self._learners(stack, profiles, tracker) if self._mode.keeps else []
-        return [*learners, self._next_look]
+        if not self._mode.keeps:
+            return [self._next_look]
+        parts = self._adapter, self._journal, self._metrics, tracker, self._counted_cpu_s
+        makers = accountants(self.config, self._file, *parts, stack)
+        self._counted_cpu_s = used_cpu_s()
+        return [*self._learners(stack, profiles, tracker), *makers, self._next_look]
 
     def _learners(self, stack: ExitStack, profiles: LearnedProfiles, tracker: JobTracker) -> list[Observer]:
         """Return the observers that learn profiles, in the order in which they must see events."""

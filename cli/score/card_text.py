@@ -19,11 +19,13 @@ from ..output.waits import MOST_CLASSES, show_site, show_unknown
 if TYPE_CHECKING:
     from ...simulate.slurm.site_score import ClassScore, Moved, SiteScore
     from .card import Card
+    from .evidence import Evidence
 
 Words = Callable[[float], str]
 #: Days beyond which no number is named.
 _LONGEST_DAYS = 365.0
 _TITLES = {"waiting": "waiting", "turnaround": "turnaround", "slowdown": "slowdown"}
+_COSTS = ("running_s", "cpu_s", "requests")
 #: Least jobs of a class that is named as a winner or a loser, and how many are named.
 _LEAST_JOBS, _MOST_NAMES = 5, 5
 #: Groupings whose classes have an order.
@@ -87,7 +89,7 @@ def card_document(card: Card) -> dict[str, Any]:
             "starts": [asdict(one) for one in evidence.starts],
             "run_times": None if evidence.run_times is None else asdict(evidence.run_times),
         },
-        "cost": {"requests": None if evidence is None else evidence.requests, "cpu_s": None},
+        "cost": dict.fromkeys(_COSTS) if evidence is None else {name: getattr(evidence, name) for name in _COSTS},
         "assumptions": assumptions(card),
         "unknown": list(card.site.unknown),
     }
@@ -279,9 +281,19 @@ def _show_evidence(screen: Screen, card: Card) -> None:
         inside = "" if times.inside is None else f"; {percent(times.inside)} inside their interval of 80 %"
         text = f"of {count(times.jobs, 'job')}, {times.median_factor:.2f}x off in the median{inside}"
         screen.put(*hanging(f"{'run times':<11}", text, screen.cells))
-    requests = None if evidence is None else evidence.requests
-    number = "unknown" if requests is None else f"{requests:,} since the service began"
-    screen.put(*hanging(f"{'cost':<11}", f"requests to Slurm: {number}; CPU time: unknown", screen.cells))
+    screen.put(*hanging(f"{'cost':<11}", _cost(evidence), screen.cells))
+
+
+def _cost(evidence: Evidence | None) -> str:
+    """Return what the service has cost, as a sentence."""
+    if evidence is None or evidence.running_s is None or evidence.cpu_s is None:
+        return "requests to Slurm: unknown; CPU time: unknown"
+    running_s = max(evidence.running_s, 1.0)
+    requests = "unknown"
+    if evidence.requests is not None:
+        requests = f"{evidence.requests:,}, one each {time_words(running_s / max(evidence.requests, 1))}"
+    share = f"{100.0 * evidence.cpu_s / running_s:.2g} % of a core"
+    return f"in {time_words(running_s)}, requests to Slurm: {requests}; CPU time: {time_words(evidence.cpu_s)}, {share}"
 
 
 def assumptions(card: Card) -> list[str]:

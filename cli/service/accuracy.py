@@ -92,10 +92,14 @@ def records_of(reply: dict[str, Any]) -> tuple[list[ForecastOutcome], list[Queue
 
 
 def read_journal(path: Path) -> dict[str, Any]:
-    """Return the forecasts of run times and of starts from a journal; root reads with the rights of its owner."""
+    """Return the forecasts of run times and of starts in a journal, and what the service has cost.
+
+    Root reads with the rights of its owner.
+    """
     from contextlib import closing
 
     from ...daemon.report.accuracy import LATEST
+    from ...daemon.report.running_cost import KEPT
     from ...daemon.state.journal import Journal
 
     if not path.is_file():
@@ -104,7 +108,7 @@ def read_journal(path: Path) -> dict[str, Any]:
     with as_account(owner_of(path)), closing(Journal(path, in_memory=True)) as journal:
         starts = [record for record in journal.queued(LATEST) if record.start_time is not None]
         outcomes = journal.forecasts(LATEST)
-        damaged = journal.damage.number()
+        cost, damaged = journal.kept(KEPT), journal.damage.number()
     for table, number in sorted(damaged.items()):
         warn(f"{path}: left out {count(number, 'row')} of the table {table} that cannot be read")
-    return {"jobs": list(map(astuple, outcomes)), "starts": list(map(astuple, starts))}
+    return {"jobs": list(map(astuple, outcomes)), "starts": list(map(astuple, starts)), "cost": cost}

@@ -38,6 +38,7 @@ from ...simulate.model.snapshot import JobState, Snapshot
 from ...simulate.queue_policies.kept import LimitNow
 from ..state.forecasts import Forecaster
 from .accuracy import CALIBRATED, CALIBRATED_KINDS, ENOUGH_JOBS, NOT_RECORDED, SOURCES, Groups, factor
+from .score_metrics import ScoreMetrics
 
 MOST_PROFILES = 50
 OTHERS = "others"
@@ -301,7 +302,7 @@ class Metrics:
         )
         for by, compared in (("pilotfish", "no"), ("pilotfish", "yes"), ("manager", "yes")):
             self.start_errors.labels(by, compared)
-        self.errors = ErrorMetrics(make)
+        self.errors, self.score = ErrorMetrics(make), ScoreMetrics(make)
         self._limit_kind = ""
         self._last: Snapshot | None = None
         self._watts: float | None = None

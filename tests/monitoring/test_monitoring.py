@@ -49,6 +49,10 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
     metrics.set_mode("live")
     metrics.errors.observe(Forecaster("max-min", "measured"), "p", 0.1)
     metrics.expect_policy("mom")
+    mean = {"mean": dict.fromkeys(("recorded", "twin", "pilotfish", "low", "high"), 1.0)}
+    measures, handed = ("waiting", "turnaround", "slowdown"), ("seen", "compared", "placed", "released")
+    card = {"judged": "easy", "days": 1.0, "verdict": "gain", "handed": dict.fromkeys(handed, 1)}
+    metrics.score.show(card | {"measures": dict.fromkeys(measures, mean)}, 1.0)
     series: dict[str, set[str]] = {}
     for family in metrics.registry.collect():
         labels = {label for sample in family.samples for label in sample.labels}

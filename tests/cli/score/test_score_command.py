@@ -11,10 +11,10 @@ import pytest
 
 from pilotfish.cli.__main__ import USAGE, main
 from pilotfish.cli.score.card_text import time_words
-from pilotfish.cli.score.evidence import sent_requests
 from pilotfish.cli.score.judged_policy import USUAL, judged_policy
 from pilotfish.daemon.config import DaemonConfig
 from pilotfish.daemon.state.journal import Journal
+from pilotfish.daemon.state.unsaved import Unsaved
 from pilotfish.simulate.slurm.site_score import GAIN, LOSS, SAME, SMALLER, UNCLEAR
 
 Out = Callable[..., str]
@@ -140,7 +140,7 @@ def test_the_policy_and_the_journal_are_those_of_the_service(site: Path, out: Ou
     document = json.loads(out(site, "--repeat", 1, "--config", config, "--json"))
     assert document["policy"] == "easy:order=smallest"
     assert document["forecasts"] == {"starts": [], "run_times": None}
-    assert document["cost"] == {"requests": None, "cpu_s": None}
+    assert document["cost"] == {"running_s": None, "cpu_s": None, "requests": None}
 
 
 def test_without_a_site_the_service_must_be_one_of_slurm(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -150,14 +150,14 @@ def test_without_a_site_the_service_must_be_one_of_slurm(tmp_path: Path, capsys:
     assert "adapter.name: found 'oar'" in capsys.readouterr().err
 
 
-def test_requests_that_were_sent_are_counted() -> None:
-    lines = (
-        "# TYPE pilotfish_adapter_requests_total counter",
-        'pilotfish_adapter_requests_total{adapter="slurm",call="squeue",result="ok"} 12.0',
-        'pilotfish_adapter_requests_total{adapter="slurm",call="squeue",result="budget"} 5.0',
-        'pilotfish_adapter_requests_total{adapter="slurm",call="sdiag",result="timeout"} 1.0',
-    )
-    assert sent_requests("\n".join(lines)) == 13 and sent_requests("") is None
+def test_the_costs_are_those_in_the_journal(site: Path, out: Out, tmp_path: Path) -> None:
+    config, journal = configured(tmp_path), Journal(tmp_path / "journal.sqlite")
+    costs = {"running_s": 172_800.0, "cpu_s": 1728.0, "requests": 86_400}
+    journal.save([], unsaved=Unsaved(kept={"cost": costs}))
+    journal.close()
+    text = " ".join(out(site, "--repeat", 1, "--config", config).split())
+    assert "in 2.0 d, requests to Slurm: 86,400, one each 2.0 s; CPU time: 28.8 min, 1 % of a core" in text
+    assert json.loads(out(site, "--repeat", 1, "--config", config, "--json"))["cost"] == costs
 
 
 @pytest.mark.parametrize(
