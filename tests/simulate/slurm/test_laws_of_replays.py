@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilotfish.simulate.kernels.slurm.tables import Slurm
-from pilotfish.simulate.slurm.site import Site, SiteJob, SiteReservation
+from pilotfish.simulate.slurm.site import Site, SiteAssociation, SiteJob, SiteLimits, SiteQos, SiteReservation
 from pilotfish.simulate.slurm.site_changes import with_drained_nodes, with_load
 from pilotfish.simulate.slurm.site_tables import Phases, completed, site_block
 from pilotfish.simulate.slurm.twin import SiteStart, advanced, replay_site, starts_of
@@ -113,6 +113,7 @@ class Run(NamedTuple):
     start: float
     end: float
     cpus: dict[int, int]
+    memory: int  # of all nodes, MiB
 
 
 def resources_of(site: Site, seed: int) -> list[Run]:
@@ -122,14 +123,20 @@ def resources_of(site: Site, seed: int) -> list[Run]:
         pieces = block.pieces[row["piece0"] : row["piece0"] + row["pieces"]]
         cpus = dict(zip(pieces["node"].tolist(), pieces["cpus"].tolist(), strict=True))
         end = float(row["end"]) if row["end"] >= 0 else float("inf")
-        runs.append(Run(site.jobs[int(row["job"])], float(row["start"]), end, cpus))
+        memory = int(pieces["memory"].sum())
+        runs.append(Run(site.jobs[int(row["job"])], float(row["start"]), end, cpus, memory))
     return runs
 
 
 def amounts(runs: Iterable[Run]) -> dict[str, int]:
     """Return what runs have together; a node counts once."""
     shares = [run.cpus for run in runs]
-    return {"cpu": sum(sum(cpus.values()) for cpus in shares), "node": len({node for cpus in shares for node in cpus})}
+    return {
+        "cpu": sum(sum(cpus.values()) for cpus in shares),
+        "node": len({node for cpus in shares for node in cpus}),
+        "mem": sum(run.memory for run in runs),
+        "gres/gpu": sum(run.job.gpus_per_node * len(run.cpus) for run in runs),
+    }
 
 
 @given(
@@ -152,6 +159,33 @@ def test_no_amount_of_resources_is_exceeded(site: Site, seed: int) -> None:
             (associations["physics"].group_tres, present),
         ]
         for limits, group in bounds:
+            assert all(amounts(group)[name] <= most for name, most in limits.items())
+
+
+tres = st.fixed_dictionaries({}, optional={"mem": st.sampled_from((300, 1000, 2400)), "gres/gpu": st.integers(1, 3)})
+
+
+@given(
+    st.frozensets(st.sampled_from(sorted(ASPECTS - {"limits"})), max_size=1).flatmap(
+        lambda more: sites(more | {"memory", "gpus"})
+    ),
+    st.lists(tres, min_size=4, max_size=4),
+    seeds,
+)
+@settings(max_examples=60, deadline=None)
+def test_no_amount_of_memory_or_gpus_is_exceeded(site: Site, tres: list[dict[str, float]], seed: int) -> None:
+    of_qos, of_user, of_job, of_account = tres
+    qos = SiteQos("normal", limits=SiteLimits(group_tres=of_qos, user_tres=of_user, max_tres=of_job))
+    account = SiteAssociation("physics", parent=0, limits=SiteLimits(group_tres=of_account))
+    users = (SiteAssociation("physics", "alice", 1), SiteAssociation("physics", "bob", 1))
+    rules = replace(site.rules, enforces_limits=True)
+    site = replace(site, rules=rules, qos=(qos,), associations=(SiteAssociation("root"), account, *users))
+    runs = resources_of(with_own_clocks(site), seed)
+    for run in runs:
+        present = [one for one in runs if one.start <= run.start < one.end]
+        same_user = [one for one in present if one.job.user == run.job.user]
+        hidden = {name: most for name, most in of_account.items() if name not in of_qos}
+        for limits, group in ((of_qos, present), (of_user, same_user), (of_job, [run]), (hidden, present)):
             assert all(amounts(group)[name] <= most for name, most in limits.items())
 
 
