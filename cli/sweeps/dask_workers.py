@@ -42,7 +42,8 @@ class DaskWorkers(WorkerPool):
     """A WorkerPool: the workers of the cluster at `address`.
 
     Raises:
-        PilotfishError: distributed or pilotfish is not installed; the scheduler does not answer; it has no workers.
+        PilotfishError: distributed or pilotfish is not installed; TLS has no certificate; no scheduler answers;
+            it has no workers.
         ConfigError: not an address.
     """
 
@@ -50,11 +51,16 @@ class DaskWorkers(WorkerPool):
         if importlib.util.find_spec("distributed") is None:
             raise PilotfishError("--dask needs distributed: pip install 'pilotfish[distributed]', there and here")
         from distributed.comm.addressing import get_address_host_port, normalize_address
+        from distributed.security import Security
 
         try:
             get_address_host_port(normalize_address(address))
         except ValueError:
             raise ConfigError("--dask", "", repr(address), "the scheduler's address, such as tcp://head:8786") from None
+        arguments: Any = Security().get_connection_args
+        if address.startswith("tls://") and arguments("client")["ssl_context"] is None:
+            remedy = "set distributed.comm.tls in Dask's configuration"
+            raise PilotfishError(f"--dask {address}: Dask has no certificate for TLS: {remedy}")
         self._address = address
         self._contents: dict[tuple[str, ...], Any] = {}
 

@@ -161,6 +161,12 @@ def test_a_silent_scheduler_is_an_error(
     assert "no scheduler answers there" in " ".join(capsys.readouterr().err.split())
 
 
+def test_an_address_for_tls_without_a_certificate_is_an_error(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["sweep", "s.yaml", "--dask", "tls://127.0.0.1:9"]) == 1
+    error = " ".join(capsys.readouterr().err.split())
+    assert "no certificate for TLS" in error and "unexpected" not in error
+
+
 @pytest.mark.parametrize("address", ["", "foo://x", "head", "tcp://head:x"])
 def test_an_invalid_address_is_a_usage_error(folder: Path, address: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["sweep", "s.yaml", "--dask", address]) == 64
