@@ -57,8 +57,8 @@ class DaskWorkers(WorkerPool):
             get_address_host_port(normalize_address(address))
         except ValueError:
             raise ConfigError("--dask", "", repr(address), "the scheduler's address, such as tcp://head:8786") from None
-        arguments: Any = Security().get_connection_args
-        if address.startswith("tls://") and arguments("client")["ssl_context"] is None:
+        security: Any = Security
+        if address.startswith("tls://") and security().get_connection_args("client")["ssl_context"] is None:
             remedy = "set distributed.comm.tls in Dask's configuration"
             raise PilotfishError(f"--dask {address}: Dask has no certificate for TLS: {remedy}")
         self._address = address
