@@ -24,11 +24,9 @@ from .budget import (
     cannot_afford,
     head_affordable,
     in_window,
-    insert_area,
     lay_out,
     next_stage,
-    rebuild_areas,
-    remove_area,
+    note_head,
     reservation_stands,
     reserve_energy,
 )
@@ -55,8 +53,6 @@ def _begin(world: Powered, rank: int, now: float) -> None:
     """Start a waiting job."""
     begin(world, world.ranked[rank], now)
     remove(world, rank)
-    if world.count.limit >= BUDGET:
-        remove_area(world, rank)
     world.count.waiting -= 1
     area = _load(world, rank)
     world.count.loaded -= area > 0.0
@@ -93,7 +89,7 @@ def _fill(world: Powered, rank: int, now: float, limited: bool) -> None:
         count.spare -= size
     if limited:
         lay_out(world, now)
-        count.left = count.stands = 0
+        count.stands = 0
 
 
 @inner
@@ -122,22 +118,21 @@ def _pass(world: Powered, now: float) -> None:
     _heads(world, now, limited)
     if count.waiting == 0:
         return
-    head, size, guess = count.head, world.least[count.head].size, world.clock.reservation
+    head, size = count.head, world.least[count.head].size
     held = count.reserved == 1 and stands and not _head_is_wide(world)
     if not held or (limited and not reservation_stands(world, now, size, world.least[head].wall)):
         time, free = when_free(world, size, now)
         world.clock.reservation, count.spare, world.clock.held = time, free - size, 0.0
         if limited:
-            reserve_energy(world, now, size, world.least[head].wall, guess)
+            reserve_energy(world, now, size, world.least[head].wall)
     count.reserved = count.stands = 1
     if count.fills == 0:
         return
-    if limited:
-        count.left = 0
     rank = head
     while count.free > 0 and count.waiting > 1:
         reservation = world.clock.reservation
         if limited:
+            note_head(world, now)
             rank = search(world, rank + 1, count.free, count.spare, now, reservation, cannot_afford)
         else:
             rank = search(world, rank + 1, count.free, count.spare, now, reservation, never_refused)
@@ -153,8 +148,6 @@ def _pass_in_order(world: Powered, now: float) -> None:
     waiting = count.waiting
     if count.order > 0:
         rank_queue(world, count.order, now)
-        if count.limit >= BUDGET:
-            rebuild_areas(world, waiting)
     _pass(world, now)
     if count.order > 0:
         restore_queue(world, waiting)
@@ -221,8 +214,6 @@ def _submit(world: Powered, job: int, now: float, alone: bool) -> bool:
         area = row.size * row.wall
         world.clock.load += area
         count.loaded += area > 0.0
-        if count.limit >= BUDGET and count.order == 0:
-            insert_area(world, row.rank, area)
     return needed
 
 
