@@ -54,6 +54,7 @@ class Pilotfish(LazyGroup):
             "reload": Lazy(".service.reload", "reload", "Let the service read its configuration again."),
             "pause": Lazy(".service.pause", "pause", "Let the service start nothing, for now."),
             "resume": Lazy(".service.pause", "resume", "Let a paused service go on."),
+            "step-up": Lazy(".service.step_up", "step_up", "Let a service that stepped back to shadow go live."),
             "submit": Lazy(_SERVICE, "submit", "Submit a workflow."),
             "status": Lazy(_SERVICE, "status", "Show workflows and jobs, with forecasts."),
             "nodes": Lazy(_SERVICE, "nodes", "Show nodes: state, load, bandwidth, power, jobs."),

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from ..adapters.base import Adapter
 from ..simulate.model.bounded import turns
 from .apply import Applier
+from .canary.canary_watch import CanaryWatch
 from .config import DaemonConfig
 from .config_sections import PowerConfig
 from .learning.external_load import LoadOfOthers
@@ -96,6 +97,7 @@ def assemble(
     others: LoadOfOthers | None = None,
     most_taken_in: float = MOST_TAKEN_IN,
     oracle: QueueOracle | None = None,
+    canary: CanaryWatch | None = None,
 ) -> Cycle:
     """Return a cycle with everything around it.
 
@@ -119,6 +121,7 @@ def assemble(
         others: knows what other programs leave of the nodes; None = nothing is known yet.
         most_taken_in: jobs of the resource manager's users that a cycle takes in; the others wait for the next ones.
         oracle: knows the rules by which the resource manager decides; None: nothing does.
+        canary: watches which jobs are handed over; None: all are.
     """
     journal.damage.count_in(metrics.damaged_rows)
     unsaved, trigger = Unsaved(), Trigger(PlanCache(adapter, clock), deciding.recheck_s)
@@ -155,6 +158,7 @@ def assemble(
     queued = journal.queued(QUEUED_JOBS)
     queue_forecasts = QueueForecasts(adapter, queue, unsaved.queued, metrics, clock, queued, breathe, oracle)
     watching = (
+        *([canary] if canary is not None else ()),
         kept_policy,
         latency,
         HoldAdvice(adapter),

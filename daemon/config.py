@@ -29,6 +29,7 @@ from .config_sections import (
     FilePath,
     FolderPath,
     GuardConfig,
+    HandoverConfig,
     LogConfig,
     MetricsConfig,
     PowerConfig,
@@ -47,7 +48,7 @@ LIVE, SHADOW = "live", "shadow"
 #: Keys that a reload can change. The others need a restart.
 RELOADABLE = frozenset((
     "policy", "objective", "without_gain", "budget", "time_limit", "seed", "cycle_seconds", "longest_cycle_seconds",
-    "guard", "relearn", "log", "keep_days", "mode", "paused",
+    "guard", "relearn", "log", "keep_days", "mode", "paused", "handover",
 ))  # fmt: skip
 
 
@@ -69,6 +70,7 @@ class DaemonConfig(Section):
     keep_days: float = Field(default=30.0, gt=0)
     mode: Literal["live", "shadow"] = "live"
     paused: bool = False
+    handover: HandoverConfig = HandoverConfig()
     socket: SocketConfig = SocketConfig()
     events: EventsConfig = EventsConfig()
     access: AccessConfig = AccessConfig()

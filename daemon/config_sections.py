@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo
 
 from ..adapters import DEFAULT
 from ..adapters.batsim.endpoints import service_endpoint
@@ -144,6 +144,33 @@ class GuardConfig(Section):
     window: int = Field(default=20, ge=1, le=1000)
     max_median_error: float = Field(default=0.5, gt=0)
     policy: PolicyName = "slf"
+
+
+def _share(value: object) -> object:
+    """Return a share as a number; `10%` and 0.1 are the same. Raises ValueError(what is allowed)."""
+    allowed = "a share from 0% to 100%, such as 10% or 0.1"
+    number: object = value
+    if isinstance(value, str) and value.strip().endswith("%"):
+        try:
+            number = float(value.strip()[:-1]) / 100.0
+        except ValueError:
+            raise ValueError(allowed) from None
+    if isinstance(number, bool) or not isinstance(number, int | float) or not 0.0 <= number <= 1.0:
+        raise ValueError(allowed)
+    return float(number)
+
+
+class HandoverConfig(Section):
+    """The canary: the random share of the eligible jobs that is handed over, and whether the others are compared."""
+
+    share: Annotated[float, BeforeValidator(_share)] = 1.0
+    partitions: list[str] = Field(default_factory=list)
+    control: bool = True
+
+    @property
+    def canary(self) -> HandoverConfig | None:
+        """The section if it leaves jobs to the resource manager, else None."""
+        return self if self.share < 1.0 or self.partitions else None
 
 
 class RelearnConfig(Section):

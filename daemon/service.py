@@ -13,7 +13,6 @@ from __future__ import annotations
 import logging
 import os
 import signal
-import socket
 import time
 import traceback
 from collections.abc import Callable
@@ -32,6 +31,8 @@ from ..simulate.errors import ConfigError
 from ..simulate.model.cluster import Cluster
 from .apply import Applier, Live, Recording
 from .assembly import accountants, accounting_learners, assemble, decided_by, options_of
+from .canary.canary_watch import CanaryWatch, allowed_mode
+from .canary.group_adapter import grouped
 from .config import (
     RELOADABLE,
     DaemonConfig,
@@ -60,9 +61,9 @@ from .report.metrics_port import serve_metrics
 from .report.outage_log import OutageLog
 from .report.running_cost import used_cpu_s
 from .run_modes import RunMode
-from .socket.access import Access, uid_of
-from .socket.event_socket import EventSocket
-from .socket.places import check_place, free_endpoint, socket_options
+from .socket.access import access_of
+from .socket.event_socket import EventSocket, event_users
+from .socket.places import free_endpoint, socket_options
 from .socket.rpc import Requests
 from .socket.socket_server import Server
 from .state.journal import Journal, JournalError
@@ -164,6 +165,7 @@ class Service:
             raise ConfigError(str(self._file), "access.root", problem, "another user; or true, to allow it")
         self._journal = Journal(config.journal, in_memory=not self._mode.keeps)
         stack.callback(self._journal.close)
+        self._mode = allowed_mode(self._mode, self._journal)
         self._metrics = Metrics()
         self._metrics.note_config_read()
         self._health = Health(self._patience_s(), time.monotonic)
@@ -171,6 +173,9 @@ class Service:
         self._exporter = serve_metrics(stack, config, cluster, self._metrics, self._health, self._mode)
         self._adapter = metered(self._adapter_for(cluster), self._metrics)
         stack.callback(self._adapter.close)
+        breathe = Breathing(self._serve_meanwhile, time.monotonic)
+        self._canary = CanaryWatch(config.handover.canary, self._journal, self._metrics, self._mode, breathe)
+        followed, self._adapter = self._adapter, grouped(self._adapter, self._canary.groups)
         self._record(stack)
         check_power(config, self._file, self._adapter)
         if self._adapter.capabilities.offers:
@@ -196,26 +201,28 @@ class Service:
             stopwatch=time.monotonic,
             planner=self._planner,
             stopping=lambda: self._stop,
-            breathe=Breathing(self._serve_meanwhile, time.monotonic),
+            breathe=breathe,
             profiles=profiles,
             drift=self._drift,
             observers=lambda tracker: self._observers(stack, profiles, tracker),
             delays_file=config.delays if self._mode.keeps else None,
             oracle=stack.enter_context(closing(TwinOracle(self._adapter, time.monotonic))),
+            canary=self._canary,
         )
         self._tracker = self._cycle.tracker
+        self._canary.attach(followed, self._cycle, self._open_again)
         if self._recorder:
             self._tracker.note_input = self._recorder.note_input
         self._tracker.log.quiet = not self._mode.acts and prints
         self._set_paused()
-        access = self._access()
+        access = access_of(config, self._adapter, self._file)
         endpoint = free_endpoint(config.endpoint, config.socket.group, dry=not self._mode.keeps)
         options = socket_options(config, access)
-        event_users = self._event_users(endpoint)
+        listeners = event_users(config, endpoint, self._file)
         why_not_ready = lambda: self._health.why_not_ready  # noqa: E731
         requests = Requests(
             self._cycle, self._journal, cluster, profiles, access, self._reload, why_not_ready,
-            partial(read_reaped, config.adapter_state),
+            partial(read_reaped, config.adapter_state), self._open_again,
         )  # fmt: skip
         loops = LOOPS if self._adapter.capabilities.offers else LOOPS[:1]
         if not load_loops(loops, endpoint, options, self._health, lambda: self._stop):
@@ -224,8 +231,8 @@ class Service:
         self._server = Server(endpoint, requests.steps, **options)
         stack.callback(self._server.close)
         self._events = None
-        if event_users is not None:
-            self._events = EventSocket(config.event_socket, event_users)
+        if listeners is not None:
+            self._events = EventSocket(config.event_socket, listeners)
             stack.callback(self._events.close)
         return True
 
@@ -260,23 +267,6 @@ class Service:
         stack.callback(counters.close)
         sources = self._adapter, self._journal, profiles, self._drift, self._metrics, tracker, self._clock
         return [counters, *accounting_learners(self.config, *sources)]
-
-    def _event_users(self, endpoint: str) -> list[int] | None:
-        """Return whose events are heard; None: none, because a dry run leaves them to the daemon that listens.
-
-        Args:
-            endpoint: where this service listens.
-        """
-        section = self.config.events
-        if not section.users or endpoint != self.config.endpoint:
-            return None
-        check_place(self.config.event_socket, "events", socket.SOCK_DGRAM)
-        return [uid_of(user, self._file, "events.users") for user in section.users]
-
-    def _access(self) -> Access:
-        """Return the rights of users; by default, no user may submit jobs that would run as an operator."""
-        operated = self._adapter.name if self._adapter.capabilities.offers else ""
-        return Access(self.config.access, self.config.quotas, operated=operated, file=self._file)
 
     def _adapter_for(self, cluster: Cluster) -> Adapter:
         from ..adapters import registry
@@ -408,6 +398,8 @@ class Service:
         self._reload_wanted = False
         new = reread(self._file, self.config, self._cluster, self._adapter, self._metrics)
         mode = self._forced or new.config.run_mode
+        if mode is RunMode.LIVE and self._canary.is_stepped_back:
+            mode = RunMode.SHADOW
         self._reopen = mode is not self._mode
         if self._reopen:
             self._hand_back_until = time.monotonic() + HAND_BACK_S
@@ -415,6 +407,11 @@ class Service:
             log.warning("its mode becomes %s%s", mode, back)
         self._use(new.config)
         return {"changed": new.changed, "restart": new.restart, "mode": str(mode), "reopens": self._reopen}
+
+    def _open_again(self) -> None:
+        """Open everything again in another mode, as a reload that changes it; what is held is given back before."""
+        self._reopen, self._hand_back_until = True, time.monotonic() + HAND_BACK_S
+        self._set_paused()
 
     def _use(self, new: DaemonConfig) -> None:
         """Use those keys of a configuration that a running daemon can change."""
@@ -426,6 +423,7 @@ class Service:
         if self._recorder:
             self._recorder.note_input("config", self.config.model_dump(mode="json", include=set(KEPT_KEYS)))
         self._cycle.planner.use(options_of(self.config), guard)
+        self._canary.use(self.config.handover.canary)
         self._cycle.trigger.renew()
         self._drift.configure(**self._drift_options())
         self._health.patience_s = self._patience_s()

@@ -81,6 +81,20 @@ def pause_line(pause: dict[str, Any], now: float) -> str:
     return f"paused{by}: {where}, {until}{held}{why}"
 
 
+def handover_lines(handover: dict[str, Any] | None) -> list[str]:
+    """Return the lines on the canary, as `CanaryWatch.document` describes it; [] without one."""
+    if handover is None:
+        return []
+    lines = list[str]()
+    if handover["stepped_back"] is not None:
+        lines.append(f"stepped back to shadow: {clean(handover['why'])}; `pilotfish step-up` ends this")
+    if handover["share"] is not None:
+        where = f" in {clean(', '.join(handover['partitions']))}" if handover["partitions"] else ""
+        jobs = ", ".join(f"{number:,} {group}" for group, number in handover["jobs"].items())
+        lines.append(f"canary: {percent(handover['share'])} of the eligible jobs{where} are handed over; now {jobs}")
+    return lines
+
+
 def show_status(reply: dict[str, Any], *, everything: bool) -> None:
     """Print the reply to `status`: a line on the daemon, a line on each workflow, the jobs of unfinished workflows.
 
@@ -97,6 +111,8 @@ def show_status(reply: dict[str, Any], *, everything: bool) -> None:
         screen.put(Text(f"blocked: {reply['blocked']}"))
     elif reply.get("not_ready"):
         screen.put(Text(f"not ready: {reply['not_ready']}"))
+    for line in handover_lines(reply.get("handover")):
+        screen.put(*hanging("", line, screen.cells))
     for pause in reply.get("pauses", ()):
         screen.put(Text(pause_line(pause, reply["time"])))
     if limit := reply.get("limit"):
@@ -283,7 +299,8 @@ def show_job_log(reply: dict[str, Any]) -> None:
     at = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(begin))
     decides = f"{job['standing']}; " if job.get("standing") else ""
     screen.put(Text(f"{job['key']}: {decides}{_state(job)}; submitted {at}{age_of(reply)}", style="bold"))
-    lines: list[tuple[str, str]] = [("after", ", ".join(reply["after"])), ("waits", reply["waits"])]
+    lines: list[tuple[str, str]] = [("after", ", ".join(reply["after"])), ("group", clean(reply.get("group", ""))),
+                                    ("waits", reply["waits"])]  # fmt: skip
     if (manager_start := job.get("manager_start_time")) is not None:
         lines.append(
             ("starts in", f"{seconds(max(0.0, manager_start - reply.get('time', begin)))}, says the resource manager")

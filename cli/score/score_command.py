@@ -16,7 +16,7 @@ from .. import options
 from ..charts import picture_files
 from ..kernel_loading import load_kernels
 from ..moment_option import moment_s
-from ..options import argument, option
+from ..options import argument, flag, option
 from ..output.documents import print_json
 from ..output.sweep import SweepProgress
 from ..streams import note
@@ -66,6 +66,9 @@ def score(
     idle_power: Annotated[
         float, option("WATTS", "Power of a node without a job, where energy is recorded.", min=0.0, max=1e6)
     ] = 0.0,
+    canary: Annotated[
+        bool, flag("--canary", "Compare the jobs that were handed over with their control group, as it really was.")
+    ] = False,
     html: Annotated[Path | None, option("FILE", "Write the card as a page for a browser.", "--html")] = None,
     show_all: options.All = False,
     as_json: options.Json = False,
@@ -82,6 +85,7 @@ def score(
       pilotfish score site
       pilotfish score site --policy easy:order=sjf --partition batch
       pilotfish score --config /etc/pilotfish/pilotfish.yaml --html card.html
+      pilotfish score --config /etc/pilotfish/pilotfish.yaml --canary
     """
     if runtimes not in ("walltime", "predicted"):
         raise bad("--runtimes", f"{runtimes!r} (allowed: walltime, predicted)")
@@ -91,6 +95,8 @@ def score(
     from ...formats.site.site_folder import time_zone
 
     time_zone(zone)
+    if canary:
+        return _score_groups(config, site, since, html, as_json=as_json)
     service = _service(config, is_needed=site is None)
     judged = judged_policy(policy or (service.policy if service else USUAL))
     begin = None if since is None else moment_s("--since", since, time.time())
@@ -122,6 +128,27 @@ def score(
         print_json("score", card_document(card))
     else:
         show_card(Screen(), card, everything=show_all)
+    return 0
+
+
+def _score_groups(
+    config: Path | None, site: Path | None, since: str | None, html: Path | None, *, as_json: bool
+) -> int:
+    """Print the card of a canary."""
+    if site is not None or html is not None:
+        raise bad("--canary", "it is of a service, and has no page (allowed: without SITE and --html)")
+    from ...daemon.config import load_config
+    from ..inputs import config_file
+    from ..output.text import Screen
+    from .group_card import comparison_document, read_comparison, show_comparison
+
+    now = time.time()
+    begin = None if since is None else moment_s("--since", since, now)
+    comparison = read_comparison(load_config(config_file(config)), begin, now)
+    if as_json:
+        print_json("canary", comparison_document(comparison))
+    else:
+        show_comparison(Screen(), comparison)
     return 0
 
 

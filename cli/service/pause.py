@@ -20,7 +20,7 @@ Partition = Annotated[
 def pause(
     partition: Partition = None,
     length: Annotated[str | None, length_option("until `pilotfish resume`")] = None,
-    why: Annotated[str, option("TEXT", "The reason, which status and explain show.", default="none")] = "",
+    why: Annotated[str, option("TEXT", "The reason, which is kept and shown.", default="none")] = "",
     keep_held: Annotated[
         bool, flag("--keep-held", "Leave held jobs held until their deadlines; by default they are given back at once.")
     ] = False,

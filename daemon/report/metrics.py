@@ -13,7 +13,7 @@ import math
 import re
 from collections import Counter
 from collections import Counter as Counts
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -36,6 +36,7 @@ from ...simulate.model.plan import (
 )
 from ...simulate.model.snapshot import JobState, Snapshot
 from ...simulate.queue_policies.kept import LimitNow
+from ...simulate.results.group_contrast import GroupContrast
 from ..state.forecasts import Forecaster
 from .accuracy import CALIBRATED, CALIBRATED_KINDS, ENOUGH_JOBS, NOT_RECORDED, SOURCES, Groups, factor
 from .score_metrics import ScoreMetrics
@@ -223,6 +224,17 @@ class Metrics:
         self._paused = make(
             Gauge, "paused", 'While a pause holds, 1 for its partition; partition="": for all jobs.', ("partition",)
         )
+        self.handover_share = make(Gauge, "handover_share", "Share of the eligible jobs that is handed over.")
+        self.stepped_back = make(Gauge, "stepped_back", "1: the canary has stepped back to shadow by itself.")
+        self.handover_jobs = make(
+            Counter, "handover_jobs_total", "Jobs whose group was drawn, canary or control.", ("group",)
+        )
+        self._difference = make(
+            Gauge, "canary_difference",
+            "Canary minus control group, seconds but of the slowdown; low and high bound the interval of 95 %.",
+            ("measure", "bound"),
+        )  # fmt: skip
+        begin_at_0(self.handover_jobs, ("canary", "control"))
         self._paused_partitions: Sequence[str] | None = None
         self.show_pauses(())
         self.cycle_duration = make(Histogram, "cycle_duration_seconds", "Time of a whole cycle.", buckets=_SECONDS)
@@ -320,6 +332,19 @@ class Metrics:
         """Show the daemon in `mode`, one of MODES."""
         for name in MODES:
             self.mode.labels(name).set(name == mode)
+
+    def show_handover(self, share: float, *, is_stepped_back: bool) -> None:
+        """Show the share that is handed over, [0, 1], and whether the canary has stepped back."""
+        self.handover_share.set(share)
+        self.stepped_back.set(is_stepped_back)
+
+    def show_comparison(self, measures: Mapping[str, GroupContrast | None]) -> None:
+        """Show the differences of the canary and its control group, by measure; None: not known."""
+        for name, contrast in measures.items():
+            if contrast is not None:
+                bounds = {"mean": contrast.difference, "low": contrast.low, "high": contrast.high}
+                for bound, value in bounds.items():
+                    self._difference.labels(name, bound).set(math.nan if value is None else value)
 
     def show_pauses(self, partitions: Sequence[str]) -> None:
         """Show which partitions are paused; "": all jobs are."""

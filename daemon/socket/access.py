@@ -14,9 +14,11 @@ import pwd
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
+from ...adapters.base import Adapter
 from ...formats.text import count
 from ...simulate.errors import ConfigError, InvalidJobError
 from ...simulate.model.job import Job
+from ..config import DaemonConfig
 from ..config_sections import AccessConfig, QuotaConfig
 from ..state.queue import Submission
 from ..state.users import Peer, login_of, user_name
@@ -29,6 +31,18 @@ VALUES_OF_A_JOB = 64
 
 class ForbiddenError(InvalidJobError):
     """The user may not do this."""
+
+
+def access_of(config: DaemonConfig, adapter: Adapter, file: Path) -> Access:
+    """Return the rights of users; by default, no user may submit jobs that would run as an operator.
+
+    Args:
+        config: of the service.
+        adapter: its resource manager.
+        file: the configuration's, for errors.
+    """
+    operated = adapter.name if adapter.capabilities.offers else ""
+    return Access(config.access, config.quotas, operated=operated, file=file)
 
 
 class Access:

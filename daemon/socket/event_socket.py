@@ -20,7 +20,9 @@ from pathlib import Path
 
 from ...formats.text import count
 from ...simulate.errors import ConfigError
+from ..config import DaemonConfig
 from ..state.users import user_name
+from .access import uid_of
 from .ipc import socket_path
 from .places import check_place
 
@@ -29,6 +31,23 @@ log = logging.getLogger("pilotfish.service")
 MOST_STRANGERS, DEAF_S = 20, 60.0
 _CREDENTIALS = struct.Struct("iII")
 _MOST_AT_ONCE = 1000
+
+
+def event_users(config: DaemonConfig, endpoint: str, file: Path) -> list[int] | None:
+    """Return whose events are heard; None: none, because a dry run leaves them to the daemon that listens.
+
+    Args:
+        config: of the service.
+        endpoint: where the service listens.
+        file: the configuration's, for errors.
+
+    Raises:
+        ConfigError: a user does not exist, or the socket cannot be there.
+    """
+    if not config.events.users or endpoint != config.endpoint:
+        return None
+    check_place(config.event_socket, "events", socket.SOCK_DGRAM)
+    return [uid_of(user, file, "events.users") for user in config.events.users]
 
 
 class EventSocket:

@@ -21,6 +21,7 @@ from ...simulate.errors import InvalidJobError, PilotfishError, did_you_mean
 from ...simulate.model.cluster import Cluster
 from ...simulate.model.observed_queue import ObservedJob
 from ...simulate.model.snapshot import JobState
+from ..canary.canary_watch import CanaryWatch
 from ..deciders import administrator
 from ..learning.forecast_errors import owner_of
 from ..learning.job_profiles import GivenProfiles
@@ -46,6 +47,7 @@ from ..state.queue_entry import Entry
 from ..state.recorded_outcome import ForecastOutcome, QueueRecord
 from ..state.users import Peer, user_name
 from .access import Access, ForbiddenError
+from .canary_requests import CanaryRequests
 from .intake import Answer, Intake, text_of
 from .ipc import refusal
 from .log_requests import LogRequests, Reaped
@@ -79,6 +81,7 @@ class Requests:
         reload: reads the configuration again, and returns what it changes. Raises ConfigError.
         why_not_ready: returns what keeps jobs from being planned or started, or "".
         reaped: returns what the reaper did, see `log_requests.audit_reply`.
+        open_again: opens the service in another mode.
     """
 
     def __init__(
@@ -91,6 +94,7 @@ class Requests:
         reload: Callable[[], dict[str, Any]] = dict,
         why_not_ready: Callable[[], str] = lambda: "",
         reaped: Reaped = lambda question: [],
+        open_again: Callable[[], None] = lambda: None,
     ) -> None:
         self._why_not_ready = why_not_ready
         self._cycle, self._tracker, self._journal, self._cluster = cycle, cycle.tracker, journal, cluster
@@ -100,6 +104,7 @@ class Requests:
         self._intake = Intake(cycle, journal, cluster, profiles, access)
         self._pauses = PauseRequests(cycle, access)
         self._log_requests = LogRequests(cycle, journal, access, reaped)
+        self._canary = next((one for one in cycle.observers if isinstance(one, CanaryWatch)), None)
         self._calls: dict[str, Callable[[dict[str, Any], Peer], dict[str, Any] | Answer]] = {
             "submit": self._submit,
             "status": self._status,
@@ -111,6 +116,7 @@ class Requests:
             "reload": self._reload,
             "pause": self._pauses.pause,
             "resume": self._pauses.resume,
+            "step_up": CanaryRequests(cycle, self._canary, access, open_again).step_up,
             "log": self._log_requests.log,
         }
 
@@ -193,6 +199,7 @@ class Requests:
             "policy": self._cycle.planner.policy_for(self._tracker.queue),
             "cluster": self._cluster.name,
             "blocked": self._tracker.blocked,
+            "handover": None if self._canary is None else self._canary.document(),
             "pauses": [asdict(pause) for pause in self._tracker.pauses],
             "not_ready": self._why_not_ready(),
             "limit": limit_document(self._cycle.planner.kept.limit),
@@ -286,6 +293,7 @@ class Requests:
             "owner": _name(owner),
             "submit_time": min([begin, *(record["time"] for record in story)]),
             "after": list(entry.job.after),
+            "group": self._group_of(entry.key),
             "waits": self._tracker.stuck.get(entry.key) or waits,
             "story": story,
         }
@@ -309,9 +317,14 @@ class Requests:
             "owner": document["owner"],
             "submit_time": document["submit_time"] or self._tracker.now,
             "after": list(job.after) if job else [],
+            "group": self._group_of(key),
             "waits": (why or waits) if document["state"] == JobState.PENDING else "",
             "story": runs_without_us(document),
         }
+
+    def _group_of(self, key: str) -> str:
+        """Return to which group of the canary a job belongs and why, or ""."""
+        return "" if self._canary is None else self._canary.words(key)
 
     def _accuracy(self, request: dict[str, Any], peer: Peer) -> Answer:
         if not self._access.sees(peer, None):

@@ -31,7 +31,7 @@ UNREADABLE = (
 )
 #: Tables whose rows may be left out: all of them, or those of what has ended.
 EXPLAINING = (
-    "accounting", "changes", "errors", "intents", "jobs", "queued", "story", "workflows", "would_be",
+    "accounting", "changes", "errors", "intents", "jobs", "members", "queued", "story", "workflows", "would_be",
 )  # fmt: skip
 #: Rows of a table that are named in the log; the others are only counted.
 _NAMED = 5

@@ -27,12 +27,16 @@ from .handed_over import handed_over
 from .job_stages import STATES, JobStage
 from .journal_db import LAST_TIME, identity, open_copy, open_file, unusable
 from .journal_rows import FORECASTS, JOB_COLUMNS, NAMED, RECENT, SAVE, STORY_COLUMNS, SUMMARY_COLUMNS, WITH_JOB
+from .members import Member
 from .pending_usage import PendingUsage
 from .queue import Queue, Submission
 from .queue_entry import Entry
 from .recorded_outcome import ForecastOutcome, QueueRecord, recorded_outcome
 from .unsaved import Unsaved
 
+_MEMBERS = ", ".join(each.name for each in fields(Member))
+#: Jobs with a group that are compared at most.
+MOST_MEMBERS = 50_000
 _QUEUED = ", ".join(each.name for each in fields(QueueRecord))
 #: Intents by which a job may be in the resource manager.
 _STARTS = ("place", "submit", "submitahead")
@@ -171,6 +175,8 @@ class Journal:
                 journal_rows.put(run, "accounting", usage)
             for record in unsaved.queued.values():
                 journal_rows.put(run, "queued", record)
+            for member in unsaved.members.values():
+                journal_rows.put(run, "members", member)
             for name, state in unsaved.kept.items():
                 run("INSERT OR REPLACE INTO kept (name, state) VALUES (?, ?)", (name, json.dumps(state)))
             for change in unsaved.changes:
@@ -362,6 +368,19 @@ class Journal:
         except UNREADABLE as error:
             raise self._damaged(error) from None
 
+    def members(self, *, open_only: bool = False, since: float = 0.0, most: int = MOST_MEMBERS) -> list[Member]:
+        """Return jobs that have a group of the canary, the last `most` to be submitted, the oldest first.
+
+        Args:
+            open_only: those that have not ended.
+            since: submitted no earlier, epoch seconds.
+            most: jobs to return.
+        """
+        is_open = " AND finish_time IS NULL" if open_only else ""
+        query = f"SELECT {_MEMBERS} FROM members WHERE submit_time >= ?{is_open} ORDER BY submit_time DESC, key LIMIT ?"
+        rows, kinds = self._read(query, (since, most)), kinds_of(Member)
+        return self.damage.readable("members", rows, lambda row: Member(*checked(row, kinds)))[::-1]
+
     def usage_due(self, now: float, most: int) -> list[PendingUsage]:
         """Return the jobs to look up in the accounting, the most overdue first. Raises JournalError.
 
@@ -406,6 +425,7 @@ class Journal:
             run("DELETE FROM accounting WHERE ended < ?", (before,))
             audit.prune(run, before)
             run(f"DELETE FROM queued WHERE {LAST_TIME} < ?", (before,))
+            run("DELETE FROM members WHERE finish_time < ?", (before,))
             run("DELETE FROM errors WHERE id < (SELECT max(id) FROM errors) - 1000")
             return run("DELETE FROM workflows WHERE finish_time < ?", (before,)).rowcount
 

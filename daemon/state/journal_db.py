@@ -19,7 +19,7 @@ from pathlib import Path
 from ...formats.documents.file_version import UnknownVersionError, Upgrade, upgrade
 from ...simulate.errors import ConfigError
 from ...trust import check_file, prepare_database
-from . import audit
+from . import audit, members
 
 log = logging.getLogger("pilotfish.service")
 #: Attempts to copy a file that keeps changing.
@@ -116,7 +116,7 @@ CREATE TABLE queued (
     learned INTEGER NOT NULL, said_guessed INTEGER NOT NULL) WITHOUT ROWID;
 -- what must be known after a restart: of the policy (`planning.kept_policy`), and the pauses (`pauses`)
 CREATE TABLE kept (name TEXT PRIMARY KEY, state TEXT NOT NULL) WITHOUT ROWID;
--- read without the definitions, which can be large
+{members.SCHEMA}-- read without the definitions, which can be large
 CREATE INDEX owned ON workflows (owner, size);
 CREATE INDEX newest ON workflows (number, id, owner);
 CREATE INDEX newest_of ON workflows (owner, number);

@@ -18,6 +18,7 @@ from ...simulate.model.snapshot import JobState
 from .damage import REAL, TEXT, WHOLE, checked, json_object, optional
 from .forecasts import JobForecast
 from .job_stages import STAGE_OF, JobStage
+from .members import Member
 from .pending_usage import PendingUsage
 from .profile_labels import ProfileLabel
 from .queue import Submission
@@ -202,7 +203,7 @@ def workflow_summary(row: tuple[Any, ...]) -> dict[str, Any]:
     }
 
 
-def put(run: Callable[..., sqlite3.Cursor], table: str, record: PendingUsage | QueueRecord) -> None:
+def put(run: Callable[..., sqlite3.Cursor], table: str, record: PendingUsage | QueueRecord | Member) -> None:
     """Write a record whose fields are the columns of a table.
 
     Args:

@@ -7,6 +7,7 @@ from typing import Any
 
 from .audit import AuditedChange, Decision
 from .forecasts import Forecaster
+from .members import Member
 from .pending_usage import PendingUsage
 from .recorded_outcome import QueueRecord
 
@@ -21,7 +22,8 @@ class Unsaved:
         errors: (forecaster, error of a run time, a factor less one, uid), for the guard after a restart.
         pending: jobs to look up in the accounting.
         queued: jobs of the resource manager's queue, by key.
-        kept: what must be known after a restart, under "policy" and `pauses.KEPT`.
+        members: of the groups of the canary, by key.
+        kept: what must be known after a restart, under "policy", `pauses.KEPT` and `canary.groups.KEPT`.
         changes: of what the daemon may do, for the audit.
         would_be: what would have been done, with the time of its snapshot, by job and action.
     """
@@ -31,6 +33,7 @@ class Unsaved:
     errors: list[tuple[Forecaster, float, int | None]] = field(default_factory=list)
     pending: list[PendingUsage] = field(default_factory=list)
     queued: dict[str, QueueRecord] = field(default_factory=dict)
+    members: dict[str, Member] = field(default_factory=dict)
     kept: dict[str, dict[str, Any]] = field(default_factory=dict)
     changes: list[AuditedChange] = field(default_factory=list)
     would_be: dict[tuple[str, str], tuple[float, Decision]] = field(default_factory=dict)

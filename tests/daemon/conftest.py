@@ -15,11 +15,14 @@ import pytest
 from pilotfish.adapters.base import AdapterError, Capabilities
 from pilotfish.daemon.apply import Live
 from pilotfish.daemon.assembly import Deciding, assemble
+from pilotfish.daemon.canary.canary_watch import CanaryWatch
+from pilotfish.daemon.canary.group_adapter import grouped
 from pilotfish.daemon.config_sections import AccessConfig, QuotaConfig
 from pilotfish.daemon.learning.guard_rail import Guard
 from pilotfish.daemon.learning.job_profiles import GivenProfiles
 from pilotfish.daemon.planning.problem import Options
 from pilotfish.daemon.report.metrics import Metrics
+from pilotfish.daemon.run_modes import RunMode
 from pilotfish.daemon.socket.access import Access
 from pilotfish.daemon.socket.rpc import Requests
 from pilotfish.daemon.state import job_stages
@@ -198,12 +201,15 @@ class Bench:
         self.ticks = itertools.count()
         self.clock = lambda: next(self.ticks) * 1e-3
         self.profiles, self.observers = None, lambda tracker: []
+        self.handover, self.opened_again = None, 0  # the section of the configuration
         self.start()
 
     def start(self, wrap=lambda thing: thing, *, in_memory: bool = False, applier=None) -> None:
         self.journal = Journal(self.path, in_memory=in_memory)
-        adapter = wrap(self.manager)
         self.metrics = Metrics()
+        mode = applier.mode if applier else RunMode.LIVE
+        self.canary = CanaryWatch(self.handover, self.journal, self.metrics, mode)
+        adapter = grouped(wrap(self.manager), self.canary.groups)
         guard = Guard(bound=0.5, window=3, fallback="slf", errors=self.journal.last_errors(3))
         self.cycle = assemble(
             adapter,
@@ -215,7 +221,12 @@ class Bench:
             planner=self.planner,
             profiles=self.profiles,
             observers=self.observers,
+            canary=self.canary,
         )
+        self.canary.attach(self.manager, self.cycle, self.note_open_again)
+
+    def note_open_again(self) -> None:
+        self.opened_again += 1
 
     def kill(self) -> None:
         self.journal.close()
@@ -256,7 +267,8 @@ def requests_with(bench, profiles, quotas) -> Requests:
 def requests_of(bench, access: AccessConfig = AccessConfig(), quotas: QuotaConfig = QuotaConfig(), operated=""):
     """Return a function that asks the daemon of a bench; `uid` is the user's, by default the tests' own."""
     judge = Access(access, quotas, operated=operated, file=Path("daemon.yaml"))
-    requests = Requests(bench.cycle, bench.journal, bench.manager.cluster, GivenProfiles(), judge)
+    parts = bench.cycle, bench.journal, bench.manager.cluster, GivenProfiles(), judge
+    requests = Requests(*parts, open_again=bench.note_open_again)
 
     def ask(do, uid=None, gid=54321, **arguments):
         return requests.handle({"do": do, **arguments}, Peer(os.getuid() if uid is None else uid, gid, 1))

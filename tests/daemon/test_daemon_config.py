@@ -37,6 +37,11 @@ def test_paths_are_relative_to_the_file(tmp_path):
         (HEAD + "cycle_seconds: 0\n", "cycle_seconds", "0.05"),
         (HEAD + "time_limit: -1\n", "time_limit", "greater than 0"),
         (HEAD + "mode: sometimes\n", "mode", "'sometimes'"),
+        (HEAD + "handover: {share: 10}\n", "handover.share", "found 10 (allowed: a share from 0% to 100%, such as"),
+        (HEAD + "handover: {share: 110%}\n", "handover.share", "such as 10% or 0.1"),
+        (HEAD + "handover: {share: ten%}\n", "handover.share", "such as 10% or 0.1"),
+        (HEAD + "handover: {share: true}\n", "handover.share", "such as 10% or 0.1"),
+        (HEAD + "handover: {part: 1}\n", "handover.part", "unknown key"),
         (HEAD + "dry_run: true\n", "dry_run", "unknown key"),
         (HEAD + "metrics: {port: 70000}\n", "metrics.port", "65535"),
         (HEAD + "metrics: {prot: 1}\n", "metrics.prot", "did you mean 'port'"),
@@ -81,3 +86,10 @@ def test_the_policies_are_the_planners():
     from pilotfish.simulate.planning.planner import POLICIES
 
     assert set(BUILT_IN_POLICIES) == set(POLICIES)
+
+
+@pytest.mark.parametrize(("text", "share"), [("10%", 0.1), ("0.1", 0.1), ("0", 0.0), ("1", 1.0), ("'2.5 %'", 0.025)])
+def test_a_share_is_a_percentage_or_a_number(tmp_path, text, share):
+    section = load_config(write(tmp_path, HEAD + f"handover: {{share: {text}}}\n")).handover
+    assert section.share == pytest.approx(share) and (section.canary is None) is (share == 1.0)
+    assert load_config(write(tmp_path, HEAD)).handover.canary is None

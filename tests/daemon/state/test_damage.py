@@ -15,6 +15,7 @@ from pilotfish.daemon.state.audit import AuditedChange, Decision
 from pilotfish.daemon.state.damage import EXPLAINING
 from pilotfish.daemon.state.forecasts import Forecaster
 from pilotfish.daemon.state.journal import Journal
+from pilotfish.daemon.state.members import Member
 from pilotfish.daemon.state.pending_usage import PendingUsage
 from pilotfish.daemon.state.recorded_outcome import QueueRecord
 from pilotfish.daemon.state.unsaved import Unsaved
@@ -24,9 +25,10 @@ from pilotfish.simulate.model.plan import Action, Cancel, Submit
 #: SQL of a value that a column cannot have: not UTF-8, no JSON, another type, too large.
 BROKEN = ["CAST(x'fe41' AS TEXT)", "'{no'", "x'00ff'", "9.5e300"]
 #: What tells the rows of a table apart, if it is not their number.
-KEYS = {"jobs": "workflow || job", "kept": "name", "accounting": "key", "queued": "key", "would_be": "key"}
+KEYS = {"jobs": "workflow || job", "kept": "name", "accounting": "key", "queued": "key", "would_be": "key",
+        "members": "key"}  # fmt: skip
 #: Tables that a daemon does not need to decide.
-WITHOUT = {"accounting", "changes", "errors", "queued", "story", "would_be"}
+WITHOUT = {"accounting", "changes", "errors", "members", "queued", "story", "would_be"}
 
 
 @pytest.fixture
@@ -49,6 +51,7 @@ def lived(kit, offering, tmp_path: Path) -> Any:
         pending=[PendingUsage(f"rjms/{k}", "job: x", 1.0, 2.0, 3.0) for k in range(3)],
         queued={f"rjms/{k}": QueueRecord(f"rjms/{k}", finish_time=9.0, start_time=2.0, learned=True) for k in range(3)},
         kept={"policy": {"consumed_j": 1.0}},
+        members={"rjms/9": Member("rjms/9", "rjms/9", "control", 0.1, 1, "drawn", 5, "main", 1, 60.0, 1.0)},
         would_be={("rjms/7", "place"): (3.0, Decision(Cancel("rjms/7"), "policy mom", 5))},
     )
     bench.journal.save([], unsaved=unsaved)
