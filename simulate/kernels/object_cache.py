@@ -54,10 +54,10 @@ KERNELS = {
     "queue.stepwise": Kernel("the replay under policies in Python", 472, 1),
     "queue.classed": Kernel("EASY with classes of nodes", 263),
     "queue.conservative": Kernel("the conservative replay", 538, lowered=True),
-    "queue.power.easy_power": Kernel("the replay with power policies", 1037, lowered=True),
+    "queue.power.easy_power": Kernel("the replay with power policies", 1192, lowered=True),
     "queue.easy_networked": Kernel("the replay on a network", 1034, module="queue.easy"),
     "queue.conservative_networked": Kernel("the conservative replay on a network", 1024, module="queue.conservative"),
-    "queue.power_networked": Kernel("the power replay on a network", 1523, module="queue.power.easy_power"),
+    "queue.power_networked": Kernel("the power replay on a network", 1678, module="queue.power.easy_power"),
     "queue.network.steps": Kernel("jobs on a network, step by step", 554, 3, 1),
     "slurm.site_requests": Kernel("Slurm's own rules", 3053, 2, 1),
 }

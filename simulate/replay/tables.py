@@ -124,15 +124,17 @@ def _saving(setting: Setting, policy: PolicySpec) -> Tables:
         {"jobs": np.zeros(rows, powered.ROW)},
         {
             **dict.fromkeys(("off", "kept", "tired"), (words,)),
+            "areas": (tables.tree_levels(max(size, 1))[-1],),
             "since": (machine,),
         },
     )  # fmt: skip
+    world.areas[:] = math.inf
     count, clock = world.count, world.clock
     clock["first"] = clock["seen"] = clock["began"]
     count["idle"], count["rows"] = machine, size
     count["lowest_off"] = count["lowest_kept"] = words
     count["ahead"] = world.became_idle["first"] = world.boots["first"] = -1
-    clock["now"] = clock["credited"] = clock["measured"] = -math.inf
+    clock["now"] = clock["credited"] = clock["measured"] = clock["reached"] = -math.inf
     _set_powers(world, policy, powers)
     limit_for(policy, workload, Machine(machine, (), powers)).write(count, clock)
     _set_keeper(world, policy)

@@ -4,11 +4,12 @@ Rule: with conservative power estimates and walltimes, no start may let the bala
 then have ended. A backfilled job must leave the first waiting job (the head) the energy of its reservation: in
 energyBud within the same balance, in reducePC out of what accrues until the reservation.
 
-Balance: each row of `ends` holds the machine-seconds used after it, summed backwards. Running jobs let the slope of the
-balance only rise, and a candidate job lowers it until its end, so the least balance is where the slope becomes 0: found
-by bisection in O(log rows).
-Backfilling: most candidates are rejected by the balance at three times: the least before the head's start, the least
-after it, and the time at which the last exact check failed.
+Balance: each row of `ends` holds the machine-seconds used after it, summed backwards; the sums stay valid behind the
+last row that was added or removed. Running jobs let the slope of the balance only rise, and a candidate job lowers it
+until its end, so the least balance is where the slope becomes 0: found by bisection in O(log rows).
+Backfilling: the tree of waiting jobs has the least area (size x walltime) below each cell. Most candidates are rejected
+by the balance at three times: the minimum before the head's start, the minimum after it, and the time at which the last
+exact check failed. An exact check starts at the candidate's own end if that is the latest.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from __future__ import annotations
 import math
 
 from ...jit import inner
+from ..tables import WIDTH
 from .machine_states import boot_time, booted, free_at, row_at, usable
 from .tables import BUDGET, Powered
 
@@ -27,7 +29,9 @@ def lay_out(world: Powered, now: float) -> None:
     if count.ahead >= 0:
         return
     first, last = count.first_end, count.first_end + count.running
-    i, time, used, later = last, clock.end, 0, 0.0
+    i, time, used, later = row_at(world, clock.wrong), clock.end, 0, 0.0
+    if i < last:
+        time, used, later = min(ends[i].time, time), ends[i].used, ends[i].later
     while i > first:
         i -= 1
         then = min(ends[i].time, time)
@@ -36,44 +40,58 @@ def lay_out(world: Powered, now: float) -> None:
         if ends[i].job < count.total:
             used += ends[i].size
         ends[i].used, ends[i].later = used, later
-    count.ahead, clock.laid, clock.ground = row_at(world, now), now, 0.0
-    clock.ground = clock.credit + clock.tie - balance_at(world, now)
-    while last > count.ahead and ends[last - 1].used == 0:
+    clock.wrong = -math.inf
+    while i < last and ends[i].time <= now:
+        i += 1
+    count.ahead, clock.laid, clock.ground = i, now, 0.0
+    clock.ground = clock.credit + clock.tie - balance_at(world, now, i)
+    while last > i and ends[last - 1].used == 0:
         last -= 1
-    clock.lasts = ends[last - 1].time if last > count.ahead else now
-    clock.even = _rises(world, 0.0)
+    clock.lasts = ends[last - 1].time if last > i else now
+    count.even, clock.even = _rises(world, 0.0)
 
 
 @inner
-def _rises(world: Powered, watts: float) -> float:
-    """Return from which time on the slope of the balance is at least `watts`; infinite: never."""
+def _rises(world: Powered, watts: float) -> tuple[int, float]:
+    """Return from which row and time on the slope of the balance is at least `watts`; infinite: never."""
     count, clock, ends = world.count, world.clock, world.ends
     low, high = count.ahead, count.first_end + count.running
     if clock.rate - clock.base < watts:
-        return math.inf
+        return high, math.inf
     while low < high:
         middle = (low + high) >> 1
         if clock.rate - (clock.base + clock.extra * ends[middle].used) >= watts:
             high = middle
         else:
             low = middle + 1
-    return ends[low - 1].time if low > count.ahead else clock.laid
+    return low, ends[low - 1].time if low > count.ahead else clock.laid
 
 
 @inner
-def balance_at(world: Powered, time: float) -> float:
-    """Return the balance in joules at a time in the window."""
-    clock, row = world.clock, row_at(world, time)
+def balance_at(world: Powered, time: float, row: int) -> float:
+    """Return the balance in joules at a time in the window.
+
+    Args:
+        world: the state.
+        time: seconds.
+        row: guess of the row of `ends` at that time.
+    """
+    count, clock, ends = world.count, world.clock, world.ends
+    first, last = count.ahead, count.first_end + count.running
+    if (row > first and ends[row - 1].time > time) or (row < last and ends[row].time < time):
+        row = row_at(world, time)
     joules = clock.ground + (clock.rate - clock.base) * (time - clock.laid)
-    if row < world.count.first_end + world.count.running:
-        end = world.ends[row]
-        joules += clock.extra * (end.later + end.used * (min(end.time, clock.end) - time))
+    if row < last:
+        later = ends[row].later + ends[row].used * (min(ends[row].time, clock.end) - time)
+        joules += clock.extra * later
     return joules
 
 
 @inner
-def least_at(world: Powered, low: float, end: float, watts: float, ends: float, others: float, until: float) -> float:
-    """Return when the balance is least in [`low`, `end`].
+def least_at(
+    world: Powered, low: float, end: float, watts: float, ends: float, others: float, until: float
+) -> tuple[float, int]:
+    """Return when the balance is least in [`low`, `end`], and a guess of the row at that time.
 
     Args:
         world: the state.
@@ -86,16 +104,16 @@ def least_at(world: Powered, low: float, end: float, watts: float, ends: float, 
     """
     first, second = min(ends, until), max(ends, until)
     if low < first:
-        time = _rises(world, watts + others)
+        row, time = _rises(world, watts + others)
         if time < first:
-            return min(max(low, time), end)
+            return min(max(low, time), end), row
         low = first
     if low < second:
-        time = _rises(world, others if ends < until else watts)
+        row, time = _rises(world, others if ends < until else watts)
         if time < second:
-            return min(max(low, time), end)
+            return min(max(low, time), end), row
         low = second
-    return min(max(low, world.clock.even), end)
+    return min(max(low, world.clock.even), end), world.count.even
 
 
 @inner
@@ -112,8 +130,8 @@ def affords(world: Powered, begins: float, size: int, ends: float) -> bool:
     end, watts = min(clock.end, max(clock.lasts, ends)), clock.extra * size
     if begins > end:
         return True
-    time = least_at(world, begins, end, watts, ends, 0.0, ends)
-    return balance_at(world, time) - watts * (min(time, ends) - begins) >= 0.0
+    time, row = least_at(world, begins, end, watts, ends, 0.0, ends)
+    return balance_at(world, time, row) - watts * (min(time, ends) - begins) >= 0.0
 
 
 @inner
@@ -188,7 +206,7 @@ def head_affordable(world: Powered, now: float, size: int, wall: float) -> bool:
 
 
 @inner
-def reserve_energy(world: Powered, now: float, size: int, wall: float) -> None:
+def reserve_energy(world: Powered, now: float, size: int, wall: float, guess: float) -> None:
     """Move the head's reservation to a time with enough energy for it, and set that energy aside.
 
     The reservation is at the time at which machines are available, or at the first sufficient stage after it. If a
@@ -200,6 +218,7 @@ def reserve_energy(world: Powered, now: float, size: int, wall: float) -> None:
         now: seconds.
         size: machines of the head.
         wall: walltime of the head, seconds.
+        guess: time near which the stage may be; the search starts there.
     """
     clock = world.clock
     time = clock.reservation
@@ -207,9 +226,10 @@ def reserve_energy(world: Powered, now: float, size: int, wall: float) -> None:
     if time < clock.end and not affords(world, time, size, time + wall):
         low = int((time - clock.begin) / clock.stage_s) + 1
         high = int((clock.end - clock.begin) / clock.stage_s) + 1
+        low, high = _near(world, size, wall, low, high, guess)
         while low < high:
             middle = (low + high) >> 1
-            if affords(world, _stage(world, middle), size, _stage(world, middle) + wall):
+            if _at_stage(world, middle, size, wall):
                 high = middle
             else:
                 low = middle + 1
@@ -227,8 +247,80 @@ def reservation_stands(world: Powered, now: float, size: int, wall: float) -> bo
 
 
 @inner
-def note_head(world: Powered, now: float) -> None:
-    """Compute the energy that the head needs, and what it leaves of the balance, before others are backfilled."""
+def _at_stage(world: Powered, number: int, size: int, wall: float) -> bool:
+    time = _stage(world, number)
+    return affords(world, time, size, time + wall)
+
+
+@inner
+def _near(world: Powered, size: int, wall: float, low: int, high: int, guess: float) -> tuple[int, int]:
+    """Narrow the range of stages by galloping from the guess."""
+    number, step = int((guess - world.clock.begin) / world.clock.stage_s + 0.5), 1
+    if number < low or number >= high:
+        return low, high
+    if _at_stage(world, number, size, wall):
+        high = number
+        while low < high:
+            number = max(low, high - step)
+            if not _at_stage(world, number, size, wall):
+                return number + 1, high
+            high, step = number, 2 * step
+    else:
+        low = number + 1
+        while low < high:
+            number = min(high - 1, low + step - 1)
+            if _at_stage(world, number, size, wall):
+                return low, number
+            low, step = number + 1, 2 * step
+    return low, high
+
+
+@inner
+def insert_area(world: Powered, rank: int, area: float) -> None:
+    """Insert the area of a waiting job. O(levels), mostly less."""
+    i = rank
+    for level in range(len(world.levels) - 1):
+        cell = world.levels[level] + i
+        if world.areas[cell] <= area:
+            break
+        world.areas[cell] = area
+        i //= WIDTH
+
+
+@inner
+def remove_area(world: Powered, rank: int) -> None:
+    """Remove the area of a job. O(levels x width), mostly less."""
+    areas, levels, i = world.areas, world.levels, rank
+    areas[rank] = math.inf
+    for level in range(1, len(levels) - 1):
+        i //= WIDTH
+        base = levels[level - 1] + i * WIDTH
+        area = areas[base]
+        for k in range(base + 1, base + WIDTH):
+            area = min(area, areas[k])
+        if areas[levels[level] + i] == area:
+            break
+        areas[levels[level] + i] = area
+
+
+@inner
+def rebuild_areas(world: Powered, count: int) -> None:
+    """Rebuild the areas for a queue that occupies the first `count` ranks. O(count)."""
+    areas, levels = world.areas, world.levels
+    for rank in range(count):
+        areas[rank] = world.least[rank].size * world.least[rank].wall
+    for level in range(1, len(levels) - 1):
+        below, count = count, (count + WIDTH - 1) // WIDTH
+        for i in range(count):
+            area = math.inf
+            for k in range(i * WIDTH, min((i + 1) * WIDTH, below)):
+                area = min(area, areas[levels[level - 1] + k])
+            areas[levels[level] + i] = area
+
+
+@inner
+def _note_head(world: Powered, now: float) -> None:
+    """Compute the energy that the head needs, and what it leaves of the balance."""
     clock, head = world.clock, world.least[world.count.head]
     starts, lasts = clock.reservation, clock.lasts
     if world.count.limit == BUDGET:
@@ -239,67 +331,83 @@ def note_head(world: Powered, now: float) -> None:
         clock.others = clock.held / (starts - now) if starts > now else 0.0
         clock.since, clock.until = now, max(now, starts)
     clock.looked = min(lasts, clock.end)
-    clock.low_before = _least_before(world, 0.0, now)
-    clock.left_before = _left(world, clock.low_before)
-    clock.low = _least_behind(world, 0.0, now)
-    clock.left = _left(world, clock.low)
-    clock.left_last = _left(world, clock.last) if now < clock.last <= clock.looked else math.inf
+    clock.low_before, row = _before(world, 0.0, now)
+    clock.left_before = _left(world, clock.low_before, row)
+    clock.low, row = _behind(world, 0.0, now)
+    clock.left = _left(world, clock.low, row)
+    clock.left_last = math.inf
+    if now < clock.last <= clock.looked:
+        clock.left_last = _left(world, clock.last, row)
+    world.count.left = 1
 
 
 @inner
-def _least_before(world: Powered, watts: float, ends: float) -> float:
+def _before(world: Powered, watts: float, ends: float) -> tuple[float, int]:
     """Return when the balance is least before the head starts, with a candidate; infinite if the head starts now."""
     clock, now = world.clock, world.clock.now
     end = min(clock.end, clock.since)
-    return least_at(world, now, end, watts, ends, 0.0, ends) if end > now else math.inf
+    if end <= now:
+        return math.inf, 0
+    return least_at(world, now, end, watts, ends, 0.0, ends)
 
 
 @inner
-def _least_behind(world: Powered, watts: float, ends: float) -> float:
+def _behind(world: Powered, watts: float, ends: float) -> tuple[float, int]:
     """Return the same from the head's start until all jobs have ended; infinite if that is not in the window."""
-    clock = world.clock
-    low, end = max(clock.now, clock.since), min(max(clock.looked, ends), clock.end)
-    return least_at(world, low, end, watts, ends, clock.others, clock.until) if end >= low else math.inf
+    clock, now = world.clock, world.clock.now
+    low, end = max(now, clock.since), min(max(clock.looked, ends), clock.end)
+    if end < low:
+        return math.inf, 0
+    return least_at(world, low, end, watts, ends, clock.others, clock.until)
 
 
 @inner
-def _left(world: Powered, time: float) -> float:
+def _left(world: Powered, time: float, row: int) -> float:
     """Return what the head leaves of the balance at that time."""
     clock = world.clock
     if time == math.inf:
         return math.inf
-    return balance_at(world, time) - clock.others * max(0.0, min(time, clock.until) - clock.since)
+    energy = clock.others * max(0.0, min(time, clock.until) - clock.since)
+    return balance_at(world, time, row) - energy
 
 
 @inner
 def cannot_afford(world: Powered, cell: int) -> bool:
     """Return whether no job below a cell of the tree could be backfilled now, for lack of energy."""
-    clock, job = world.clock, world.least[cell]
-    if (
-        _exceeds(world, cell, clock.last, clock.left_last)
-        or _exceeds(world, cell, clock.low, clock.left)
-        or _exceeds(world, cell, clock.low_before, clock.left_before)
-    ):
+    clock, now = world.clock, world.clock.now
+    if world.count.left == 0:
+        _note_head(world, now)
+    size, area = world.least[cell].size, world.areas[cell]
+    if _exceeds(world, size, area, clock.last, clock.left_last):
         return True
-    watts, ends = clock.extra * job.size, clock.now + boot_time(world, job.size) + job.wall
-    return _lacks(world, _least_before(world, watts, ends), watts, ends) or _lacks(
-        world, _least_behind(world, watts, ends), watts, ends
-    )
+    if _exceeds(world, size, area, clock.low, clock.left):
+        return True
+    if _exceeds(world, size, area, clock.low_before, clock.left_before):
+        return True
+    watts, ends = clock.extra * size, now + boot_time(world, size) + world.least[cell].wall
+    behind = world.count.first_end + world.count.running
+    if ends >= clock.lasts and _lacks(world, min(ends, clock.end), behind, watts, ends):
+        return True
+    time, row = _before(world, watts, ends)
+    if _lacks(world, time, row, watts, ends):
+        return True
+    time, row = _behind(world, watts, ends)
+    return _lacks(world, time, row, watts, ends)
 
 
 @inner
-def _lacks(world: Powered, time: float, watts: float, ends: float) -> bool:
+def _lacks(world: Powered, time: float, row: int, watts: float, ends: float) -> bool:
     """Return whether too little energy is left at that time for a job of that power and end."""
-    clock, joules = world.clock, _left(world, time)
-    if joules - watts * (min(time, ends) - clock.now) >= 0.0:
+    clock = world.clock
+    balance = _left(world, time, row)
+    if balance - watts * (min(time, ends) - clock.now) >= 0.0:
         return False
     if time <= clock.looked:
-        clock.last, clock.left_last = time, joules
+        clock.last, clock.left_last = time, balance
     return True
 
 
 @inner
-def _exceeds(world: Powered, cell: int, time: float, energy: float) -> bool:
-    """Return whether all jobs below a cell of the tree consume more by then than is left."""
-    job = world.least[cell]
-    return world.clock.extra * job.size * min(job.wall, time - world.clock.now) > energy
+def _exceeds(world: Powered, size: int, area: float, time: float, energy: float) -> bool:
+    """Return whether all jobs of at least that size and area consume more by then than is left."""
+    return world.clock.extra * min(area, size * (time - world.clock.now)) > energy

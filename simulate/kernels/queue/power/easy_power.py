@@ -24,9 +24,11 @@ from .budget import (
     cannot_afford,
     head_affordable,
     in_window,
+    insert_area,
     lay_out,
     next_stage,
-    note_head,
+    rebuild_areas,
+    remove_area,
     reservation_stands,
     reserve_energy,
 )
@@ -53,6 +55,8 @@ def _begin(world: Powered, rank: int, now: float) -> None:
     """Start a waiting job."""
     begin(world, world.ranked[rank], now)
     remove(world, rank)
+    if world.count.limit >= BUDGET:
+        remove_area(world, rank)
     world.count.waiting -= 1
     area = _load(world, rank)
     world.count.loaded -= area > 0.0
@@ -89,7 +93,7 @@ def _fill(world: Powered, rank: int, now: float, limited: bool) -> None:
         count.spare -= size
     if limited:
         lay_out(world, now)
-        count.stands = 0
+        count.left = count.stands = 0
 
 
 @inner
@@ -118,21 +122,22 @@ def _pass(world: Powered, now: float) -> None:
     _heads(world, now, limited)
     if count.waiting == 0:
         return
-    head, size = count.head, world.least[count.head].size
+    head, size, guess = count.head, world.least[count.head].size, world.clock.reservation
     held = count.reserved == 1 and stands and not _head_is_wide(world)
     if not held or (limited and not reservation_stands(world, now, size, world.least[head].wall)):
         time, free = when_free(world, size, now)
         world.clock.reservation, count.spare, world.clock.held = time, free - size, 0.0
         if limited:
-            reserve_energy(world, now, size, world.least[head].wall)
+            reserve_energy(world, now, size, world.least[head].wall, guess)
     count.reserved = count.stands = 1
     if count.fills == 0:
         return
+    if limited:
+        count.left = 0
     rank = head
     while count.free > 0 and count.waiting > 1:
         reservation = world.clock.reservation
         if limited:
-            note_head(world, now)
             rank = search(world, rank + 1, count.free, count.spare, now, reservation, cannot_afford)
         else:
             rank = search(world, rank + 1, count.free, count.spare, now, reservation, never_refused)
@@ -148,6 +153,8 @@ def _pass_in_order(world: Powered, now: float) -> None:
     waiting = count.waiting
     if count.order > 0:
         rank_queue(world, count.order, now)
+        if count.limit >= BUDGET:
+            rebuild_areas(world, waiting)
     _pass(world, now)
     if count.order > 0:
         restore_queue(world, waiting)
@@ -214,6 +221,8 @@ def _submit(world: Powered, job: int, now: float, alone: bool) -> bool:
         area = row.size * row.wall
         world.clock.load += area
         count.loaded += area > 0.0
+        if count.limit >= BUDGET and count.order == 0:
+            insert_area(world, row.rank, area)
     return needed
 
 

@@ -1,8 +1,8 @@
 """States of machines (idle, off, kept off), their allocation to jobs, and the forecast of free machines.
 
 Rule: idle machines are allocated first, then those that are off, then, to jobs that need them, those kept off; of each
-the lowest numbers. The balance of energy is out of date after every change of `ends`. Machines on their way to being
-kept off become free only for jobs that need them.
+the lowest numbers. Every row added to or removed from `ends` must be reported with `moved`, which updates or
+invalidates the sums over rows. Machines on their way to being kept off become free only for jobs that need them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from ...jit import inner
 from ..resources import popcount, put_into, take_from, word_mask
 from ..running import add_running
 from ..tables import ENDED, RUNS
-from .tables import AT_FIRST, BLOCKED, TO_IDLE, TO_KEPT, TO_OFF, Powered
+from .tables import AT_FIRST, BLOCKED, BUDGET, INERTIAL, TO_IDLE, TO_KEPT, TO_OFF, Powered
 
 
 @inner
@@ -28,6 +28,29 @@ def row_at(world: Powered, time: float) -> int:
         else:
             high = middle
     return low
+
+
+@inner
+def moved(world: Powered, until: float, rows: int, size: int) -> None:
+    """Update or invalidate the sums over rows after a row was added or removed.
+
+    Args:
+        world: the state.
+        until: end of the row, seconds.
+        rows: 1 if added, -1 if removed.
+        size: machines that become free for all jobs at its end.
+    """
+    count, clock = world.count, world.clock
+    if count.limit >= BUDGET:
+        clock.wrong = max(clock.wrong, until)
+        count.ahead = -1
+    if count.keeper == INERTIAL:
+        count.flows = 1
+        if until <= clock.reached:
+            clock.undone -= rows * size * (clock.reached - until)
+            count.free_then += rows * size
+        else:
+            count.behind += rows
 
 
 @inner
@@ -81,7 +104,7 @@ def begin(world: Powered, job: int, now: float) -> None:
     else:
         count.computing += size
     add_running(world, job, row.finish, row.start + row.wall)
-    count.ahead = -1
+    moved(world, row.start + row.wall, 1, size)
 
 
 @inner
@@ -138,7 +161,7 @@ def become_idle(world: Powered, job: int) -> None:
 def finish(world: Powered, job: int) -> bool:
     """Process the end of a row. Return True if it was a job."""
     count, row = world.count, world.jobs[job]
-    count.ahead = -1
+    moved(world, row.start + row.wall, -1, 0 if row.state == BLOCKED or row.state == TO_KEPT else row.size)
     if row.state == BLOCKED:
         count.free += row.size
         return False
@@ -194,23 +217,58 @@ def _amount(world: Powered, i: int, skips: bool) -> int:
 
 
 @inner
+def _sums_valid(world: Powered) -> bool:
+    """Return whether only jobs run and the balance has the machines in use after each row."""
+    count = world.count
+    return count.ahead >= 0 and count.active == count.running > 0
+
+
+@inner
+def _back(world: Powered, i: int) -> int:
+    """Return the machines that become free before the end of a row."""
+    ends, first = world.ends, world.count.first_end
+    behind = ends[i].used if i < first + world.count.running else 0
+    return ends[first].used - behind
+
+
+@inner
 def when_free(world: Powered, wanted: int, now: float) -> tuple[float, int]:
     """Return when a job of that size can start, and how many machines are free for it then. O(rows ending by then)."""
-    i, time, free = world.count.first_end, now, usable(world, wanted)
+    ends, i = world.ends, world.count.first_end
+    end, free = i + world.count.running, usable(world, wanted)
+    if _sums_valid(world):
+        high = end
+        while i < high:
+            middle = (i + high) >> 1
+            if free + _back(world, middle) >= wanted:
+                high = middle
+            else:
+                i = middle + 1
+        time = ends[i - 1].time if i > world.count.first_end else now
+        while i < end and ends[i].time <= time:
+            i += 1
+        return time, free + _back(world, i)
     skips = world.count.keeping > 0 and not is_wide(world, wanted)
+    time = now
     while free < wanted:
-        time = world.ends[i].time
+        time = ends[i].time
         free += _amount(world, i, skips)
         i += 1
-    return time, free_at(world, time, wanted)
+    while i < end and ends[i].time <= time:
+        free += _amount(world, i, skips)
+        i += 1
+    return time, free
 
 
 @inner
 def free_at(world: Powered, time: float, wanted: int) -> int:
     """Return the number of machines free for a job of that size at a time. O(rows ending by then)."""
-    i, free = world.count.first_end, usable(world, wanted)
-    end, skips = i + world.count.running, world.count.keeping > 0 and not is_wide(world, wanted)
-    while i < end and world.ends[i].time <= time:
+    ends, i = world.ends, world.count.first_end
+    end, free = i + world.count.running, usable(world, wanted)
+    if _sums_valid(world):
+        return free + _back(world, row_at(world, time))
+    skips = world.count.keeping > 0 and not is_wide(world, wanted)
+    while i < end and ends[i].time <= time:
         free += _amount(world, i, skips)
         i += 1
     return free

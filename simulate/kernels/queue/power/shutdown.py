@@ -4,7 +4,8 @@ Rule: a switch is a row like a job's that occupies its machines for its duration
 never delayed: machines that it needs stay on. Numbers of machines kept off are decided at periods only; due machines
 are switched at once if possible, and later if that is allowed.
 The liquid load horizon is the time in which all waiting jobs would finish if their work were spread freely over the
-machines. It is evaluated after each instant and before the next, and integrated by the trapezoidal rule.
+machines. It is updated from its last position, along the few rows that changed; it is evaluated after each instant and
+before the next, and integrated by the trapezoidal rule.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from ...jit import inner
 from ..resources import popcount, put_into, take_from, take_out, word_mask
 from ..running import add_running
 from .inertia import next_turn
-from .machine_states import used_again
+from .machine_states import moved, used_again
 from .tables import (
     BLOCKED,
     INERTIAL,
@@ -58,7 +59,7 @@ def change(world: Powered, kind: int, now: float, lasts: float, first_piece: int
     row.finish, row.piece0, row.pieces = now + lasts, first_piece, count.pieces - first_piece
     row.booted = count.pieces
     add_running(world, job, row.finish, now + lasts)
-    count.ahead = -1
+    moved(world, now + lasts, 1, 0 if kind == BLOCKED or kind == TO_KEPT else size)
 
 
 @inner
@@ -229,18 +230,43 @@ def _amount(world: Powered, i: int) -> int:
 
 @inner
 def liquid_load_horizon(world: Powered, now: float) -> float:
-    """Return the liquid load horizon in seconds from now. O(rows that end before it)."""
-    count, ends, load, free, time = world.count, world.ends, world.clock.load, max(world.count.free, 0), now
+    """Return the liquid load horizon in seconds from now. O(rows passed since the last call)."""
+    count, clock, ends = world.count, world.clock, world.ends
+    load, free, time = clock.load, max(count.free, 0), clock.reached
     if count.waiting == 0 or load <= 0.0:
+        clock.reached = -math.inf
         return 0.0
-    for i in range(count.first_end, count.first_end + count.running):
-        capacity = free * (ends[i].time - time)
-        if capacity >= load:
+    more, first = free - count.free_before, count.first_end
+    if now == clock.looked_at and more == 0 and load == clock.load_before and count.flows == 0:
+        return clock.horizon
+    behind = first + count.running
+    remainder = clock.undone + count.free_before * (now - clock.looked_at)
+    remainder += load - clock.load_before - more * (time - now)
+    then, i = count.free_then + more, first
+    if time >= now:
+        i = behind - count.behind
+        while remainder <= 0.0 and i > first:
+            back = ends[i - 1].time
+            remainder += then * (time - back)
+            time = back
+            if remainder <= 0.0:
+                i -= 1
+                then -= _amount(world, i)
+    if i == first or time <= now:
+        i, time, remainder, then = first, now, load, free
+    while i < behind:
+        capacity = then * (ends[i].time - time)
+        if capacity >= remainder:
             break
-        load -= capacity
+        remainder -= capacity
         time = ends[i].time
-        free += _amount(world, i)
-    return math.inf if free == 0 else time + load / free - now
+        then += _amount(world, i)
+        i += 1
+    count.free_before, count.free_then = free, then
+    clock.looked_at, clock.load_before = now, load
+    clock.reached, clock.undone = time, remainder
+    count.behind, count.flows = behind - i, 0
+    return math.inf if then == 0 else time + remainder / then - now
 
 
 @inner

@@ -12,7 +12,7 @@ from typing import ClassVar
 import numpy as np
 
 from ...block import Block
-from ...mapping.layout import extended, row_dtype
+from ...mapping.layout import FLOAT, extended, row_dtype
 from .. import tables
 
 #: States of rows that are not jobs: machines switch to off, to kept, to idle; machines blocked by a power cap; all
@@ -55,6 +55,8 @@ COUNT = extended(
         "allowed",  # machines that a power cap allows jobs to have
         "stage",  # the next monitoring stage of a budget
         "ahead",  # first row of `ends` in the balance, -1: the balance is out of date
+        "even",  # first row from which on the balance no longer falls
+        "left",  # 1: what the head leaves of the balance is up to date
         "stands",  # 1: the reservation rests on this balance, and no machine was switched since
         "keeper",  # policy that keeps machines off
         "usable",  # machines that are not kept off (proportional)
@@ -64,6 +66,10 @@ COUNT = extended(
         "switched",  # machines that it has switched
         "doubles",  # 1: twice as many as last time, 0: one more
         "later",  # 1: machines that cannot be switched at once are switched later
+        "free_before",  # free machines when the liquid load horizon was last evaluated
+        "free_then",  # free machines when it is reached
+        "behind",  # rows of `ends` that end after that
+        "flows",  # 1: rows were added or removed since
         "passes",  # 1: jobs are also started at periods
         "loaded",  # waiting jobs with work: whose size x walltime is not 0
     ],
@@ -93,6 +99,7 @@ CLOCK = extended(
         "energy",  # joules consumed in the window
         "measured",  # time of ENERGY
         "held",  # joules set aside for the head
+        "wrong",  # sums of `ends` until this time are out of date
         "laid",  # time at which the balance was computed
         "ground",  # balance at LAID after the energy of all running jobs
         "lasts",  # latest end of a running job in the balance
@@ -111,6 +118,10 @@ CLOCK = extended(
         "period_s",
         "bound",  # bound of the mean liquid load horizon
         "load",  # sum of size x walltime of all waiting jobs
+        "load_before",  # the same when the horizon was last evaluated, and the time of that
+        "looked_at",
+        "reached",  # end of the rows passed by the last evaluation; -infinite: no job waited
+        "undone",  # load left then
         "horizon",  # liquid load horizon after the last instant
         "summed",  # its integral since the last decision
         "seen",  # time of the last instant or decision
@@ -134,4 +145,5 @@ class Powered(Block):
         "boots": (LIST, 0),  # jobs whose machines boot
         "count": (COUNT, 0),
         "clock": (CLOCK, 0),
+        "areas": (FLOAT, 1),  # least size x walltime below each cell of the tree of waiting jobs
     }
