@@ -10,12 +10,14 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from ..simulate.errors import ConfigError
 from ..simulate.queue_policies.learned_order import FEATURE_SET, FEATURES, MODEL_SUFFIX, LearnedOrder, OrderFile, sum_of
+from ..simulate.queue_policies.policy_specs import Easy, parse
+from ..simulate.world.known_run_times import PREDICTED, WALLTIME
 from .documents.atomic_write import write_whole
 from .documents.files import read_bytes
 
@@ -24,6 +26,19 @@ MOST_BYTES = 1 << 20
 #: By how much a score computed again may differ, relative.
 _CLOSE = 1e-9
 _ALLOWED = f"a file that `pilotfish train` wrote (*{MODEL_SUFFIX})"
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """The policy that a model is to be better than, and that decides where the model may not.
+
+    Args:
+        policy: its SPEC.
+        run_times: what it knows of run times, `walltime` or `predicted`.
+    """
+
+    policy: str = "easy"
+    run_times: str = WALLTIME
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +53,8 @@ class Model:
         trained: what it rests on: version, command, traces with their hashes and jobs, seeds with their values.
         seen: quantiles of what jobs of the traces look like.
         evaluated: rows of verdicts.
+        run_times: what it knows of run times, `walltime` or `predicted`.
+        baseline: the best known policy on the traces.
     """
 
     weights: tuple[float, ...]
@@ -47,6 +64,8 @@ class Model:
     trained: Mapping[str, Any]
     seen: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     evaluated: tuple[Mapping[str, Any], ...] = ()
+    run_times: str = WALLTIME
+    baseline: Baseline = Baseline()
 
     def order(self, text: str) -> LearnedOrder:
         """Return the order; `text` is its name in SPECs."""
@@ -59,7 +78,8 @@ def dump_model(model: Model) -> str:
     body = {
         "schema": SCHEMA, "kind": KIND, "feature_set": FEATURE_SET, "features": list(FEATURES),
         "weights": list(model.weights), "max_wait_s": model.max_wait if math.isfinite(model.max_wait) else None,
-        "objective": model.objective, "world": {"nodes": "alike", "processors": list(model.processors)},
+        "objective": model.objective, "run_times": model.run_times, "baseline": asdict(model.baseline),
+        "world": {"nodes": "alike", "processors": list(model.processors)},
         "trained": model.trained, "seen": {name: list(values) for name, values in model.seen.items()},
         "evaluated": list(model.evaluated), "examples": examples,
     }  # fmt: skip
@@ -111,7 +131,10 @@ def parse_model(data: bytes, source: str) -> Model:
         raise ConfigError(source, "evaluated", "no list of mappings", "a list of mappings")
     processors = tuple(int(number) for number in _numbers(world.get("processors"), source, "processors", None))
     quantiles = {str(name): _numbers(values, source, f"seen.{name}", None) for name, values in columns.items()}
-    return Model(weights, max_wait, str(body.get("objective")), processors, trained, quantiles, tuple(rows))
+    return Model(
+        weights, max_wait, str(body.get("objective")), processors, trained, quantiles, tuple(rows),
+        _run_times(body, source), _baseline(body.get("baseline"), source),
+    )  # fmt: skip
 
 
 def with_models(policy: Any, folder: Path = Path()) -> Any:
@@ -131,6 +154,24 @@ def with_models(policy: Any, folder: Path = Path()) -> Any:
         return policy
     learned = replace(plain, order=read_model(folder / order.path).order(order.path))
     return learned if plain is policy else replace(policy, base=learned)
+
+
+def _run_times(body: Mapping[str, Any], source: str) -> str:
+    """Return what is known of run times. Raises ConfigError."""
+    word = body.get("run_times")
+    if word not in (WALLTIME, PREDICTED):
+        raise ConfigError(source, "run_times", repr(word)[:80], f"{WALLTIME}, {PREDICTED}")
+    return str(word)
+
+
+def _baseline(body: Any, source: str) -> Baseline:
+    """Return the baseline. Raises ConfigError: it is no order of EASY backfilling."""
+    text = body.get("policy") if isinstance(body, dict) else None
+    if not isinstance(text, str) or not text.startswith("easy") or MODEL_SUFFIX in text:
+        raise ConfigError(source, "baseline", repr(body)[:80], "a policy such as easy:order=sjf, and run_times")
+    if type(policy := parse(text)) is not Easy or policy.needs_nodes:
+        raise ConfigError(source, "baseline", repr(text)[:80], "EASY backfilling in one of its orders")
+    return Baseline(text, _run_times(body, source))
 
 
 def _refuse_constant(word: str, source: str) -> float:

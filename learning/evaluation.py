@@ -11,37 +11,19 @@ Multiple Test Procedure" (1979).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from ..simulate.arrays import Array
-from ..simulate.queue_policies.learned_order import LearnedOrder
-from ..simulate.queue_policies.order_ranks import ORDERS
-from ..simulate.queue_policies.policy_facts import PolicySpec
-from ..simulate.queue_policies.policy_specs import Conservative, Easy
-from ..simulate.replay.replay import replay
-from ..simulate.world.known_run_times import WALLTIME, RunTimePredictor
-from .linear_search import RULES
-from .objectives import metrics
+from .contenders import Contender, Predicting, numbers_of
 from .traces import Trace
 
 #: Draws of the bootstrap, and the share of them in an interval.
 DRAWS, LEVEL = 10_000, 0.95
 #: First seed of the copies; searches use others.
 _COPY_SEED = 2 * 10**9
-#: Makes a predictor for the jobs of a trace.
-Predicting = Callable[[Trace], RunTimePredictor]
-
-
-@dataclass(frozen=True, slots=True)
-class Contender:
-    """A policy that is judged: a rival, or a learned order from one training seed."""
-
-    name: str
-    policy: PolicySpec
-    predicted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,23 +69,6 @@ class Verdict:
     longest_wait: float
 
 
-def rivals(max_wait: float, predicting: bool) -> list[Contender]:
-    """Return the exact rivals: EASY in every order, conservative, and the rules with the bound of the learned order.
-
-    Args:
-        max_wait: the bound on waits, seconds.
-        predicting: add EASY with predicted run times.
-    """
-    names = [name for name in ORDERS if name != "random"]
-    sides = [Contender(f"easy:order={name}", Easy(order=name)) for name in names]
-    sides += [Contender(f"conservative:order={name}", Conservative(order=name)) for name in ("fcfs", "sjf")]
-    for name, weights in RULES.items():
-        sides.append(Contender(f"{name}, bounded", Easy(order=LearnedOrder(name, weights, max_wait))))
-    if predicting:
-        sides += [Contender(f"easy:order={name}, predicted", Easy(order=name), predicted=True) for name in names]
-    return sides
-
-
 def scores(
     trace: Trace, contenders: Sequence[Contender], copies: int, predict: Predicting | None = None,
     first: int = 0,
@@ -121,9 +86,7 @@ def scores(
     for number in range(first, first + copies):
         copy = trace.shaken(_COPY_SEED + number)
         for contender in contenders:
-            run_times = predict(copy) if contender.predicted and predict is not None else WALLTIME
-            replayed = replay(copy.jobs, copy.processors, contender.policy, run_times=run_times)
-            results.setdefault(contender.name, []).append(metrics(replayed))
+            results.setdefault(contender.name, []).append(numbers_of(copy, contender, predict))
     return Scores(
         trace.name,
         {name: {key: np.array([row[key] for row in rows]) for key in rows[0]} for name, rows in results.items()},

@@ -1,8 +1,10 @@
 """The search for the weights of a learned order inside exact EASY backfilling, by CMA-ES.
 
 Rule: each generation sees one new shaken copy of each trace, the same for all its points; the value of a point is the
-mean over the traces of the logarithm of the objective. The search begins at the rule that is best on the traces,
-written as weights, and its result is the mean of the last generation. The bound on waits holds in the search, too.
+mean over the traces of the logarithm of the objective. The baseline is the EASY variant that is best on the traces. No
+job waits for longer than a factor times the baseline's longest wait before it goes first, in the search as afterwards:
+the bound follows the load. The search begins at the rule that is best under this bound, written as weights, and its
+result is the mean of the last generation, or the rule where that is better.
 Ancestor: J. Lelong, V. Reis, D. Trystram, "Tuning EASY-backfilling queues" (JSSPP 2017).
 """
 
@@ -15,28 +17,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..simulate.arrays import Array
-from ..simulate.queue_policies.learned_order import FEATURES, MAX_WAIT_S, LearnedOrder
-from ..simulate.queue_policies.policy_facts import PolicySpec
-from ..simulate.queue_policies.policy_specs import Easy
-from ..simulate.replay.replay import replay
+from ..simulate.queue_policies.learned_order import LearnedOrder
 from .cma_es import CmaEs
-from .objectives import OBJECTIVES, metrics
+from .contenders import RULES, Contender, Predicting, RecordedRunTimes, contender, numbers_of, replayed, variants
+from .objectives import OBJECTIVES
 from .traces import Trace
 
-#: Weight of a rule's one feature where a search begins.
-_STRENGTH = 2.0
-#: Rules that are weights: name -> the weight of each of FEATURES.
-RULES: dict[str, tuple[float, ...]] = {
-    name: tuple(weight if place == feature else 0.0 for place in range(len(FEATURES)))
-    for name, feature, weight in (
-        ("first come, first served", 3, -_STRENGTH),
-        ("shortest limit first", 0, _STRENGTH),
-        ("shortest expected run time first", 2, _STRENGTH),
-        ("fewest resources first", 1, _STRENGTH),
-    )
-}
 #: First seeds of the copies that a search judges its result by; no generation sees them.
 _JUDGING_SEED, _JUDGED_COPIES = 10**9, 5
+#: How long a job waits before it goes first, in longest waits of the baseline.
+PATIENCE = 1.25
+#: Least bound on waits, seconds, where a baseline lets jobs hardly wait.
+LEAST_WAIT_S = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,14 +39,39 @@ class SearchOptions:
         objective: a key of OBJECTIVES.
         generations, population: replays of each trace are their product.
         sigma: first step size of each weight.
-        max_wait: see `LearnedOrder`.
+        max_wait: see `LearnedOrder`, seconds; None: `patience` times the longest wait of the baseline.
+        patience: above 0.
     """
 
     objective: str = "bsld"
     generations: int = 24
     population: int = 14
     sigma: float = 0.15
-    max_wait: float = MAX_WAIT_S
+    max_wait: float | None = None
+    patience: float = PATIENCE
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """The start of a search; it depends on the traces and not on the seed.
+
+    Args:
+        baseline: the best variant of EASY backfilling.
+        baseline_value: mean logarithm of its objective over the judged copies.
+        longest_wait: its longest wait, mean over the copies, seconds.
+        max_wait: the bound on waits, seconds.
+        rule: a key of RULES, the best one under the bound.
+        predicted: whether the rule knows predicted run times.
+        value: as `baseline_value`, of the rule.
+    """
+
+    baseline: Contender
+    baseline_value: float
+    longest_wait: float
+    max_wait: float
+    rule: str
+    predicted: bool
+    value: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,80 +80,131 @@ class Search:
 
     Args:
         seed: its seed.
-        start: the rule that it began at.
         weights: the mean of the last generation.
         value: of the weights, over copies that no generation saw: mean logarithm of the objective.
-        start_value: that of the rule, over the same copies.
+        longest_wait: mean over these copies, seconds.
         course: mean value of each generation.
+        is_rule: the weights are those of the rule, because the search found none that are better on those copies.
     """
 
     seed: int
-    start: str
     weights: tuple[float, ...]
     value: float
-    start_value: float
+    longest_wait: float
     course: tuple[float, ...]
+    is_rule: bool = False
+
+
+def start_of(traces: Sequence[Trace], options: SearchOptions, predict: Predicting | None = None) -> Start:
+    """Return what searches on some traces begin with. Raises ConfigError if a trace cannot be replayed.
+
+    Args:
+        traces: what to learn from.
+        options: of the search.
+        predict: makes predictors of run times; None: nothing is predicted.
+    """
+    judging = _judging(traces)
+    predicting = predict is not None
+    judged = [(*_judged(side, judging, options, predict), side) for side in variants(predicting)]
+    value, longest, baseline = min(judged, key=lambda row: row[0])
+    bound = options.max_wait
+    if bound is None:
+        bound = max(options.patience * longest, LEAST_WAIT_S)
+    starts = [
+        (_judged(contender(LearnedOrder(name, weights, bound), predicted=predicted), judging, options, predict)[0],
+         name, predicted)
+        for predicted in (False, True)[: 1 + predicting]
+        for name, weights in RULES.items()
+    ]  # fmt: skip
+    rule_value, rule, predicted = min(starts, key=lambda row: row[0])
+    return Start(baseline, value, longest, bound, rule, predicted, rule_value)
 
 
 def search(
-    traces: Sequence[Trace], options: SearchOptions, seed: int, progress: Callable[[int, float], None] | None = None
-) -> Search:
+    traces: Sequence[Trace], options: SearchOptions, start: Start, seed: int, predict: Predicting | None = None,
+    progress: Callable[[int, float], None] | None = None,
+) -> Search:  # fmt: skip
     """Search for weights. Raises ConfigError if a trace cannot be replayed.
 
     Args:
         traces: what to learn from.
         options: of the search.
+        start: of `start_of`.
         seed: of the search and of the shaken copies.
+        predict: see `start_of`.
         progress: called after each generation with its number, from 1, and its mean value.
     """
-    judging = [_copies(traces, _JUDGING_SEED + number) for number in range(_JUDGED_COPIES)]
 
-    def judged(weights: Sequence[float]) -> float:
-        return float(np.mean([value_of(weights, copies, options) for copies in judging]))
+    def order_of(weights: Sequence[float]) -> Contender:
+        order = LearnedOrder("learned", tuple(weights), start.max_wait)
+        return contender(order, predicted=start.predicted)
 
-    values = {name: judged(weights) for name, weights in RULES.items()}
-    start = min(values, key=values.__getitem__)
-    search_state = CmaEs(np.array(RULES[start]), options.sigma, seed, options.population)
+    def judged(side: Contender, copies: Sequence[Trace], predictions: Sequence[Predicting | None]) -> float:
+        rows = [numbers_of(copy, side, again) for copy, again in zip(copies, predictions, strict=True)]
+        return _value(rows, options.objective)
+
+    rule = order_of(RULES[start.rule])
+    search_state = CmaEs(np.array(RULES[start.rule]), options.sigma, seed, options.population)
     course = list[float]()
     for generation in range(options.generations):
         copies = _copies(traces, seed * 100_000 + generation)
+        predictions = [_recorded(copy, rule, predict) for copy in copies]
         points = search_state.points()
-        results = np.array([value_of(point.tolist(), copies, options) for point in points])
+        results = np.array([judged(order_of(point.tolist()), copies, predictions) for point in points])
         search_state.learn(points, results)
         course.append(float(results.mean()))
         if progress is not None:
             progress(generation + 1, course[-1])
     weights = tuple(search_state.mean.tolist())
-    return Search(seed, start, weights, judged(weights), values[start], tuple(course))
+    value, longest = _judged(order_of(weights), _judging(traces), options, predict)
+    if value < start.value:
+        return Search(seed, weights, value, longest, tuple(course))
+    value, longest = _judged(rule, _judging(traces), options, predict)
+    return Search(seed, RULES[start.rule], value, longest, tuple(course), is_rule=True)
 
 
-def value_of(weights: Sequence[float], copies: Sequence[Trace], options: SearchOptions) -> float:
-    """Return the mean logarithm of the objective over traces; infinite where an order leaves jobs out."""
-    order = LearnedOrder("", tuple(weights), options.max_wait)
-    return float(np.mean([math.log(objective_of(trace, Easy(order=order), options.objective)) for trace in copies]))
+def _recorded(trace: Trace, side: Contender, predict: Predicting | None) -> Predicting | None:
+    """Return what makes the predictions of one replay of a trace, for others of it; None: they need none."""
+    if predict is None or not side.predicted:
+        return None
+    run_times = RecordedRunTimes(trace, side, predict)
+    return lambda _: run_times
 
 
-def objective_of(trace: Trace, policy: PolicySpec, objective: str) -> float:
-    """Return the objective of a replay of a trace under a policy."""
-    return OBJECTIVES[objective](metrics(replay(trace.jobs, trace.processors, policy)))
+def _judged(
+    side: Contender, judging: Sequence[Sequence[Trace]], options: SearchOptions, predict: Predicting | None
+) -> tuple[float, float]:
+    """Return the value of a contender, and its longest wait in seconds, as means over copies."""
+    rows = [[numbers_of(trace, side, predict) for trace in copies] for copies in judging]
+    value = float(np.mean([_value(numbers, options.objective) for numbers in rows]))
+    return value, float(np.mean([max(row["longest_wait"] for row in numbers) for numbers in rows]))
+
+
+def _value(numbers: Sequence[dict[str, float]], objective: str) -> float:
+    """Return the mean logarithm of the objective over the replays of some traces."""
+    return float(np.mean([math.log(OBJECTIVES[objective](row)) for row in numbers]))
+
+
+def _judging(traces: Sequence[Trace]) -> list[list[Trace]]:
+    return [_copies(traces, _JUDGING_SEED + number) for number in range(_JUDGED_COPIES)]
 
 
 def _copies(traces: Sequence[Trace], seed: int) -> list[Trace]:
     return [trace.shaken(seed + place * 7919) for place, trace in enumerate(traces)]
 
 
-def seen_quantiles(traces: Sequence[Trace], order: LearnedOrder) -> dict[str, Array]:
-    """Return 33 quantiles of what jobs of the traces look like: limit, size and run time of each.
+def seen_quantiles(traces: Sequence[Trace], side: Contender, predict: Predicting | None = None) -> dict[str, Array]:
+    """Return 33 quantiles of what jobs of the traces look like: their limits, shares of the machine, and waits.
 
     Args:
         traces: what was learned from.
-        order: the order, whose replays they are taken from.
+        side: the contender whose replays the waits are of.
+        predict: see `start_of`.
     """
     grades, columns = np.linspace(0.0, 1.0, 33), dict[str, list[Array]]()
     for trace in traces:
         jobs = trace.jobs
-        replayed = replay(jobs, trace.processors, Easy(order=order))
-        waits = replayed.start_time - jobs.submit_time
+        waits = replayed(trace, side, predict).start_time - jobs.submit_time
         parts = {"limit": jobs.walltime, "share": jobs.size / trace.processors, "wait": waits[~np.isnan(waits)]}
         for name, column in parts.items():
             columns.setdefault(name, []).append(column)

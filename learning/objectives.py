@@ -12,16 +12,22 @@ from collections.abc import Callable
 
 import numpy as np
 
+from ..simulate.arrays import Array
 from ..simulate.world.replay_result import Replayed
 
 #: Run times below count as this long, seconds.
 TAU_S = 10.0
 
 
-def metrics(replayed: Replayed) -> dict[str, float]:
-    """Return the numbers of a replay: bounded slowdowns, and waits in seconds; nan where no job started."""
+def metrics(replayed: Replayed, counts: Array | None = None) -> dict[str, float]:
+    """Return the numbers of a replay: bounded slowdowns, and waits in seconds; nan where no job started.
+
+    Args:
+        replayed: the replay.
+        counts: whether each job counts [jobs]; None: all do.
+    """
     waits = replayed.start_time - replayed.workload.submit_time
-    started = ~np.isnan(waits)
+    started = ~np.isnan(waits) if counts is None else ~np.isnan(waits) & counts
     if not started.any():
         return dict.fromkeys(("bsld", "median_bsld", "wait", "p95_wait", "longest_wait"), math.nan) | {"jobs": 0.0}
     waits, runs = waits[started], (replayed.finish_time - replayed.start_time)[started]

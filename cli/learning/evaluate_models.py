@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from ...formats.model_file import read_model
+from ...formats.model_file import Baseline, read_model
 from ...formats.text import count
-from ...learning.evaluation import Scores, Verdict, beaten, rivals, verdict
+from ...learning.contenders import rivals
+from ...learning.evaluation import Scores, Verdict, beaten, verdict
 from ...simulate.errors import ConfigError
 from ...simulate.queue_policies.learned_order import MODEL_SUFFIX
+from ...simulate.world.known_run_times import PREDICTED
 from .. import options
 from ..kernel_loading import load_kernels
 from ..options import argument, flag, option
@@ -39,7 +42,7 @@ def evaluate(
     copies: Annotated[int, option("N", "Shaken copies of each trace.", min=2, max=1000)] = 20,
     part: Annotated[str, option("PART", "Jobs of each trace that count.", words=PARTS)] = PARTS[0],
     no_predictions: Annotated[
-        bool, flag("--no-predictions", "Leave out the rivals with predicted run times, which take most of the time.")
+        bool, flag("--no-predictions", "Use no predicted run times, which take most of the time.")
     ] = False,
     procs: options.Procs = None,
     workers: options.Workers = None,
@@ -49,8 +52,8 @@ def evaluate(
 
     All replay the same copies, whose submissions are moved by up to five minutes. A ratio below 1 is better than the
     rival; its interval of 95 % is of a bootstrap over copies and models. The rival is EASY in any order, by limits or
-    by predicted run times, conservative backfilling, or a simple rule with the model's bound on waits. What is worse is
-    printed, too.
+    by predicted run times, conservative backfilling, or a simple rule with the model's bound on waits. One verdict is
+    about the rival that was chosen in training, one about the best in hindsight. What is worse is printed, too.
 
     \b
     Examples:
@@ -67,21 +70,33 @@ def evaluate(
             f"{count(len(models), 'model')}, {count(len(traces), 'trace')} (allowed: one of each, or more)",
         )
     load_kernels("swf.parser", "queue.easy", "queue.easy_rich", "queue.conservative")
-    named = tuple((str(path), model.weights, model.max_wait) for path, model in models.items())
+    named = tuple(
+        (str(path), model.weights, model.max_wait, model.run_times == PREDICTED) for path, model in models.items()
+    )
+    chosen = {_name_of(model.baseline) for model in models.values()}
     inputs = [TraceInput.of([path], procs, part) for path in traces]
     digests = {row.get("sha256") for model in models.values() for row in model.trained.get("traces", ())}
-    scored = _scores(inputs, named, copies, workers, predicting=not no_predictions)
-    others = [one.name for one in rivals(named[0][2], not no_predictions)]
-    results = [_result(one, others, [name for name, *_ in named], number) for one in scored for number in JUDGED]
-    for number in JUDGED:  # Holm's correction is over the traces
-        rows = [row for row in results if row["number"] == number]
+    predicting = not no_predictions or any(predicts for *_, predicts in named)
+    scored = _scores(inputs, named, copies, workers, predicting=predicting)
+    others = [one.name for one in rivals(named[0][2], predicting)]
+    learned = [name for name, *_ in named]
+    sides = {"chosen in training": chosen.intersection(others), "best in hindsight": others}
+    results = [
+        _result(one, sorted(names), learned, number) | {"chosen": how}
+        for one in scored
+        for number in JUDGED
+        for how, names in sides.items()
+        if names
+    ]
+    for number, how in product(JUDGED, sides):  # Holm's correction is over the traces
+        rows = [row for row in results if row["number"] == number and row["chosen"] == how]
         for row, beats in zip(rows, beaten([row["against"] for row in rows]), strict=True):
             row["beats"] = beats
     if as_json:
         plain = [row | {"against": asdict(row["against"])} for row in results]
         print_json("evaluation", {"copies": copies, "part": part, "results": plain})
     else:
-        _show(results, scored, others, [name for name, *_ in named])
+        _show(results, scored, others, learned)
     repeated = [path.name for path, one in zip(traces, inputs, strict=True) if digests.intersection(one.digests)]
     if repeated:
         words = "the same jobs" if part == PARTS[0] else "another part of the same file, if it was trained on the other"
@@ -113,8 +128,14 @@ def _scores(
     ]
 
 
+def _name_of(baseline: Baseline) -> str:
+    """Return how the table names a baseline."""
+    name = baseline.policy if "order=" in baseline.policy else f"{baseline.policy}:order=fcfs"
+    return f"{name}, predicted" if baseline.run_times == PREDICTED else name
+
+
 def _result(scored: Scores, others: list[str], learned: list[str], number: str) -> dict[str, Any]:
-    """Return the verdict against the best rival in hindsight, with the numbers of both."""
+    """Return the verdict against the best of some rivals, with the numbers of both."""
     best = scored.best(others, number)
     against = verdict(scored, learned, best, number)
     means = [scored.mean(name, number) for name in learned]
@@ -152,7 +173,7 @@ def _sentences(row: dict[str, Any]) -> list[str]:
     against: Verdict = row["against"]
     outcome = "beats it" if row["beats"] else "is worse" if against.low > 1.0 else "may be no better"
     return [
-        f"{JUDGED[row['number']]}: {outcome}: {against.ratio:.2f} of the best rival, {against.rival}",
+        f"{JUDGED[row['number']]}: {outcome}: {against.ratio:.2f} of the rival {row['chosen']}, {against.rival}",
         f"  95 %: {against.low:.2f} to {against.high:.2f}; smaller in {against.won:.0%} of the pairs; "
         f"longest wait {against.longest_wait:.2f} of its",
     ]

@@ -17,14 +17,14 @@ import numpy as np
 from ... import __version__
 from ...formats.replays.workloads import as_submitted, format_of, read_workload
 from ...formats.text import count
-from ...learning.evaluation import Contender, Scores, rivals, scores
-from ...learning.linear_search import SearchOptions, search
+from ...learning.contenders import Contender, contender, rivals
+from ...learning.evaluation import Scores, scores
+from ...learning.linear_search import SearchOptions, Start, search, start_of
 from ...learning.traces import Trace
 from ...profiles.prediction.online_run_times import OnlineRunTimes
 from ...simulate.errors import ConfigError
 from ...simulate.kernels.object_cache import source_stamp
 from ...simulate.queue_policies.learned_order import LearnedOrder
-from ...simulate.queue_policies.policy_specs import Easy
 from ..sweeps.tasks import TraceFile, digest_of
 
 #: Parts of a trace by the word of --part.
@@ -99,6 +99,7 @@ class SearchTask:
     source: TraceInput
     windows: int
     options: SearchOptions
+    predicting: bool
     seed: int
 
     @property
@@ -115,14 +116,33 @@ class SearchTask:
     def shared_identity(self) -> str:
         """Return what is equal only if the version, the inputs and the options are equal."""
         parts = [__version__, source_stamp(), asdict(self.source) | {"paths": ()}, self.windows, asdict(self.options)]
+        parts.append(self.predicting)
         return digest_of(json.dumps(parts).encode())[:32]
+
+    def traces(self) -> list[Trace]:
+        """Return the windows of the traces. Raises ConfigError."""
+        return [window for trace in self.source.traces() for window in trace.windows(self.windows)]
+
+    def start(self) -> Start:
+        """Return what the searches of one command begin with; a process finds it once. Raises ConfigError."""
+        return _start(self.source, self.windows, self.options, predicting=self.predicting)
 
 
 def search_task(task: SearchTask) -> dict[str, Any]:
     """Carry out a search. Raises ConfigError, OSError."""
-    traces = task.source.traces()
-    parts = [window for trace in traces for window in trace.windows(task.windows)]
-    return asdict(search(parts, task.options, task.seed))
+    predict = predicted if task.predicting else None
+    return asdict(search(task.traces(), task.options, task.start(), task.seed, predict))
+
+
+def predicted(trace: Trace) -> OnlineRunTimes:
+    """Return a predictor of run times for a trace."""
+    return OnlineRunTimes(trace.jobs)
+
+
+@lru_cache(maxsize=2)
+def _start(source: TraceInput, windows: int, options: SearchOptions, *, predicting: bool) -> Start:
+    parts = [window for trace in source.traces() for window in trace.windows(windows)]
+    return start_of(parts, options, predicted if predicting else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +150,7 @@ class ScoreTask:
     """All contenders on the copies of the traces that begin at one number."""
 
     source: TraceInput
-    models: tuple[tuple[str, tuple[float, ...], float], ...]  # name, weights, longest wait
+    models: tuple[tuple[str, tuple[float, ...], float, bool], ...]  # name, weights, longest wait, predicted
     predicting: bool
     copies: int
     first: int
@@ -148,15 +168,16 @@ class ScoreTask:
     def contenders(self) -> list[Contender]:
         """Return the rivals and the learned orders."""
         learned = [
-            Contender(name, Easy(order=LearnedOrder(name, weights, wait))) for name, weights, wait in self.models
+            contender(LearnedOrder(name, weights, wait), predicted=predicts)
+            for name, weights, wait, predicts in self.models
         ]
-        return rivals(max(wait for _, _, wait in self.models), self.predicting) + learned
+        return rivals(max(wait for _, _, wait, _ in self.models), self.predicting) + learned
 
 
 def score_task(task: ScoreTask) -> dict[str, dict[str, list[float]]]:
     """Replay the copies. Raises ConfigError, OSError."""
     (trace,) = task.source.traces()
-    scored = scores(trace, task.contenders(), task.copies, lambda copy: OnlineRunTimes(copy.jobs), first=task.first)
+    scored = scores(trace, task.contenders(), task.copies, predicted, first=task.first)
     return {name: {key: column.tolist() for key, column in rows.items()} for name, rows in scored.numbers.items()}
 
 

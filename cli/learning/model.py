@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -41,21 +42,22 @@ def show(file: ModelFile, as_json: options.Json = False) -> int:
         return 0
     screen, trained = Screen(), model.trained
     screen.title(f"{file.name}: an order of the queue inside EASY backfilling")
-    days = f"a job that waited for {model.max_wait / 86_400.0:g} days goes first"
+    days = f"a job that waited for {model.max_wait / 86_400.0:.3g} days goes first"
     bound = days if math.isfinite(model.max_wait) else "waits have no bound"
     screen.put(f"made to lower {model.objective}; {bound}")
     for row in trained.get("traces", ()):
         size = f"{count(int(row['jobs']), 'job')} on {count(int(row['processors']), 'processor')}"
         screen.put(f"trained on {row['name']}: {size}, part: {trained.get('part')}")
-    screen.put(f"began at the rule: {trained.get('start')}", "")
+    screen.put(f"began at the rule: {trained.get('start')}; run times: {model.run_times}")
+    screen.put(f"baseline: {model.baseline.policy}, run times: {model.baseline.run_times}", "")
     rows = [(name, f"{weight:+.4f}") for name, weight in zip(FEATURES, model.weights, strict=True)]
     screen.table([TextColumn("FEATURE"), *numbers("WEIGHT")], rows)
     screen.put("", "The smallest sum goes first. w limit, p expected run time, t waited, q size, P machine, F free.")
     searches = trained.get("seeds", ())
     if searches:
-        changes = sorted(math.expm1(one["value"] - one["start_value"]) for one in searches)
+        changes = sorted(math.expm1(one["value"] - trained["baseline_value"]) for one in searches)
         spread = f"{changes[0]:+.1%} to {changes[-1]:+.1%}"
-        screen.put(f"{count(len(searches), 'search', 'searches')} on these traces: {spread} against that rule.")
+        screen.put(f"{count(len(searches), 'search', 'searches')} on these traces: {spread} against the baseline.")
     screen.put("", "Not for: machines of another size or kind of load, jobs without a limit, or a claim about jobs")
     screen.put("that it was trained on. `pilotfish evaluate` judges it on others.")
     return 0
@@ -78,6 +80,7 @@ def _document(model: Model) -> dict[str, Any]:
     return {
         "features": list(FEATURES), "weights": list(model.weights),
         "max_wait_s": model.max_wait if math.isfinite(model.max_wait) else None, "objective": model.objective,
+        "run_times": model.run_times, "baseline": asdict(model.baseline),
         "processors": list(model.processors), "trained": dict(model.trained),
         "seen": {name: list(values) for name, values in model.seen.items()}, "evaluated": list(model.evaluated),
     }  # fmt: skip

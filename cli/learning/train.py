@@ -10,16 +10,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 from ... import __version__
 from ...formats.documents.atomic_write import check_file
 from ...formats.documents.quantities import format_size
-from ...formats.model_file import KIND, Model, write_model
+from ...formats.model_file import KIND, Baseline, Model, write_model
 from ...formats.text import count
-from ...learning.linear_search import SearchOptions, seen_quantiles
+from ...learning.contenders import contender
+from ...learning.linear_search import PATIENCE, SearchOptions, Start, seen_quantiles
 from ...learning.objectives import OBJECTIVES
 from ...simulate.errors import ConfigError
-from ...simulate.queue_policies.learned_order import MAX_WAIT_S, MODEL_SUFFIX, LearnedOrder
+from ...simulate.queue_policies.learned_order import MODEL_SUFFIX, LearnedOrder
+from ...simulate.queue_policies.policy_specs import text_of
+from ...simulate.world.known_run_times import PREDICTED, WALLTIME
 from .. import options
 from ..kernel_loading import load_kernels
 from ..lazy import CommandGroup
-from ..options import argument, option
+from ..options import argument, flag, option
 from ..output.sweep import SweepProgress
 from ..output.text import Screen, TextColumn, numbers
 from ..streams import note, warn
@@ -27,7 +30,7 @@ from ..sweeps.run_journal import JournalKind, RunJournal
 from ..sweeps.tasks import Failure
 from ..usage_errors import bad, not_among
 from ..worker_options import worker_pool
-from .learning_tasks import PARTS, SearchTask, TraceInput, search_task
+from .learning_tasks import PARTS, SearchTask, TraceInput, predicted, search_task
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,8 +59,15 @@ def linear(
     population: Annotated[int, option("N", "Orders that each generation tries.", min=4, max=200)] = 14,
     windows: Annotated[int, option("N", "Cut each trace into N parts of as many jobs.", min=1, max=100)] = 1,
     part: Annotated[str, option("PART", "Jobs of each trace that count.", words=PARTS)] = PARTS[0],
-    max_wait: Annotated[float, option("DAYS", "A job that waited for longer goes first.", min=0.01)] = MAX_WAIT_S
-    / _DAYS_S,
+    patience: Annotated[
+        float, option("FACTOR", "A job goes first after FACTOR times the longest wait of the baseline.", min=0.01)
+    ] = PATIENCE,
+    max_wait: Annotated[
+        float | None, option("DAYS", "A job goes first after DAYS, whatever the baseline.", min=0.01)
+    ] = None,
+    no_predictions: Annotated[
+        bool, flag("--no-predictions", "Use no predicted run times, which take most of the time.")
+    ] = False,
     procs: options.Procs = None,
     workers: options.Workers = None,
     resume: Annotated[
@@ -66,8 +76,10 @@ def linear(
 ) -> int:
     """Search for ten weights of an order inside exact EASY backfilling (CMA-ES).
 
-    The order is a weighted sum of a job's limit, size, wait and expected run time. The search begins at the best of
-    four simple rules, sees a new shaken copy of each trace in each generation, and ends with the mean of the last one.
+    The order is a weighted sum of a job's limit, size, wait and expected run time. The baseline is
+    the best of EASY's usual orders, by limits or predicted run times; its longest wait bounds all waits. The search
+    begins at the best of four simple rules under this bound, sees a new shaken copy of each trace in each generation,
+    and ends with the mean of the last one.
     Judge the model on jobs that it has not seen: `pilotfish evaluate`.
 
     \b
@@ -84,14 +96,14 @@ def linear(
     check_file(out)
     load_kernels("swf.parser", "queue.easy_rich")
     source = TraceInput.of(traces, procs, part)
-    settings = SearchOptions(objective, generations, population, max_wait=max_wait * _DAYS_S)
-    tasks = [SearchTask(source, windows, settings, seed) for seed in range(1, seeds + 1)]
-    learned_from = source.traces()  # errors before any search
+    bound = None if max_wait is None else max_wait * _DAYS_S
+    settings = SearchOptions(objective, generations, population, max_wait=bound, patience=patience)
+    tasks = [SearchTask(source, windows, settings, not no_predictions, seed) for seed in range(1, seeds + 1)]
+    source.traces()  # errors before any search
     searches = _searches(tasks, workers, resume)
-    best = min(searches, key=lambda one: float(one["value"]))
-    model = _model(source, learned_from, tasks[0], searches, best)
-    write_model(out, model)
-    _report(out, objective, searches, best)
+    best, start = min(searches, key=lambda one: float(one["value"])), tasks[0].start()
+    write_model(out, _model(tasks[0], start, searches, best))
+    _report(out, objective, start, searches, best)
     return 0
 
 
@@ -121,38 +133,48 @@ def _searches(tasks: Sequence[SearchTask], workers: int | None, journal_file: Pa
     return [ended[task.identity] for task in tasks if task.identity in ended]
 
 
-def _model(
-    source: TraceInput,
-    traces: Sequence[Any],
-    task: SearchTask,
-    searches: Sequence[dict[str, Any]],
-    best: dict[str, Any],
-) -> Model:
-    weights, wait = tuple(best["weights"]), task.options.max_wait
+def _model(task: SearchTask, start: Start, searches: Sequence[dict[str, Any]], best: dict[str, Any]) -> Model:
+    order, traces = LearnedOrder("learned", tuple(best["weights"]), start.max_wait), task.source.traces()
     rows = [
         {"name": trace.name, "sha256": trace.digest, "jobs": len(trace.jobs), "processors": trace.processors}
         for trace in traces
     ]
     trained = {
-        "pilotfish": __version__, "kind": KIND, "part": source.part, "traces": rows, "windows": task.windows,
+        "pilotfish": __version__, "kind": KIND, "part": task.source.part, "traces": rows, "windows": task.windows,
         "generations": task.options.generations, "population": task.options.population, "sigma": task.options.sigma,
-        "start": best["start"], "seed": best["seed"],
-        "seeds": [{key: one[key] for key in ("seed", "weights", "value", "start_value")} for one in searches],
+        "patience": task.options.patience, "start": start.rule, "start_value": start.value, "seed": best["seed"],
+        "baseline_value": start.baseline_value, "baseline_longest_wait_s": start.longest_wait,
+        "seeds": [{key: one[key] for key in ("seed", "weights", "value", "longest_wait")} for one in searches],
     }  # fmt: skip
-    columns = seen_quantiles(traces, LearnedOrder("", weights, wait))
-    quantiles = {name: tuple(values.tolist()) for name, values in columns.items()}
-    processors = tuple(sorted({trace.processors for trace in traces}))
-    return Model(weights, wait, task.options.objective, processors, trained, quantiles)
+    side = contender(order, predicted=start.predicted)
+    columns = seen_quantiles(traces, side, predicted if task.predicting else None)
+    baseline = Baseline(text_of(start.baseline.policy), _run_times(start.baseline.predicted))
+    return Model(
+        order.weights, start.max_wait, task.options.objective,
+        tuple(sorted({trace.processors for trace in traces})), trained,
+        {name: tuple(values.tolist()) for name, values in columns.items()},
+        run_times=_run_times(start.predicted), baseline=baseline,
+    )  # fmt: skip
 
 
-def _report(out: Path, objective: str, searches: Sequence[dict[str, Any]], best: dict[str, Any]) -> None:
+def _run_times(predicts: bool) -> str:
+    return PREDICTED if predicts else WALLTIME
+
+
+def _report(out: Path, objective: str, start: Start, searches: Sequence[dict[str, Any]], best: dict[str, Any]) -> None:
     screen = Screen()
+    lines = [("baseline", start.baseline.name, start.baseline_value, start.longest_wait, "")]
+    lines.append(("rule", f"{start.rule}{', predicted' if start.predicted else ''}", start.value, math.nan, ""))
+    for one in searches:
+        mark = "kept" if one is best else ""
+        name = f"{one['seed']}, no better than the rule" if one["is_rule"] else str(one["seed"])
+        lines.append(("seed", name, one["value"], one["longest_wait"], mark))
     rows = [
-        (str(one["seed"]), f"{math.exp(one['start_value']):,.4g}", f"{math.exp(one['value']):,.4g}",
-         f"{math.expm1(one['value'] - one['start_value']):+.1%}", "kept" if one is best else "")
-        for one in searches
+        (kind, name, f"{math.exp(value):,.4g}", f"{math.expm1(value - start.baseline_value):+.1%}",
+         "-" if math.isnan(longest) else f"{longest:,.0f}", mark)
+        for kind, name, value, longest, mark in lines
     ]  # fmt: skip
-    columns = [*numbers("SEED"), *numbers("RULE", "LEARNED", "CHANGE"), TextColumn("")]
-    screen.title(f"{objective}, geometric mean over copies that no search saw; the rule: {best['start']}")
+    columns = [TextColumn(""), TextColumn("ORDER"), *numbers(objective.upper(), "CHANGE", "LONGEST s"), TextColumn("")]
+    screen.title(f"{objective}, geometric mean over copies that no search saw, with a bound of {start.max_wait:,.0f} s")
     screen.table(columns, rows)
     note(f"{out}: {format_size(out.stat().st_size)}; judge it on other jobs: pilotfish evaluate {out} TRACE")

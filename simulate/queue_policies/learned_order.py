@@ -2,7 +2,8 @@
 
 Rule: the smallest sum comes first, ties by submission; the kernel `queue.learned_score` computes the same. A job that
 has waited for longer than `max_wait` goes before all others. It sees what a scheduler knows: a job's limit and size,
-how long it has waited, and the run times of its user's last two jobs that ended. Users are never compared by name.
+how long it has waited, and its expected run time: the prediction if run times are predicted, else the mean of its
+user's last two jobs that ended. Users are never compared by name.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from .queued_job import QueuedJob
 
 #: Version of FEATURES; another meaning, order or constant is another version.
-FEATURE_SET = "queue/1"
+FEATURE_SET = "queue/2"
 #: What is weighed: w limit, p expected run time, t time waited (seconds), q size, P resources in all, F free ones.
 FEATURES = (
     "log1p(w) / 10",
@@ -80,7 +81,7 @@ class LearnedQueue:
     def __init__(self, order: LearnedOrder) -> None:
         self._order = order
         self._lately = dict[object, tuple[float, float]]()  # user -> the run times of the last two jobs
-        self._expected = dict[int, float]()  # job -> its expected run time, as it was submitted
+        self._times = dict[int, tuple[float, float]]()  # job -> its limit, and its expected run time as it came
 
     def sorted(self, now: QueueView) -> list[QueuedJob]:
         """Return the waiting jobs, the first in the queue first. O(waiting jobs log waiting jobs)."""
@@ -89,36 +90,45 @@ class LearnedQueue:
                 run_time = now.time - running.start_time
                 last, _ = self._lately.get(user, (run_time, run_time))
                 self._lately[user] = run_time, last
-            self._expected.pop(running.job.number, None)
+            self._times.pop(running.job.number, None)
         for job in now.submitted:
-            last, before = self._lately.get(job.user, (math.inf, math.inf))
-            self._expected[job.number] = job.walltime if job.predicted else min(0.5 * (last + before), job.walltime)
+            self._times[job.number] = self._times_of(job)
         return sorted(now.waiting, key=lambda job: self._key(job, now))
 
     def _key(self, job: QueuedJob, now: QueueView) -> float:
         wait = now.time - job.submit_time
         if wait > self._order.max_wait:
             return -math.inf
-        return sum_of(
-            self._order.weights, features(job, self._expected[job.number], wait, now.machine.processors, now.free)
-        )
+        limit, expected = self._times[job.number]
+        values = features(job.size, limit, expected, wait, now.machine.processors, now.free)
+        return sum_of(self._order.weights, values)
+
+    def _times_of(self, job: QueuedJob) -> tuple[float, float]:
+        """Return the limit and the expected run time of a job that is submitted now, seconds."""
+        if job.predicted:
+            return job.walltime if math.isnan(job.limit) else job.limit, job.walltime
+        if not math.isnan(job.expected):
+            return job.walltime, min(job.expected, job.walltime)
+        last, before = self._lately.get(job.user, (math.inf, math.inf))
+        return job.walltime, min(0.5 * (last + before), job.walltime)
 
 
-def features(job: QueuedJob, expected: float, wait: float, processors: int, free: int) -> tuple[float, ...]:
+def features(size: int, walltime: float, expected: float, wait: float, processors: int, free: int) -> tuple[float, ...]:
     """Return FEATURES of a waiting job.
 
     Args:
-        job: the job.
+        size: its requested resources.
+        walltime: its limit, seconds.
         expected: its expected run time, seconds, at most its limit.
         wait: seconds since its submission.
         processors: resources of the machine.
         free: those that are free.
     """
-    limit, size, run = math.log1p(job.walltime) / 10.0, math.log2(job.size) / 10.0, math.log1p(expected) / 10.0
-    patience = math.log1p(wait / max(job.walltime, _LEAST_S)) / 3.0
+    limit, width, run = math.log1p(walltime) / 10.0, math.log2(size) / 10.0, math.log1p(expected) / 10.0
+    patience = math.log1p(wait / max(walltime, _LEAST_S)) / 3.0
     return (
-        limit, size, run, math.log1p(wait) / 10.0, patience, math.log1p(wait / max(expected, _LEAST_S)) / 3.0,
-        job.size / processors, float(job.size <= free), limit * size, run * patience,
+        limit, width, run, math.log1p(wait) / 10.0, patience, math.log1p(wait / max(expected, _LEAST_S)) / 3.0,
+        size / processors, float(size <= free), limit * width, run * patience,
     )  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -22,7 +23,8 @@ class QueuedJob:
 
     `nodes`: over how many nodes the resources are spread evenly; the machine of a replay is one node. `predicted`:
     whether `walltime` is a predicted run time, at which the job is not killed: in a plan if no walltime is given, and
-    in a replay with predictions.
+    in a replay with predictions. `limit`: seconds after which it is killed, where `walltime` is a prediction.
+    `expected`: its predicted run time, seconds, where `walltime` is its limit; nan: not known.
     """
 
     number: int
@@ -33,6 +35,8 @@ class QueuedJob:
     user: Any = None
     nodes: ClassVar[int] = 1
     predicted: ClassVar[bool] = False
+    limit: ClassVar[float] = math.nan
+    expected: ClassVar[float] = math.nan
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,6 +45,8 @@ class NodeJob(QueuedJob):
 
     nodes: int = 1  # type: ignore[misc]
     predicted: bool = False  # type: ignore[misc]
+    limit: float = math.nan  # type: ignore[misc]
+    expected: float = math.nan  # type: ignore[misc]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

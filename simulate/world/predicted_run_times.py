@@ -26,7 +26,7 @@ class PredictedRunTimes(Part):
     def join(self, world: SimulatedWorld) -> None:
         """Become a part of a world."""
         self._world = world
-        world.show_predictions()
+        world.show_predictions(self._predictions.limits)
 
     def next_time(self, before: float) -> float:
         """Return the next expected end, which a job may outlast."""

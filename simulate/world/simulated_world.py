@@ -62,7 +62,7 @@ class SimulatedWorld(PolicyCalls):
         ids = workload.more.get("name", workload.id).tolist()
         self._columns_shown = ids, self._sizes.tolist(), self.walltimes.tolist(), users
         self._nodes = None if nodes is None else nodes.tolist()
-        self._predicted = False
+        self._limits: Sequence[float] | None = None  # of the jobs whose walltimes are predicted
         self._submit_times: list[float] = [*workload.submit_time.tolist(), math.inf]
         self._submitted = workload.submit_time.copy()
         self._dependencies = DependencyTracker(workload, rates.ends_well())
@@ -101,9 +101,9 @@ class SimulatedWorld(PolicyCalls):
         return [part for part in self.parts if getattr(type(part), hook) is not getattr(Part, hook)]
 
     # --- what parts may do ---
-    def show_predictions(self) -> None:
-        """Say of all jobs that the walltime that the policy sees is predicted."""
-        self._predicted = True
+    def show_predictions(self, limits: Sequence[float]) -> None:
+        """Say of all jobs that the walltime that the policy sees is predicted, and what their limits are, seconds."""
+        self._limits = limits
 
     def show_walltime(self, number: int, seconds: float) -> None:
         """Show a job that is submitted later with this walltime."""
@@ -248,10 +248,12 @@ class SimulatedWorld(PolicyCalls):
     def _submit(self, number: int, now: float) -> None:
         ids, sizes, walltimes, users = self._columns_shown
         values = number, ids[number], sizes[number], walltimes[number], now, users[number]
-        if self._nodes is None and not self._predicted:
+        if self._nodes is None and self._limits is None:
             job = _job(*values)
         else:
-            job = NodeJob(*values, 1 if self._nodes is None else self._nodes[number], self._predicted)
+            limit = math.nan if self._limits is None else self._limits[number]
+            nodes = 1 if self._nodes is None else self._nodes[number]
+            job = NodeJob(*values, nodes, self._limits is not None, limit)
         if not self.open_ended and self._why_never(job):
             self._rejected[number] = True
         else:
@@ -304,7 +306,7 @@ class SimulatedWorld(PolicyCalls):
 
     def add_job(self, new: Submit, now: float) -> None:
         """Submit a further job. Raises PolicyError."""
-        if not self.open_ended or self._predicted:
+        if not self.open_ended or self._limits is not None:
             super().add_job(new, now)  # raises
         for column, value in zip(self._columns_shown, (new.id, new.size, new.walltime, None), strict=True):
             column.append(value)

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotfish.learning.evaluation import Contender, Scores, Verdict, beaten, rivals, scores, verdict
-from pilotfish.learning.linear_search import RULES
+from pilotfish.learning.contenders import RULES, Contender, rivals
+from pilotfish.learning.evaluation import Scores, Verdict, beaten, scores, verdict
 from pilotfish.simulate.queue_policies.learned_order import MAX_WAIT_S, LearnedOrder
 from pilotfish.simulate.queue_policies.policy_specs import Easy
 from tests.learning.test_linear_search import trace

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
-from pilotfish.learning.linear_search import RULES, SearchOptions, search, seen_quantiles, value_of
+from pilotfish.learning.contenders import RULES, RecordedRunTimes, contender, numbers_of, replayed
+from pilotfish.learning.linear_search import PATIENCE, Search, SearchOptions, search, seen_quantiles, start_of
+from pilotfish.learning.objectives import OBJECTIVES
 from pilotfish.learning.traces import Trace
+from pilotfish.profiles.prediction.online_run_times import OnlineRunTimes
 from pilotfish.simulate.model.workload import Workload
 from pilotfish.simulate.queue_policies.learned_order import LearnedOrder
 
@@ -26,30 +30,81 @@ def trace(seed: int, jobs: int = 300) -> Trace:
 
 
 def test_the_same_seed_finds_the_same_weights() -> None:
-    first, again, other = (search([trace(1)], FEW, seed) for seed in (1, 1, 2))
+    start = start_of([trace(1)], FEW)
+    first, again, other = (search([trace(1)], FEW, start, seed) for seed in (1, 1, 2))
     assert first == again and first.weights != other.weights
     assert len(first.course) == FEW.generations
 
 
 def test_it_begins_at_the_rule_that_is_best() -> None:
-    result = search([trace(1)], FEW, 1)
-    assert result.start == "shortest expected run time first"  # limits say nothing
-    assert result.value <= result.start_value + 0.05
+    start = start_of([trace(1)], FEW)
+    assert start.rule == "shortest expected run time first"  # limits say nothing
+    results = [search([trace(1)], FEW, start, seed) for seed in range(1, 5)]
+    assert all(result.value <= start.value for result in results)
+    assert all((result.weights == RULES[start.rule]) is result.is_rule for result in results)
+
+
+def test_the_bound_is_the_longest_wait_of_the_best_variant() -> None:
+    plain = start_of([trace(1)], FEW)
+    longer = start_of([trace(1)], SearchOptions(patience=2.0))
+    assert plain.max_wait == PATIENCE * plain.longest_wait > 3600.0 and longer.max_wait == 2.0 * plain.longest_wait
+    assert start_of([trace(1)], SearchOptions(max_wait=5e5)).max_wait == 5e5
+    assert start_of([trace(1)], SearchOptions(patience=1e-6)).max_wait == 3600.0
+
+
+def predicted(one: Trace) -> OnlineRunTimes:
+    return OnlineRunTimes(one.jobs)
+
+
+def test_predictions_are_used_where_they_make_a_rule_better() -> None:
+    random = np.random.default_rng(3)
+    entire = trace(1)
+    jobs = replace(entire.jobs, more={"user": random.permutation(entire.jobs.more["user"])})  # users say nothing, too
+    one = replace(entire, jobs=replace(jobs, more={**jobs.more, "executable": (jobs.run_time > 300).astype(np.int64)}))
+    start = start_of([one], FEW, predicted)
+    assert start.predicted and start.rule == "shortest expected run time first"
+    assert start.value < start_of([one], FEW).value
+    assert isinstance(search([one], FEW, start, 1, predicted), Search)
+
+
+def test_recorded_predictions_give_the_replay_that_they_are_of() -> None:
+    side = contender(LearnedOrder("m", RULES["shortest expected run time first"]), predicted=True)
+    recorded = RecordedRunTimes(trace(2), side, predicted)
+    plain = replayed(trace(2), side, predicted)
+    assert replayed(trace(2), side, lambda _: recorded).start_time.tolist() == plain.start_time.tolist()
+
+
+def test_a_second_half_begins_with_the_queue_of_the_first() -> None:
+    entire, side = trace(1), contender(LearnedOrder("m", RULES["first come, first served"]), predicted=False)
+    late = entire.half(second=True)
+    waits = replayed(entire, side, None).start_time - entire.jobs.submit_time
+    assert numbers_of(late, side, None)["wait"] == waits[len(waits) // 2 :].mean()
+    copy = late.shaken(4)
+    assert copy.counts is not None and set(copy.jobs.id[copy.counts].tolist()) == set(range(150, 300))
 
 
 def test_where_no_rule_is_tuned_the_search_finds_better_weights_on_other_jobs() -> None:
     options = SearchOptions("mix", generations=25, population=12, sigma=0.5)
-    result = search([trace(1)], options, 1)
-    others = [trace(2), trace(3), trace(4)]
-    assert value_of(result.weights, others, options) < value_of(RULES["first come, first served"], others, options)
-    assert result.value < result.start_value
+    start = replace(start_of([trace(1)], options), rule="first come, first served")
+    result = search([trace(1)], options, start, 1)
+    learned, rule = (
+        contender(LearnedOrder("", weights, start.max_wait), predicted=False)
+        for weights in (result.weights, RULES["first come, first served"])
+    )
+    for other in (trace(2), trace(3), trace(4)):
+        better, usual = (OBJECTIVES["mix"](numbers_of(other, side, None)) for side in (learned, rule))
+        assert better < usual
 
 
 def test_windows_and_halves_hold_each_job_once() -> None:
     entire = trace(1)
-    for parts in (entire.windows(4), (entire.half(second=False), entire.half(second=True))):
-        ids = np.concatenate([part.jobs.id for part in parts])
-        assert ids.tolist() == entire.jobs.id.tolist()
+    first, second = entire.half(second=False), entire.half(second=True)
+    assert second.counts is not None
+    ids = np.concatenate([first.jobs.id, second.jobs.id[second.counts]])
+    assert ids.tolist() == entire.jobs.id.tolist()
+    for cut, jobs in ((entire, entire.jobs), (second, second.jobs.take(second.counts))):
+        ids = np.concatenate([part.jobs.id for part in cut.windows(4)])
+        assert ids.tolist() == jobs.id.tolist()
 
 
 def test_a_shaken_copy_has_the_same_jobs_at_most_five_minutes_later() -> None:
@@ -64,7 +119,7 @@ def test_a_shaken_copy_has_the_same_jobs_at_most_five_minutes_later() -> None:
 
 
 def test_quantiles_of_what_was_seen_are_finite_and_ascend() -> None:
-    columns = seen_quantiles([trace(1)], LearnedOrder("", RULES["shortest limit first"]))
+    columns = seen_quantiles([trace(1)], contender(LearnedOrder("", RULES["shortest limit first"]), predicted=False))
     for values in columns.values():
         assert len(values) == 33 and np.isfinite(values).all() and (np.diff(values) >= 0.0).all()
     assert math.isclose(columns["share"][-1], 0.5)

@@ -2,8 +2,8 @@
 
 Rule: the smallest sum comes first, ties by submission. Sums are rounded to 40 bits, so that the last bits of a
 logarithm decide nothing; `queue_policies.learned_order` computes the same in Python. A job that has waited for longer
-than the bound goes before all others. The expected run time of a job is the mean of its user's last two, at most its
-limit; if run times are predicted, both are the prediction. Complexity: O(1) a job and pass, three logarithms.
+than the bound goes before all others. The expected run time of a job is its prediction if run times are predicted,
+else the mean of its user's last two, at most its limit. Complexity: O(1) a job and pass, three logarithms.
 """
 
 from __future__ import annotations
@@ -30,14 +30,16 @@ def describe(world: Block, job: int) -> None:
     if len(world.learned) == 0:
         return
     row, trait = world.jobs[job], world.traits[job]
-    expected = row.wall
-    if not has_predictions(world) and trait.user >= 0:
+    limit, expected = row.wall, row.wall
+    if has_predictions(world):
+        limit = world.expected[job].limit
+    elif trait.user >= 0:
         lately = world.lately[trait.user]
         if lately.ended > 0:
             expected = min(0.5 * (lately.last + lately.before), row.wall)
-    trait.wall, trait.expected = math.log1p(row.wall) / 10.0, math.log1p(expected) / 10.0
+    trait.wall, trait.expected = math.log1p(limit) / 10.0, math.log1p(expected) / 10.0
     trait.size = math.log2(row.size) / 10.0
-    trait.wall_floor, trait.expected_floor = max(row.wall, LEAST_S), max(expected, LEAST_S)
+    trait.wall_floor, trait.expected_floor = max(limit, LEAST_S), max(expected, LEAST_S)
 
 
 @inner

@@ -71,10 +71,12 @@ def test_the_verdict_names_the_best_rival_and_fits_80_columns(
     assert max(map(len, lines)) <= 80 and any("easy:order=fcfs" in line for line in lines)
     assert main([*words, "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
-    (slowdown, wait) = document["results"]
-    assert (slowdown["number"], wait["number"]) == ("bsld", "wait") and slowdown["against"]["low"] <= slowdown[
-        "against"
-    ]["ratio"]
+    rows = document["results"]
+    assert [row["number"] for row in rows] == ["bsld", "bsld", "wait", "wait"]
+    assert [row["chosen"] for row in rows] == ["chosen in training", "best in hindsight"] * 2
+    baseline = read_model(model).baseline
+    assert rows[0]["against"]["rival"].startswith(baseline.policy)
+    assert all(row["against"]["low"] <= row["against"]["ratio"] for row in rows)
 
 
 def test_the_card_says_what_it_rests_on(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
