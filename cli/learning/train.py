@@ -59,7 +59,7 @@ def linear(
     population: Annotated[int, option("N", "Orders that each generation tries.", min=4, max=200)] = 14,
     windows: Annotated[int, option("N", "Cut each trace into N parts of as many jobs.", min=1, max=100)] = 1,
     part: Annotated[str, option("PART", "Jobs of each trace that count.", words=PARTS)] = PARTS[0],
-    patience: Annotated[
+    wait_factor: Annotated[
         float, option("FACTOR", "A job goes first after FACTOR times the longest wait of the baseline.", min=0.01)
     ] = PATIENCE,
     max_wait: Annotated[
@@ -97,7 +97,7 @@ def linear(
     load_kernels("swf.parser", "queue.easy_rich")
     source = TraceInput.of(traces, procs, part)
     bound = None if max_wait is None else max_wait * _DAYS_S
-    settings = SearchOptions(objective, generations, population, max_wait=bound, patience=patience)
+    settings = SearchOptions(objective, generations, population, max_wait=bound, patience=wait_factor)
     tasks = [SearchTask(source, windows, settings, not no_predictions, seed) for seed in range(1, seeds + 1)]
     source.traces()  # errors before any search
     searches = _searches(tasks, workers, resume)
