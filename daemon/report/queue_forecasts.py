@@ -3,7 +3,8 @@
 Rule: an oracle forecasts what it knows, and a replay under EASY backfilling the rest, see `oracle.queue_oracle`. The
 forecasts are made after a cycle, from its snapshot, and take at most SHARE of a core: the longer the queue, the less
 often. Which jobs wait is as new as the last cycle for every question, and a forecast says when it was made. A job that
-is handed over takes part with its planned start. Once enough jobs have started, the interval of a start comes from
+is handed over takes part with its planned start; in shadow and in a dry run, which do nothing, the resource manager
+starts it like every other. Once enough jobs have started, the interval of a start comes from
 their errors: those of the same user if there are enough, else of all. An error is the logarithm of actual over forecast
 wait, counted from the first forecast, with SPARE_S more. The error of a guess counts in both directions, and
 so do all errors for the later forecasts of a job, which know more and lack the bias of the first. Until then, predicted
@@ -30,6 +31,7 @@ from ...simulate.model.snapshot import JobState, JobViews, Snapshot
 from ...simulate.replay.queue_forecast import STEP, ExpectedRun, QueueForecast, forecast_queue
 from ..oracle.queue_oracle import EASY, QueueOracle
 from ..state.queue import Queue
+from ..state.queue_entry import Entry
 from ..state.recorded_outcome import QueueRecord
 from ..state.users import user_name
 from .cycle_report import CycleReport, Observer
@@ -255,11 +257,15 @@ class QueueForecasts(Observer):
         return job if begin is None else replace(job, begin=begin)
 
     def _planned_begin(self, job: ObservedJob) -> float | None:
-        """Return when a job that waits and is handed over is planned to begin; None: it is not."""
-        entry = self._queue.find(job.key) if job.waiting else None
+        """Return when a job that waits is planned to begin by us; None: it is not."""
+        entry = self._entry(job)
         if entry is None or entry.outlook is None:
             return None
         return entry.outlook.time + entry.outlook.planned.start_time
+
+    def _entry(self, job: ObservedJob) -> Entry | None:
+        """Return the entry of a job that we shall start; None: the resource manager does."""
+        return self._queue.find(job.key) if job.waiting and not self._dry else None
 
     def _follow(self, observed: ObservedQueue) -> None:
         """Note which jobs are new, have begun, or have ended, and learn from those."""
@@ -307,11 +313,11 @@ class QueueForecasts(Observer):
 
     def _note_forecast(self, job: ObservedJob, forecast: QueueForecast, now: float) -> None:
         """Note what is said of a job for the first time, by us and by the resource manager."""
-        record, entry = self._records[job.key], self._queue.find(job.key)
+        record, entry = self._records[job.key], self._entry(job)
         if forecast.start_time is None or forecast.start_within is None or job.tasks > 1:
             return  # a task that starts is a job of its own
-        if entry is not None and (self._dry or entry.outlook is None):
-            return  # what we shall do is not decided, or we only pretend to do it
+        if entry is not None and entry.outlook is None:
+            return  # what we shall do is not decided
         if record.said_start is None:
             record.said_time, record.said_start = now, forecast.start_time
             record.said_early, record.said_late = forecast.start_within

@@ -272,10 +272,10 @@ def test_a_job_that_is_handed_over_begins_when_it_is_planned_to() -> None:
 
 @pytest.mark.parametrize(
     ("planned", "dry", "first"),
-    [(False, False, None), (True, True, None), (True, False, NOW + 50.0)],
-    ids=["only the end of its hold is known", "a dry run starts nothing", "it is planned"],
+    [(False, False, None), (True, True, NOW + 600.0), (True, False, NOW + 50.0)],
+    ids=["only the end of its hold is known", "in shadow its resource manager starts it", "it is planned"],
 )
-def test_the_first_forecast_of_a_job_that_is_handed_over_is_a_start_that_we_shall_make(
+def test_the_first_forecast_of_a_job_that_is_handed_over_is_a_start_that_will_be_made(
     planned: bool, dry: bool, first: float | None
 ) -> None:
     played, submission = Played(), handed_over("rm", NOW)
