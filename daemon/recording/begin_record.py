@@ -28,8 +28,8 @@ from .recorder import Recorder
 
 log = logging.getLogger("pilotfish.record")
 MIB = 2**20
-#: Keys of the configuration that a record has: those that decide, and those by which the daemon learns.
-KEPT_KEYS = DECIDING | {"mode", "paused", "accounting", "relearn"}
+#: Keys of the configuration that a record has: those that decide, also for whom, and those by which the daemon learns.
+KEPT_KEYS = DECIDING | {"mode", "paused", "handover", "accounting", "relearn"}
 
 
 def begin_record(
