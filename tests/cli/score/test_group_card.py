@@ -1,0 +1,64 @@
+"""The card of a canary: each line fits 80 columns, and says no more than was shown."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from pilotfish.cli.output.text import Screen
+from pilotfish.cli.score.group_card import ASSUMPTIONS, comparison_document, show_comparison
+from pilotfish.daemon.canary.comparison import compare
+from pilotfish.daemon.state.members import Member
+
+NOW = 1e5
+
+
+def members(number: int, wait_s: float, *, ended: bool = True) -> list[Member]:
+    """Return jobs of both groups, submitted every 10 s; those of the canary wait so much longer than others."""
+    jobs = []
+    for one in range(number):
+        side, submit = "canary" if one % 2 else "control", 10.0 * one
+        start = submit + 200.0 + 7.0 * (one // 2 % 11) + (wait_s if side == "canary" else 0.0)
+        end, state = (start + 600.0, "completed") if ended else (None, "running")
+        name = f"slurm/{one}"
+        jobs.append(Member(name, name, side, 0.5, 1, "drawn", 1000, "main", 4, 3600.0, submit, start, end, state))
+    return jobs
+
+
+def shown(jobs: list[Member], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> str:
+    monkeypatch.setenv("COLUMNS", "80")
+    show_comparison(Screen(), compare(jobs, NOW))
+    text = capsys.readouterr().out
+    assert max(map(len, text.splitlines())) <= 80 and " ".join(text.split()).count(ASSUMPTIONS[1]) == 1
+    return text
+
+
+@pytest.mark.parametrize(("wait_s", "verdict"), [(-150.0, "waiting: gain, significant"), (150.0, "waiting: loss, sig")])
+def test_a_difference_is_shown_with_its_size_and_verdict(
+    wait_s: float, verdict: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = shown(members(200, wait_s), monkeypatch, capsys)
+    assert verdict in text and "100 canary (0 waiting, 0 running), 100 control" in text
+    row = next(line for line in text.splitlines() if line.startswith("waiting"))
+    assert ("-" if wait_s < 0.0 else "+") + "2.5 min" in row and row.endswith("200")
+
+
+def test_few_jobs_are_no_evidence(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    text = shown(members(2, 0.0), monkeypatch, capsys)
+    assert "not enough evidence yet" in text and "significant" not in text.partition("Assumptions")[0]
+
+
+def test_what_has_not_ended_has_no_slowdown(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = shown(members(40, 0.0, ended=False), monkeypatch, capsys)
+    rows = {line.split()[0]: line for line in text.splitlines() if line.startswith(("slowdown", "waiting"))}
+    assert "unknown" in rows["slowdown"] and "unknown" not in rows["waiting"]
+
+
+def test_the_document_says_what_the_text_says() -> None:
+    document = json.loads(json.dumps(comparison_document(compare(members(200, 150.0), NOW))))
+    waiting = document["measures"]["waiting"]
+    assert waiting["difference"] == pytest.approx(150.0) and waiting["significant"] and waiting["low"] > 0.0
+    assert document["harm"] and document["jobs"] == {"canary": 100, "control": 100}
