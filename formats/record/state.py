@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import zipfile
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -42,5 +43,5 @@ def read_state(path: Path) -> dict[str, bytes]:
             if sum(member.file_size for member in members) > MOST_BYTES:
                 raise ConfigError(str(path), "", "its files are too large", f"{MOST_BYTES:,} bytes")
             return {member.filename: archive.read(member) for member in members}
-    except (OSError, zipfile.BadZipFile, EOFError, RuntimeError, NotImplementedError) as error:
+    except (OSError, zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:
         raise ConfigError(str(path), "", f"the state at the begin of the record cannot be read: {error}") from None
