@@ -150,7 +150,7 @@ def encoded(outcome: SiteOutcome) -> dict[str, Any]:
 
 
 def decoded(numbers: Mapping[str, Any]) -> SiteOutcome:
-    """Return the outcome that `encoded` wrote."""
+    """Return the outcome that `encoded` wrote. Raises TypeError, ValueError: it is damaged."""
     return SiteOutcome(**{key: _columns(value) if isinstance(value, str) else value for key, value in numbers.items()})
 
 
@@ -159,4 +159,7 @@ def _packed(column: Any) -> str:
 
 
 def _columns(text: str) -> Any:
-    return np.frombuffer(zlib.decompress(base64.b64decode(text)), "<f8")
+    try:
+        return np.frombuffer(zlib.decompress(base64.b64decode(text)), "<f8")
+    except zlib.error as error:
+        raise ValueError(str(error)) from None
