@@ -105,7 +105,14 @@ def _scaled(text: str, form: re.Pattern[str], units: Mapping[str, float], quanti
 
 
 def whole(text: str) -> int:
-    """Return a whole number of at most 20 digits. Raises ValueError."""
+    """Return a whole number below 2**63. Raises ValueError."""
+    number = _integer(text)
+    if abs(number) >= MOST:
+        raise ValueError(f"{text[:40]!r} is too large")
+    return number
+
+
+def _integer(text: str) -> int:
     if not _INTEGER.fullmatch(text.strip()):
         raise ValueError(f"{text[:40]!r} is not a whole number")
     return int(text)
@@ -115,7 +122,7 @@ def limit(text: str) -> int | None:
     """Return a whole number; None for none, also where Slurm writes none as -1 or 4294967295."""
     if text.strip().lower() in UNKNOWN:
         return None
-    number = whole(text)
+    number = _integer(text)
     return None if number < 0 or number >= 0xFFFFFFFE else number
 
 
@@ -131,8 +138,16 @@ def tres(text: str) -> dict[str, str]:
 
 
 def amounts(text: str) -> dict[str, float]:
-    """Return `cpu=2,mem=512M` as numbers by name in lower case; memory in MiB; -1, which is no limit, is left out."""
+    """Return `cpu=2,mem=512M` as numbers by name in lower case; memory in MiB; -1, which is no limit, is left out.
+
+    Raises:
+        ValueError: a part is not NAME=NUMBER.
+    """
     numbers: dict[str, float] = {}
+    if text.strip().lower() in UNKNOWN:
+        return numbers
+    if wrong := next((part for part in text.split(",") if part.strip() and "=" not in part), ""):
+        raise ValueError(f"{wrong[:40]!r} is not NAME=NUMBER")
     for name, value in tres(text.replace(" ", "")).items():
         is_memory = name.lower() == "mem"
         if value.startswith("-"):

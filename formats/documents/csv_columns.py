@@ -84,7 +84,9 @@ def _rows(path: Path) -> Iterator[tuple[list[str], Iterator[list[str]], Callable
             try:
                 header = [name.strip() for name in next(reader, [])]
                 if not header:
-                    raise ConfigError(f"{path}", "", "the file is empty", "a header line with column names, then rows")
+                    raise ConfigError(
+                        f"{path}", "line 1", "the file is empty", "a header line with column names, then rows"
+                    )
                 yield header, filter(None, reader), lambda: f"{path}:{reader.line_num}"
             except csv.Error as error:
                 raise ConfigError(f"{path}:{reader.line_num}", "", f"not CSV: {error}") from None

@@ -278,7 +278,7 @@ def read_bytes(path: str | Path, most: int | None = None) -> bytes:
     if len(data) > most:
         raise ConfigError(source, "", "too large", f"at most {most // 2**20} MiB")
     if not data.strip():
-        raise ConfigError(source, "", "the file is empty")
+        raise ConfigError(source, "line 1", "the file is empty")
     return data
 
 

@@ -12,7 +12,9 @@ import io
 import os
 import zlib
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+from typing import BinaryIO
 
 from ...simulate.errors import ConfigError
 from .files import LARGEST_FILE
@@ -34,7 +36,7 @@ def unpacked(data: bytes, source: str, most: int = LARGEST_FILE) -> bytes:
         most: the largest size after unpacking, bytes, whatever the user set.
 
     Raises:
-        ConfigError: the data is damaged or unpacks to more than that.
+        ConfigError: the data is damaged (with the line that can still be read), or unpacks to more than that.
     """
     if not data.startswith(GZIP):
         return data
@@ -47,7 +49,7 @@ def unpacked(data: bytes, source: str, most: int = LARGEST_FILE) -> bytes:
                 pieces.append(piece)
                 size += len(piece)
     except (OSError, EOFError, zlib.error) as error:
-        raise ConfigError(source, "", f"cannot be unpacked: {error}", "a complete gzip file") from None
+        raise _damaged(source, io.BytesIO(data), error) from None
     if size > most:
         raise _too_large(source, most, largest)
     return b"".join(pieces)
@@ -78,11 +80,21 @@ def unpacked_pieces(path: Path, most: int, size: int) -> Iterator[bytes]:
                     is_blank = is_blank and not piece.strip()
                     yield piece
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise ConfigError(source, "", f"cannot be unpacked: {error}", "a complete gzip file") from None
+        with open(path, "rb") as file:
+            raise _damaged(source, file, error) from None
     except (OSError, ValueError) as error:
         raise ConfigError(source, "", f"cannot be read: {getattr(error, 'strerror', None) or error}") from None
     if is_blank:
-        raise ConfigError(source, "", "the file is empty")
+        raise ConfigError(source, "line 1", "the file is empty")
+
+
+def _damaged(source: str, file: BinaryIO, error: Exception) -> ConfigError:
+    """Return an error that names the last line that can be unpacked; O(bytes)."""
+    line = 1
+    with suppress(OSError, EOFError, zlib.error), gzip.GzipFile(fileobj=file) as content:
+        while piece := content.read1():
+            line += piece.count(b"\n")
+    return ConfigError(source, f"line {line}", f"cannot be unpacked: {error}", "a complete gzip file")
 
 
 def _too_large(source: str, limit: int, largest: int) -> ConfigError:

@@ -71,6 +71,7 @@ def node_events(table: BarTable, nodes: Container[str], zone: tzinfo) -> tuple[N
     for record in table.records():
         node, words = record.text("nodename"), set(re.split(r"[^A-Z_]+", record.text("state").upper()))
         if not node:
+            table.left_out.update(["events without a node"] if words != {""} else [])
             continue
         if node not in nodes:
             table.left_out["events of other nodes"] += 1

@@ -70,7 +70,6 @@ def read_site(
         ConfigError: there are no nodes or no jobs to read, or a file that is needed cannot be read.
     """
     files = SiteFiles(source)
-    folder = files.folder
     if isinstance(source, Path):
         files.reasons = missing_files(source)
         files.unknown += [f"{name}: {why}" for name, why in files.reasons.items() if name not in SITE_FILES]
@@ -79,12 +78,12 @@ def read_site(
     files.unknown += unfollowed_settings(conf)
     nodes = site_nodes(conf.lines.get("nodename", []), conf.lines.get("downnodes", []), files.unknown)
     if not nodes:
-        raise ConfigError(str(folder), "", "no file describes nodes", "slurm.conf, or scontrol_node.txt")
+        raise files.without("nodes", "slurm.conf", "scontrol_node.txt")
     partitions = site_partitions(
         conf.lines.get("partitionname", []), conf.lines.get("nodeset", []), nodes, files.unknown
     )
     if not partitions:
-        raise ConfigError(str(folder), "", "no file describes partitions", "slurm.conf, or scontrol_part.txt")
+        raise files.without("partitions", "slurm.conf", "scontrol_part.txt")
     nodes = awake_nodes(conf, nodes, partitions)
     associations, by_id = _associations(files, conf, rules)
     events = files.table("events")
@@ -202,6 +201,18 @@ class SiteFiles:
         reason = f" ({self.reasons[name]})" if name in self.reasons else ""
         self.unknown.append(f"no {name}{reason}: {SITE_FILES[name].cost}")
 
+    def without(self, content: str, *names: str) -> ConfigError:
+        """Return the error that none of some files describes what must be known; it names the last that is there."""
+        name = next((name for name in reversed(names) if self.path(name) or name in self.source_texts()), None)
+        allowed = ", or ".join(names)
+        if name is None:
+            return ConfigError(str(self.folder), "", f"no file describes {content}", allowed)
+        return ConfigError(str(self.folder / name), "line 1", f"no {content} in this file", allowed)
+
+    def source_texts(self) -> Mapping[str, str]:
+        """Return the texts that a running Slurm printed; {} for a folder."""
+        return {} if isinstance(self.source, Path) else self.source
+
     def sentences(self) -> tuple[str, ...]:
         """Return what is not known, with what was left out of each table."""
         counts = [f"{source}: left out: {counted(left_out)}" for source, left_out in self.counts if left_out]
@@ -221,7 +232,7 @@ def read_configuration(
     shown = scontrol_text.configuration(files.text("scontrol_config.txt"), str(files.folder / "scontrol_config.txt"))
     conf = read_slurm_conf(path) if path else shown
     if not conf.settings and not conf.lines:
-        raise ConfigError(str(files.folder), "", "no settings", "slurm.conf, or scontrol_config.txt")
+        raise files.without("settings", "slurm.conf", "scontrol_config.txt")
     nodes = files.lines("scontrol_node.txt", "NodeName")
     if not conf.lines.get("nodename"):
         conf.lines["nodename"] = nodes

@@ -35,6 +35,8 @@ from .submit_line import SubmitOptions, submit_options
 
 _LATER = re.compile(r"now(?:\+(\d{1,9})\s*(seconds?|minutes?|hours?|days?|weeks?|)s?)?", re.ASCII | re.IGNORECASE)
 _UNITS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400, "week": 604_800}
+#: Time limits in records that are not minutes; the numbers are what Slurm keeps for none and for no limit.
+_NO_LIMITS = frozenset(("", "unlimited", "partition_limit", "4294967294", "4294967295"))
 #: The limit of a job without any, as backfilling counts it: 365 days.
 _NO_LIMIT_MIN = 525_600
 #: States of jobs that would have run on: something stopped them, or they did not end.
@@ -329,6 +331,8 @@ class JobReader:
             return int(text)
         if limit not in ("", "0", "-1") and (minutes := slurm_values.minutes(limit)) is not None:
             return minutes
+        if text.lower() not in _NO_LIMITS:
+            raise ValueError(f"{text[:40]!r} is not a time limit")
         if not limit and text.lower() not in ("unlimited", "partition_limit"):
             return None
         names = self._partitions(options, row)

@@ -161,7 +161,7 @@ _RANGES = re.compile(r"\d+(?:-\d+)?(?:,\d+(?:-\d+)?)*", re.ASCII)
 
 
 class ListedNodes(Sequence[tuple[str, ...]]):
-    """The nodes of each of several texts. A list is checked at once, and expanded when it is looked at.
+    """The nodes of each of several texts, () for one that is no list. A list is checked once, and expanded when needed.
 
     Args:
         texts: may grow.
@@ -172,14 +172,19 @@ class ListedNodes(Sequence[tuple[str, ...]]):
 
     def kinds(self, codes: Array) -> Array:
         """Return whether the texts with these codes are NAMES, NO_NAMES or UNREAD_NAMES."""
-        self._kinds.extend(_kind_of(text) for text in self._texts[len(self._kinds) :])
+        self._check()
         return np.frombuffer(self._kinds, np.uint8)[codes] if len(codes) else np.zeros(0, np.uint8)
+
+    def _check(self) -> None:
+        """Check the texts that are new."""
+        self._kinds.extend(_kind_of(text) for text in self._texts[len(self._kinds) :])
 
     def __len__(self) -> int:
         return len(self._texts)
 
     def __getitem__(self, code: int) -> tuple[str, ...]:  # type: ignore[override]
-        return () if self._texts[code] in _NO_NODES else expand(self._texts[code])
+        self._check()
+        return expand(self._texts[code]) if self._kinds[code] == NAMES else ()
 
 
 def _kind_of(text: str) -> int:

@@ -1,7 +1,8 @@
-"""Dumps as they should never be: cut, with columns exchanged, with NUL bytes, huge numbers, and other encodings."""
+"""Dumps as they should never be: cut, with columns exchanged, with NUL bytes, huge numbers, other encodings, and damaged gzip."""
 
 from __future__ import annotations
 
+import gzip
 import re
 from collections.abc import Callable
 from random import Random
@@ -103,7 +104,33 @@ def _encoded(data: bytes, random: Random) -> bytes:
     return text.encode(name, "replace")
 
 
+def _packed_and_damaged(data: bytes, random: Random) -> bytes:
+    packed = bytearray(gzip.compress(data, mtime=0))
+    if random.random() < 0.5:
+        return bytes(packed[: random.randrange(2, len(packed))])
+    packed[random.randrange(2, len(packed))] ^= 1 << random.randrange(8)
+    return bytes(packed)
+
+
+def _with_other_bits(data: bytes, random: Random) -> bytes:
+    changed = bytearray(data or b"?")
+    for _ in range(random.choice((1, 5, 40))):
+        changed[random.randrange(len(changed))] ^= 1 << random.randrange(8)
+    return bytes(changed)
+
+
+def _without_a_column(data: bytes, random: Random) -> bytes:
+    lines, bar = data.split(b"\n"), b"|" if b"|" in data else b" "
+    column = random.randrange(max(line.count(bar) for line in lines) + 1)
+    rows = [line.split(bar) for line in lines]
+    return b"\n".join(bar.join(row[:column] + row[column + 1 :]) for row in rows)
+
+
+def _with_other_line_ends(data: bytes, random: Random) -> bytes:
+    return data.replace(b"\n", random.choice((b"\r\n", b"\r", b"\n\r\n")))
+
+
 FAULTS: tuple[Callable[[bytes, Random], bytes], ...] = (
     _cut, _without_a_piece, _exchanged, _shuffled, _repeated, _with_bytes, _with_bytes, _with_number, _with_number,
-    _with_word, _with_word, _encoded,
+    _with_word, _with_word, _encoded, _with_other_bits, _without_a_column, _with_other_line_ends, _packed_and_damaged,
 )  # fmt: skip

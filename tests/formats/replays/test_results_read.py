@@ -75,7 +75,7 @@ def spoil(old: str, new: str) -> str:
     ("files", "said"),
     [
         ({}, "no jobs.csv in it"),
-        ({"jobs": ""}, "jobs.csv: the file is empty"),
+        ({"jobs": ""}, "jobs.csv: line 1: the file is empty"),
         ({"jobs": spoil("starting_time", "start")}, "jobs.csv:1: starting_time: column missing"),
         ({"jobs": spoil("a!2,", "a!2,1,")}, "jobs.csv:3: found 18 fields (allowed: 17"),
         ({"jobs": spoil(',12.500000,""', "")}, "jobs.csv:2: found 15 fields (allowed: 17"),

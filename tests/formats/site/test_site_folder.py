@@ -97,7 +97,11 @@ def test_another_dump_of_sacct(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "message"),
-    [("slurm.conf", "no settings"), ("sacct.psv", r"sacct\.psv: the file is empty"), ("qos.psv", "the file is empty")],
+    [
+        ("slurm.conf", "no file describes settings"),
+        ("sacct.psv", r"sacct\.psv: line 1: the file is empty"),
+        ("qos.psv", "the file is empty"),
+    ],
 )
 def test_what_is_needed(tmp_path: Path, name: str, message: str) -> None:
     folder = write_site(tmp_path)
