@@ -63,7 +63,7 @@ def signature(job: Job) -> str | None:
         cores = job.profile.threads
         extent = f", {cores} core{'s' if cores > 1 else ''}" + (f" on {job.nodes} nodes" if job.nodes > 1 else "")
         kind_name, of, owner = job.known_as.rpartition(" of ")  # the owner stays: uids may be long numbers
-        known_as = f"{_without_numbers(kind_name)}{of}{owner}" if of else _without_numbers(owner)
+        known_as = f"{without_numbers(kind_name)}{of}{owner}" if of else without_numbers(owner)
         return _valid_name(f"{KIND}{known_as}{extent}") if job.known_as else None
     place = id(job.command), id(job.environment), job.nodes
     entry = _names.get(place)
@@ -207,10 +207,10 @@ def _days(words: Sequence[str]) -> list[str]:
 def _without_serials(text: str) -> str:
     """Return a text with # for dates, unique identifiers, and long numbers that are a part of a word."""
     return _PART.sub(
-        lambda part: part[0] if _AMOUNT.fullmatch(part[0]) else _without_numbers(part[0]), _UNIQUE.sub("#", text)
+        lambda part: part[0] if _AMOUNT.fullmatch(part[0]) else without_numbers(part[0]), _UNIQUE.sub("#", text)
     )
 
 
-def _without_numbers(text: str) -> str:
+def without_numbers(text: str) -> str:
     """Return a text with # for dates, unique identifiers, and long numbers."""
     return _LONG_NUMBER.sub("#", _UNIQUE.sub("#", text))

@@ -14,10 +14,11 @@ from ...formats.cluster import dump_cluster
 from ...formats.documents.atomic_write import check_folder
 from ...formats.documents.quantities import format_size
 from ...formats.record.segments import Bounds, RecordWriter, segments
+from ...formats.text import clean, count
 from .. import options
 from ..length_option import length_option, length_s
 from ..options import argument, option
-from ..streams import note
+from ..streams import note, show
 from ..usage_errors import adapter_errors
 
 
@@ -27,6 +28,9 @@ def record(
     length: Annotated[str | None, length_option("until Ctrl-C")] = None,
     every: Annotated[float, option("SECONDS", "Shortest time between two looks.", min=0.05, max=600.0)] = 10.0,
     max_mib: Annotated[int, option("MIB", "Keep at most so much; the oldest days go first.", min=1)] = 500,
+    anonymise: Annotated[
+        Path | None, option("OUT", "Look at nothing: write the record DIR into this folder, without its names.")
+    ] = None,
 ) -> int:
     """Keep what a resource manager shows: its queue, its nodes, how jobs start and end. Change nothing there.
 
@@ -34,11 +38,17 @@ def record(
     the record to the control loop of the service, and shows what that decides. A service keeps such a record itself if
     its configuration says so. Only you can read the record, because it has names and users of jobs.
 
+    With --anonymise, users, accounts, jobs and commands of a record that exists get other names, listed in
+    OUT-names.json. Its replay decides the same. Nodes and partitions keep their names.
+
     \b
     Examples:
       pilotfish record seen --for 7d
       pilotfish record seen --adapter oar --every 30
+      pilotfish record seen --anonymise to-give-away
     """
+    if anonymise is not None:
+        return _anonymise(folder, anonymise)
     seconds = length_s(length) or math.inf
     check_folder(folder)
     import yaml
@@ -65,4 +75,18 @@ def record(
                 time.sleep(max(0.0, min(now + every, until) - time.monotonic()))
     size = sum(path.stat().st_size for path in segments(folder))
     note(f"{folder}: {format_size(size)}; `pilotfish replay {folder}` plays it")
+    return 0
+
+
+def _anonymise(folder: Path, target: Path) -> int:
+    """Write a record with other names."""
+    from ...daemon.recording.anonymous_record import anonymise
+
+    check_folder(target)
+    outcome = anonymise(folder, target)
+    for gap in outcome.gaps:
+        note(clean(gap))
+    size = sum(path.stat().st_size for path in segments(target))
+    show(f"{target}: {count(outcome.cycles, 'cycle')}, {format_size(size)}")
+    note(f"{outcome.names}: the names and what they became; keep it at your site")
     return 0

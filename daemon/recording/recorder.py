@@ -186,8 +186,8 @@ def decisions_of(report: CycleReport) -> dict[str, Any]:
 
 
 def forecasts_sum(plan: Plan) -> int:
-    """Return a check sum of the nodes and times of all jobs of a plan. O(jobs)."""
-    facts = [(job.id, job.nodes, job.start_time, job.finish_time) for job in plan.jobs]
+    """Return a check sum of the nodes and times of all jobs of a plan, in its order. O(jobs)."""
+    facts = [(job.nodes, job.start_time, job.finish_time) for job in plan.jobs]
     return zlib.crc32(repr(facts).encode("utf-8", "surrogateescape"))
 
 

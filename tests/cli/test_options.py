@@ -21,6 +21,7 @@ from pilotfish.cli.moved_options import MOVED
 #: Options whose meaning depends on the command: two kinds of policies, files and folders to write, names of things, and
 #: what is to be small.
 DIFFERENT = {
+    "--anonymise",
     "--partition",
     "--policy",
     "--objective",

@@ -83,6 +83,7 @@ RULES = (
     Rule(r"^pilotfish (plot|sweep)\b"),
     Rule(r"^pilotfish batsim .* pybatsim:", skip="it needs pybatsim, as in tests/real/test_batsim_components.py"),
     Rule(r"^pilotfish edc\b", skip="it waits for a Batsim, as in tests/adapters/batsim"),
+    Rule(r"^pilotfish record\b", skip="it needs a record, as in tests/cli/service/test_record.py"),
     Rule(r"^pilotfish site record\b", skip="it needs a running Slurm, as in tests/real/slurm/test_slurm_record.py"),
     Rule(r"^pilotfish simulate .*-p slurm:site\b", skip="it needs the record of a real site"),
     Rule(
