@@ -15,11 +15,12 @@ import numpy as np
 from ...formats.text import clean, count, fit, joules
 from ...simulate.replay.metrics import TAU_S
 from ...simulate.results.figures import distribution
+from ...simulate.slurm.site_outcome import hourly_means
 from ..output.text import class_place
 from .colours import INK, QUIET, series_style
 from .compare_figure import digits, spelled, waiting_marks
 from .figure import Axis, Bars, Boxes, Fact, Figure, GanttRow, Line, Panel, Series, Strokes, bars_panel, time_axis
-from .scales import Array, TimeScale, amount_unit, dated
+from .scales import TimeScale, amount_unit, dated
 
 if TYPE_CHECKING:
     from ...simulate.slurm.site_effect import Contrast, Effect
@@ -70,9 +71,8 @@ def effect_figure(site: str, begin: float, effects: Sequence[ShownEffect], idle_
     panels = _bars(shown, sides)
     rows: list[Sequence[Panel]] = [panels[i : i + _ACROSS] for i in range(0, len(panels), _ACROSS)]
     rows += [[panel] for title in ("QOS", "partition", *_SIZES) if (panel := forest(shown, title))]
-    rows += [[users_panel(shown, sides)], [waits_panel(sides)], [over_time(sides, begin, idle_w)]]
-    if by_hour := _by_hour_of_day(sides, begin, idle_w):
-        rows.append([by_hour])
+    rows += [[users_panel(shown, sides)], [waits_panel(sides)]]
+    rows += [[panel] for draw in (over_time, _by_hour_of_day) if (panel := draw(sides, begin, idle_w))]
     height = sum(2.0 * max(panel.height for panel in row) + 0.45 for row in rows) + 1.0
     replays = len(shown[0].before)
     about = f"{fit(clean(site), 40)}: {count(shown[0].effect.jobs, 'job')}, {count(replays, 'replay')} of each side"
@@ -195,24 +195,17 @@ def waits_panel(sides: Sequence[ShownSide]) -> Panel:
     return Panel(x_axis, Axis("jobs (%)", 0.0, 102.0), series, "waiting times", 0.9)
 
 
-def _columns(side: ShownSide, idle_w: float) -> Array | None:
-    """Return the power of each hour, a row a replay; None where it is not known."""
-    powers = [part for one in side.outcomes if (part := one.power_w(idle_w)) is not None]
-    return np.array(powers) if len(powers) == len(side.outcomes) else None
-
-
-def over_time(sides: Sequence[ShownSide], begin: float, idle_w: float) -> Panel:
-    """Return the mean power over the period, or the utilisation where power is not known."""
-    powers = [_columns(side, idle_w) for side in sides]
-    metered = [part for part in powers if part is not None]
+def over_time(sides: Sequence[ShownSide], begin: float, idle_w: float) -> Panel | None:
+    """Return the mean power over the period, or the utilisation where power is not known; None for a moment."""
+    means = [hourly_means(side.outcomes, idle_w) for side in sides]
+    if not len(means[0].utilisation):
+        return None
+    metered = [one.power_w for one in means if one.power_w is not None]
     if len(metered) == len(sides):
         unit = amount_unit(max(float(part.max()) for part in metered), "W")
-        values, title = [part.mean(axis=0) / unit.size for part in metered], f"mean power of an hour ({unit.name})"
+        values, title = [part / unit.size for part in metered], f"mean power of an hour ({unit.name})"
     else:
-        values = [
-            np.mean([100.0 * one.used_cpu_s / (one.cpus * one.hours) for one in side.outcomes], axis=0)
-            for side in sides
-        ]
+        values = [100.0 * one.utilisation for one in means]
         title = "utilisation of an hour (%)"
     span = max(one.span_s for side in sides for one in side.outcomes)
     scale = TimeScale(0.0, span, dated(0.0, span, begin))
@@ -230,15 +223,16 @@ def over_time(sides: Sequence[ShownSide], begin: float, idle_w: float) -> Panel:
 
 def _by_hour_of_day(sides: Sequence[ShownSide], begin: float, idle_w: float) -> Panel | None:
     """Return the mean power by the hour of the day (UTC); None where it is not known, or for less than two days."""
-    powers = [part for side in sides if (part := _columns(side, idle_w)) is not None]
-    if len(powers) < len(sides) or powers[0].shape[1] < 2 * _DAY:
+    hourly_powers = [hourly_means(side.outcomes, idle_w).power_w for side in sides]
+    powers = [part for part in hourly_powers if part is not None]
+    if len(powers) < len(sides) or len(powers[0]) < 2 * _DAY:
         return None
     unit = amount_unit(max(float(part.max()) for part in powers), "W")
     series: list[Series] = []
     lowest = highest = float(powers[0].mean()) / unit.size
     for side, part in zip(sides, powers, strict=True):
-        clock = (np.arange(part.shape[1]) + int(begin // _HOUR)) % _DAY
-        means = np.bincount(clock, part.mean(axis=0), _DAY) / np.bincount(clock, minlength=_DAY) / unit.size
+        clock = (np.arange(len(part)) + int(begin // _HOUR)) % _DAY
+        means = np.bincount(clock, part, _DAY) / np.bincount(clock, minlength=_DAY) / unit.size
         lowest, highest = min(lowest, float(means.min())), max(highest, float(means.max()))
         hours = np.arange(_DAY + 1.0)
         series.append(Line(side.name, side.colour, hours, np.append(means, means[-1]), side.dash, stairs=True))

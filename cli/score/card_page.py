@@ -48,7 +48,8 @@ def score_figure(card: Card) -> Figure:
     shown = [ShownEffect("pilotfish", card.score.effect, card.twin, card.pilotfish)]
     rows: list[Sequence[Panel]] = [[panel] for title in _GROUPS if (panel := forest(shown, title))]
     rows.append([users_panel(shown, [twin, sides[-1]])])
-    rows = [_bars(card, sides), *rows, [waits_panel(sides)], [over_time(sides, first_submission(card.site), 0.0)]]
+    course = over_time(sides, first_submission(card.site), 0.0)
+    rows = [_bars(card, sides), *rows, [waits_panel(sides)], *([[course]] if course else [])]
     height = sum(2.0 * max(panel.height for panel in row) + 0.45 for row in rows) + 1.0
     about = f"{fit(clean(card.name), 40)}: {verdict_words(card.score.headline)}"
     notes = ["a bar is the 95 % interval of pilotfish minus twin, and its stroke the difference"]

@@ -24,6 +24,7 @@ from .change_options import ChangeOptions
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ...simulate.slurm.site_outcome import SiteOutcome
     from ..output.effects import ScenarioEffect
     from .replays import Replays
 
@@ -154,6 +155,7 @@ def _report(
     from ...formats.site.printed_tables import read_printed_numbers
     from ...formats.site.site_folder import time_zone
     from ...simulate.slurm.printed_numbers import printed_checks
+    from ...simulate.slurm.site_changes import first_submission
     from ...simulate.slurm.site_comparison import agreement
     from ...simulate.slurm.site_effect import effect
     from ...simulate.slurm.site_outcome import recorded_outcome
@@ -162,34 +164,50 @@ def _report(
     from ..output.waits import show_agreement
 
     site, (unchanged, *changed) = replays.site, replays.scenarios
-    name, about = folder.resolve().name, {"site": str(folder), "seed": replays.seeds[0]}
+    name, about = (
+        folder.resolve().name,
+        {"site": str(folder), "seed": replays.seeds[0], "first_hour": first_submission(site)},
+    )
     if not changed:
         (outcomes,) = replays.outcomes(unchanged)
         if not outcomes:
             return []
-        agreed = agreement(site, recorded_outcome(site), outcomes)
+        recorded = recorded_outcome(site)
+        agreed = agreement(site, recorded, outcomes)
         printed = read_printed_numbers(folder, time_zone(zone))
         checks = None if printed is None else printed_checks(site, printed)
         if as_json:
             numbers = None if checks is None else asdict(checks)
             document = {**about, "replays": len(outcomes), **asdict(agreed), "printed": numbers}
+            document["hours"] = {"recorded": _hours([recorded], idle_w), "replayed": _hours(outcomes, idle_w)}
             document["unknown"] = site.unknown
             print_json("whatif", document)
         else:
             show_agreement(Screen(), name, site, agreed, len(outcomes), checks)
         return []
-    effects = []
+    effects, hours = [], list[dict[str, object]]()
     for one, unknown in zip(changed, replays.unknown[1:], strict=True):
         before, after = replays.outcomes(unchanged, one)
         if before:
             result = effect(site, before, after, replays.seeds[0], idle_w, replays.changed(one))
             effects.append(ScenarioEffect(one.name, one.change.described(), unknown, result, len(before)))
+            sides = {"before": before, "after": after} if as_json else {}
+            hours.append({name: _hours(side, idle_w) for name, side in sides.items()})
     if as_json:
-        documents = [asdict(one) for one in effects]
-        print_json("whatif", {**about, "scenarios": [document.pop("effect") | document for document in documents]})
+        documents = [asdict(one) | {"hours": parts} for one, parts in zip(effects, hours, strict=True)]
+        scenarios = [document.pop("effect") | document for document in documents]
+        print_json("whatif", {**about, "scenarios": scenarios})
     elif effects:
         show_effects(Screen(), name, site, effects, everything=show_all)
     return effects
+
+
+def _hours(outcomes: Sequence[SiteOutcome], idle_w: float) -> dict[str, list[float] | None]:
+    """Return the means of each hour, for a document."""
+    from ...simulate.slurm.site_outcome import hourly_means
+
+    means = asdict(hourly_means(outcomes, idle_w))
+    return {name: None if column is None else column.tolist() for name, column in means.items()}
 
 
 def _draw(

@@ -23,6 +23,7 @@ from .bar_table import BarTable
 #: Seconds from the last submission in the accounting until shares that were printed later are not its end.
 _LATE_S = 6 * 3600.0
 _DAY_S = 86_400.0
+_ZERO = "usage when the period begins is taken as 0"
 Usage = tuple[tuple[float, ...], str]
 
 
@@ -53,7 +54,11 @@ def usage_from_runs(site: Site, before: SiteJobs) -> Usage:
     ends = [run.end for job in jobs for run in job.runs if run.end is not None]
     last = max([at, *ends])  # of jobs that ended before the period, but after its first submission
     usage = usage_of_runs(replace(site, jobs=jobs, usage=()), last)[: len(site.associations)]
-    usage = usage / decay_over(site.rules.priority, last - at)
+    remains = decay_over(site.rules.priority, last - at)
+    if remains <= 0.0:
+        days = (last - at) / _DAY_S
+        return (), f"{_ZERO}: a job of sacct_before.psv ends {days:,.0f} days after the period begins"
+    usage = usage / remains
     starts = before.runs.start[~np.isnan(before.runs.start)]
     seconds = max(at - float(starts.min(initial=at)), 0.0)
     missing = percent(decay_over(site.rules.priority, seconds))
@@ -69,18 +74,18 @@ def usage_from_end(site: Site, table: BarTable, printed: float | None) -> Usage:
         table: `sshare -a -l` at the end of its period.
         printed: when it was printed, epoch seconds; None: not known, with the last record.
     """
-    columns, begin = SiteJobs.of(site.jobs), "usage when the period begins is taken as 0"
+    columns = SiteJobs.of(site.jobs)
     if not len(columns):
         return (), ""
     times = (columns.submit, columns.runs.start, columns.runs.end)
     last = max(float(np.nanmax(time, initial=-math.inf)) for time in times)
     at = last if printed is None else printed
     if at - float(columns.submit.max()) > _LATE_S:
-        return (), f"{begin}: sshare_end.psv is later than the jobs in the accounting"
+        return (), f"{_ZERO}: sshare_end.psv is later than the jobs in the accounting"
     end = np.array(usage_from_shares(table, site.associations))
     usage = usage_at_begin(site, end, at)
     if usage is None:
-        return (), f"{begin}: sshare_end.psv does not say it where usage is reset"
+        return (), f"{_ZERO}: sshare_end.psv does not say it where usage is reset, or has decayed to nothing"
     older = decay_over(site.rules.priority, at - period_begin(site)) * float(usage[0])
     share = percent(older / float(end[0])) if end[0] > 0 else percent(0.0)
     sentence = f"sshare_end.psv less what its jobs used; {share} of the usage there is older"

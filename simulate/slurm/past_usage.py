@@ -67,7 +67,7 @@ def usage_of_runs(site: Site, until: float) -> Array:
 
 
 def usage_at_begin(site: Site, usage: Array, at: float) -> Array | None:
-    """Return the usage with which a site's period began, from that at a later time; None if it was reset meanwhile.
+    """Return the usage with which a site's period began, from that at a later time; None if it was reset or is gone.
 
     The runs of the period are subtracted, and the decay is taken back. What is left of an account is at least what is
     left of those below it.
@@ -77,10 +77,11 @@ def usage_at_begin(site: Site, usage: Array, at: float) -> Array | None:
         usage: of each of its associations at the later time, billing seconds.
         at: that time, epoch seconds.
     """
-    if site.rules.priority.usage_reset not in ("NONE", "NOW"):
+    remains = decay_over(site.rules.priority, at - period_begin(site))
+    if site.rules.priority.usage_reset not in ("NONE", "NOW") or remains <= 0.0:
         return None
     used = usage_of_runs(site, at)[: len(usage)]
-    before = np.maximum(usage - used, 0.0) / decay_over(site.rules.priority, at - period_begin(site))
+    before = np.maximum(usage - used, 0.0) / remains
     sums = np.zeros(len(before))
     for row in range(len(before) - 1, -1, -1):
         before[row] = max(before[row], sums[row])

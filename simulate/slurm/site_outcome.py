@@ -83,6 +83,30 @@ class SiteOutcome:
         return power
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class HourlyMeans:
+    """The machine in each hour of the period, the mean over replays; None: not known; empty: it has no length."""
+
+    utilisation: Array  # share of the CPU time in use, [0, 1]
+    power_w: Array | None
+    energy_j: Array | None
+
+
+def hourly_means(outcomes: Sequence[SiteOutcome], idle_w: float = 0.0) -> HourlyMeans:
+    """Return the means over replays in each hour.
+
+    Args:
+        outcomes: replays of one period, one or more.
+        idle_w: power of a node without a job.
+    """
+    hours = outcomes[0].hours[outcomes[0].hours > 0.0]
+    used = [one.used_cpu_s[: len(hours)] / (one.cpus * hours) for one in outcomes]
+    with np.errstate(invalid="ignore"):
+        powers = [power[: len(hours)] for one in outcomes if (power := one.power_w(idle_w)) is not None]
+    power = np.mean(powers, axis=0) if len(powers) == len(outcomes) else None
+    return HourlyMeans(np.mean(used, axis=0), power, None if power is None else power * hours)
+
+
 def recorded_outcome(site: Site) -> SiteOutcome:
     """Return what sacct says happened. O(runs log runs)."""
     jobs = SiteJobs.of(site.jobs)

@@ -10,6 +10,7 @@ import pytest
 
 from pilotfish.cli.__main__ import USAGE, main
 from pilotfish.formats.site.site_folder import read_site
+from tests.support.slurm_site_files import records, row, write_site
 
 from .conftest import out
 
@@ -85,6 +86,32 @@ def test_json_has_the_numbers_of_the_report(site: Path, capsys: pytest.CaptureFi
     document = json.loads(out(capsys, "whatif", site, "--json"))
     assert document["schema"] == "pilotfish/whatif/v1"
     assert document["jobs"] == 60 and document["waits"]["jobs"] == 60 and document["unknown"] == []
+
+
+def test_json_has_utilisation_power_and_energy_of_each_hour(
+    tmp_path: Path, site: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    powered = tmp_path / "archer2"
+    assert main(["generate", "site", "archer2", "--jobs", "200", "-o", str(powered)]) == 0
+    capsys.readouterr()
+    document = json.loads(
+        out(capsys, "whatif", powered, "--repeat", 2, "--idle-power", 230, "--scale-load", 1, "--json")
+    )
+    (scenario,) = document["scenarios"]
+    hours = scenario["hours"]["before"]
+    assert sum(hours["energy_j"]) == pytest.approx(scenario["energy_j"]["before"])
+    assert max(hours["power_w"]) == pytest.approx(scenario["highest_power_w"]["before"])
+    assert scenario["hours"]["after"] == hours and 0.0 < max(hours["utilisation"]) <= 1.0
+    document = json.loads(out(capsys, "whatif", site, "--json"))
+    assert document["hours"]["recorded"]["power_w"] is None and document["first_hour"] > 1e9
+    assert len(document["hours"]["replayed"]["utilisation"]) == len(document["hours"]["recorded"]["utilisation"])
+
+
+def test_a_site_of_one_job_has_no_hours(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lonely = write_site(tmp_path, sacct_psv=records(row()))
+    document = json.loads(out(capsys, "whatif", lonely, "--json"))
+    assert document["hours"]["replayed"] == {"utilisation": [], "power_w": None, "energy_j": None}
+    out(capsys, "whatif", lonely, "--scale-load", 2, "--repeat", 1, "--plot", tmp_path / "effect.html")
 
 
 def test_a_change_is_compared_with_the_site(site: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -61,6 +61,24 @@ def test_accounting_of_the_time_before_counts_first(tmp_path: Path) -> None:
     assert "from the jobs of 5 days before, without up to 61 % of it" in sentence
 
 
+def test_usage_that_has_decayed_to_nothing_is_said_to_be_0(tmp_path: Path) -> None:
+    late = records(row(), row(JobID="9", Start="2926-02-25T06:00:00", End="2926-02-25T07:00:00"))
+    folder = write_site(tmp_path, sshare_psv=None, sacct_before_psv=records(row(JobID="0")) + late.partition("\n")[2])
+    site = read_site(folder)
+    assert site.usage == () and "a job of sacct_before.psv ends 328,7" in sentences(site)[0]
+    (folder / "sacct_before.psv").unlink()
+    (folder / "sshare.psv").unlink(missing_ok=True)
+    short = FILES["slurm.conf"] + "PriorityDecayHalfLife=0:0:1\n"
+    printed = PRINTED.format(5).replace("T06:05", "T06:59")
+    site = read_site(
+        write_site(
+            tmp_path, slurm_conf=short, sshare_psv=None, sshare_end_psv=FILES["sshare.psv"],
+            scontrol_config_txt=printed,
+        )
+    )  # fmt: skip
+    assert site.usage == () and "has decayed to nothing" in sentences(site)[0]
+
+
 def test_shares_of_the_begin_need_no_word(tmp_path: Path) -> None:
     site = read_site(write_site(tmp_path))
     assert usage(site)["ann"] == 250.0 and not sentences(site)
