@@ -62,6 +62,8 @@ def _bars(card: Card, sides: Sequence[ShownSide]) -> list[Panel]:
     for measure in card.score.measures:
         words = slowdown_words if measure.name == "slowdown" else time_words
         panels.append(_bar(f"mean {measure.name}", measure.mean, sides, words))
+    if card.score.makespan is not None:
+        panels.append(_bar("mean makespan, busy", card.score.makespan, sides, time_words))
     return [panel for panel in panels if panel is not None]
 
 

@@ -11,6 +11,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from ...formats.text import clean, count, joules, percent
+from ...simulate.slurm.busy_periods import WAITED_S
 from ...simulate.slurm.site_score import GAIN, LOSS, SAME, SMALLER, UNCLEAR, Measure, Sides
 from ..output.manager_queue import starts_table
 from ..output.text import Screen, TextColumn, class_place, hanging, numbers
@@ -50,9 +51,9 @@ def show_card(screen: Screen, card: Card, *, everything: bool) -> None:
     for title, text in (*_about(card), ("jobs", _jobs(card))):
         screen.put(*hanging(f"{title:<11}", text, screen.cells))
     screen.put("")
-    _show_measures(screen, score)
+    _show_measures(screen, card)
     screen.put("")
-    for title, text in verdict_lines(card):
+    for title, text in (*verdict_lines(card), *_of_machine(card)):
         screen.put(*hanging(f"{title:<11}", text, screen.cells))
     groups = dict(score.groups)
     for title, words in _GROUPS.items():
@@ -89,6 +90,7 @@ def card_document(card: Card) -> dict[str, Any]:
             "starts": [asdict(one) for one in evidence.starts],
             "run_times": None if evidence.run_times is None else asdict(evidence.run_times),
         },
+        "contention": None if evidence is None or evidence.contention is None else asdict(evidence.contention),
         "cost": dict.fromkeys(_COSTS) if evidence is None else {name: getattr(evidence, name) for name in _COSTS},
         "assumptions": assumptions(card),
         "unknown": list(card.site.unknown),
@@ -122,19 +124,44 @@ def _jobs(card: Card) -> str:
     ))  # fmt: skip
 
 
-def _show_measures(screen: Screen, score: SiteScore) -> None:
-    rows = []
+def _show_measures(screen: Screen, card: Card) -> None:
+    rows, score = list[tuple[str, ...]](), card.score
     for measure in score.measures:
         words: Words = slowdown_words if measure.name == "slowdown" else time_words
         for part, sides in (("mean", measure.mean), ("median", measure.median), ("95 %", measure.p95)):
             title = f"{_TITLES[measure.name]}, {part}" if part == "mean" else f"  {part}"
             rows.append(_row(title, sides, words))
+    contention = card.evidence and card.evidence.contention
+    recorded = slowdown_words(contention.actual) if contention else "unknown"
+    rows.append(("contention, mean", recorded, *["unknown"] * 2, ""))
     for title, machine, words in (
-        ("utilisation", score.utilisation, percent), ("energy", score.energy_j, joules),
+        ("makespan, mean", score.makespan, time_words), ("utilisation", score.utilisation, percent),
+        ("energy", score.energy_j, joules),
     ):  # fmt: skip
         rows.append((title, *["unknown"] * 3, "") if machine is None else _row(title, machine, words))
     heads = numbers("RECORDED", "TWIN", "PILOTFISH", "DIFFERENCE, 95 %")
     screen.table([TextColumn(""), *heads], rows)
+
+
+def _of_machine(card: Card) -> list[tuple[str, str]]:
+    """Return what contention, makespan and energy are of, or why they are not known."""
+    busy, contention = card.score.busy_periods, card.evidence and card.evidence.contention
+    run_times = "replays take the recorded run times"
+    if contention:
+        text = (
+            f"run time / run time alone, of {count(contention.jobs, 'job')} with a measured or given profile; forecast "
+            f"{slowdown_words(contention.forecast)}; unknown for twin and pilotfish, because {run_times}"
+        )
+    elif card.evidence is None:
+        text = f"unknown: no journal of a service was read (--config), and {run_times}"
+    else:
+        text = f"unknown: no job with a measured or given profile has completed, and {run_times}"
+    waited = f"a job had waited {time_words(WAITED_S)} or longer"
+    makespan = f"from the first submission to the last end of {count(busy, 'busy period')}, in which {waited}"
+    lines = [("contention", text), ("makespan", makespan if busy else f"unknown: at no time {waited}")]
+    if card.score.energy_j is None:
+        lines.append(("energy", "unknown: accounting has no energy of jobs (AcctGatherEnergyType in slurm.conf)"))
+    return lines
 
 
 def _row(title: str, sides: Sides, words: Words) -> tuple[str, ...]:

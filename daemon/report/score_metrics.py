@@ -8,6 +8,13 @@ from typing import Any
 _SIDES, _BOUNDS = ("recorded", "twin", "pilotfish"), ("low", "high")
 #: Measures of the card, with the names of their metrics.
 _MEASURES = {"waiting": "waiting_seconds", "turnaround": "turnaround_seconds", "slowdown": "bounded_slowdown_ratio"}
+#: Keys of the card with a number of the machine, which may be null: the name of the metric and what it is.
+_OF_MACHINE = {
+    "makespan": ("busy_makespan_seconds", "Mean makespan of the busy periods of the card"),
+    "utilisation": ("utilisation_ratio", "Utilisation of the CPUs over the card's period"),
+    "energy_j": ("energy_joules", "Energy of the card's period"),
+}
+_ALL = {name: (metric, f"Mean {name} of the card's jobs") for name, metric in _MEASURES.items()} | _OF_MACHINE
 
 
 class ScoreMetrics:
@@ -28,18 +35,23 @@ class ScoreMetrics:
             "Jobs of the card: seen; compared, because they started on all sides; of these, placed and released would "
             "have been handed over.", ("policy", "state"),
         )  # fmt: skip
+        self._contention = make(
+            Gauge, "score_contention_slowdown_ratio",
+            "Run time / run time alone of jobs whose needs are known, in the mean: forecast, and actual.",
+            ("policy", "side"),
+        )  # fmt: skip
         self._sides, self._differences = dict[str, Any](), dict[str, Any]()
-        for name, metric in _MEASURES.items():
+        for name, (metric, meaning) in _ALL.items():
             self._sides[name] = make(
                 Gauge, f"score_{metric}",
-                f"Mean {name} of the card's jobs: recorded, in the twin of Slurm, and with the policy in it.",
-                ("policy", "side"),
+                f"{meaning}: recorded, in the twin of Slurm, and with the policy in it.", ("policy", "side"),
             )  # fmt: skip
             stem, _, unit = metric.rpartition("_")
+            better = "" if name == "utilisation" else "; below 0: better"
             self._differences[name] = make(
                 Gauge, f"score_{stem}_difference_{unit}",
-                f"Mean {name} with the policy minus that of the twin, in the 95 % interval from low to high; below 0: "
-                "better.", ("policy", "bound"),
+                f"{meaning} with the policy minus that of the twin, in the 95 % interval from low to high{better}.",
+                ("policy", "bound"),
             )  # fmt: skip
 
     def show(self, card: Mapping[str, Any], time: float) -> None:
@@ -59,11 +71,14 @@ class ScoreMetrics:
         self._verdict.labels(policy, card["verdict"]).set(1)
         for state in ("seen", "compared", "placed", "released"):
             self._jobs.labels(policy, state).set(handed[state])
-        for name in _MEASURES:
-            mean = card["measures"][name]["mean"]
-            _show(self._sides[name], policy, {side: mean[side] for side in _SIDES})
-            difference = {"mean": mean["pilotfish"] - mean["twin"]}
-            _show(self._differences[name], policy, difference | {bound: mean[bound] for bound in _BOUNDS})
+        contention = card["contention"] or {}
+        _show(self._contention, policy, {side: contention.get(side) for side in ("forecast", "actual")})
+        for name in _ALL:
+            mean = card["measures"][name]["mean"] if name in _MEASURES else card[name]
+            sides = {side: mean and mean[side] for side in _SIDES}
+            _show(self._sides[name], policy, sides)
+            difference = {"mean": mean and mean["pilotfish"] - mean["twin"]}
+            _show(self._differences[name], policy, difference | {bound: mean and mean[bound] for bound in _BOUNDS})
         self._time.labels(policy).set(time)
 
 

@@ -177,7 +177,8 @@ WITH_JOB = (
 FORECASTS = (
     "SELECT workflow || '/' || job, finish_time, forecast_finish - forecast_start, finish_time - start_time, since,"
     " forecast_start,"
-    " (SELECT data FROM story WHERE key = workflow || '/' || job AND kind = 'chosen' ORDER BY story.id DESC LIMIT 1)"
+    " (SELECT data FROM story WHERE key = workflow || '/' || job AND kind = 'chosen' ORDER BY story.id DESC LIMIT 1),"
+    " isolated_run_time"
     " FROM jobs WHERE state = ? AND forecast_start IS NOT NULL AND start_time IS NOT NULL AND finish_time >= start_time"
     " ORDER BY finish_time DESC LIMIT ?"
 )

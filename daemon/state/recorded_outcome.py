@@ -10,12 +10,13 @@ from ...profiles.identity import program
 from .damage import REAL, TEXT, checked, optional
 
 #: Types of the arguments.
-_KINDS = (TEXT, REAL, REAL, REAL, optional(REAL), REAL, optional(TEXT))
+_KINDS = (TEXT, REAL, REAL, REAL, optional(REAL), REAL, optional(TEXT), optional(REAL))
 
 
 def recorded_outcome(
-    key: str, time: float, said: float, ran: float, since: float | None, said_start: float, data: str | None
-) -> ForecastOutcome:
+    key: str, time: float, said: float, ran: float, since: float | None, said_start: float, data: str | None,
+    isolated: float | None = None,
+) -> ForecastOutcome:  # fmt: skip
     """Return a job's forecast and run time as the journal has them. Raises ValueError if a record cannot be read.
 
     Args:
@@ -26,8 +27,9 @@ def recorded_outcome(
         since: when it was handed over, epoch seconds; None = it was not.
         said_start: forecast start, epoch seconds.
         data: JSON of the job log on the choice of its nodes; None = not recorded.
+        isolated: forecast run time without other jobs, seconds; None = not recorded.
     """
-    checked((key, time, said, ran, since, said_start, data), _KINDS)
+    checked((key, time, said, ran, since, said_start, data, isolated), _KINDS)
     choice = json.loads(data or "{}")
     if not isinstance(choice, dict) or not isinstance(choice.get("nodes", []), list):
         raise ValueError(f"the forecast of {key} is not a record")
@@ -39,7 +41,7 @@ def recorded_outcome(
     if not (all(kinds) and (numbers or within == (None, None)) and isinstance(speed, float) and speed > 0.0):
         raise ValueError(f"the forecast of {key} cannot be read")
     times = [None if since is None else time - since, None]
-    details: list[Any] = [*named, *within, *times, choice.get("user"), node, speed, said_start]
+    details: list[Any] = [*named, *within, *times, choice.get("user"), node, speed, said_start, isolated]
     return ForecastOutcome(key, time, said, ran, *details)
 
 
@@ -62,6 +64,7 @@ class ForecastOutcome:
         user: uid of its owner.
         node: on which it ran, or several, by commas; node_speed: see `NodeSpeeds.of`, when it was forecast.
         forecast_start_time: when it was to start, epoch seconds.
+        isolated_s: forecast run time without other jobs.
     """
 
     key: str
@@ -81,6 +84,7 @@ class ForecastOutcome:
     node: str = ""
     node_speed: float = 1.0
     forecast_start_time: float | None = None
+    isolated_s: float | None = None
 
     @property
     def command(self) -> str | None:

@@ -14,12 +14,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..arrays import Array
+from .busy_periods import BusyPeriods
 from .handed_order import LEFT
 from .job_columns import SiteJobs
 from .ordered_jobs import OrderedJobs
 from .site import Site
 from .site_comparison import Figures, mean_of
-from .site_effect import Contrast, DistributionChange, Effect, effect
+from .site_effect import Contrast, DistributionChange, Draws, Effect, effect
 from .site_outcome import Grouping, SiteOutcome, groupings
 
 GAIN, LOSS, SMALLER, UNCLEAR, SAME = (
@@ -131,6 +132,8 @@ class SiteScore:
 
     Args:
         days: length of the period.
+        busy_periods: their number, see `BusyPeriods`.
+        makespan: of a busy period, in the mean, seconds; None: there is no such period, like the next two.
         utilisation: of the CPUs, [0, 1]; energy_j: of the period.
         near: share of the jobs that start within 10 s, 60 s and 10 min of the record in the twin.
         groups: grouping -> its classes, the most jobs first.
@@ -140,6 +143,8 @@ class SiteScore:
     replays: int
     handed: Handed
     measures: tuple[Measure, ...]
+    busy_periods: int
+    makespan: Sides | None
     utilisation: Sides | None
     energy_j: Sides | None
     near: tuple[float, ...]
@@ -192,12 +197,16 @@ def score(
     )  # fmt: skip
     distances = np.abs(waits[0][:, both] - recorded.wait_s[both])
     moved = waits[1].mean(axis=0) - waits[0].mean(axis=0)
+    has_ended = ~np.isnan([one.turnaround_s for side in ([recorded], *sides) for one in side]).any(axis=0)
+    busy = BusyPeriods.of(submit, recorded.wait_s, both & has_ended)
     means = [side.mean(axis=0) for side in waits]
     return SiteScore(
         days=days,
         replays=len(twin),
         handed=_handed(in_period, both, left, waits[1], handed),
         measures=measures,
+        busy_periods=busy.number,
+        makespan=_makespan(site, busy, recorded, sides, seed),
         utilisation=_sides(recorded.utilisation, result.utilisation),
         energy_j=_sides(_energy(recorded, idle_w), result.energy_j),
         near=tuple(float((distances <= near).mean()) if both.any() else 0.0 for near in (10.0, 60.0, 600.0)),
@@ -251,6 +260,21 @@ def judged(mean: Sides, days: float) -> tuple[str, float | None]:
         half = difference - low if difference > 0.0 else high - difference
         return UNCLEAR, days * ((half / abs(difference)) ** 2 - 1.0) if difference else None
     return (GAIN, None) if difference < 0.0 else (LOSS, None)
+
+
+def _makespan(
+    site: Site, busy: BusyPeriods, recorded: SiteOutcome, sides: Sequence[Side], seed: int
+) -> Sides | None:  # fmt: skip
+    """Return the mean makespan of the busy periods; None without one."""
+    if not busy.number:
+        return None
+    submit = SiteJobs.of(site.jobs).submit
+    recorded_makespans, *replayed = (
+        busy.makespans(submit + np.array([one.turnaround_s for one in side])) for side in ([recorded], *sides)
+    )
+    counted, everything = ~np.isnan(recorded_makespans[0]), Grouping("", ("all",), np.zeros(len(submit), np.int64))
+    (contrast,) = Draws(site, len(replayed[0]), seed).means(replayed, counted, everything)
+    return _sides(float(recorded_makespans[0][counted].mean()), contrast)
 
 
 def _sides(recorded: float | None, contrast: Contrast | None) -> Sides | None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +45,9 @@ def test_the_card_fits_80_columns_and_has_its_parts(site: Path, out: Out) -> Non
     lines = text.splitlines()
     assert max(map(len, lines)) <= 80
     for part in ("policy     easy:order=sjf, by time limits; all partitions; held 10.0 min at most", "jobs       400 seen",
-                 "waiting, mean", "slowdown, mean", "utilisation", "verdict    waiting:", "own error", "later",
+                 "waiting, mean", "slowdown, mean", "contention, mean   unknown", "makespan, mean", "utilisation",
+                 "contention unknown: no journal of a service", "makespan   from the first", "energy     unknown: ",
+                 "verdict    waiting:", "own error", "later",
                  "losers", "WAIT BY USER", "WAIT BY LIMIT, MIN", "forecasts  unknown", "Assumptions:"):  # fmt: skip
         assert part in text, part
 
@@ -53,7 +57,7 @@ def test_the_document_has_the_numbers_of_the_card(site: Path, out: Out) -> None:
     assert document["schema"] == "pilotfish/score/v1"
     assert set(document) == {
         "schema", "site", "policy", "judged", "reason", "partitions", "hold_s", "run_times", "predicted", "days",
-        "replays", "handed", "measures", "utilisation", "energy_j", "near", "groups", "later", "earlier", "verdict",
+        "replays", "handed", "measures", "busy_periods", "makespan", "contention", "utilisation", "energy_j", "near", "groups", "later", "earlier", "verdict",
         "forecasts", "cost", "assumptions", "unknown",
     }  # fmt: skip
     waiting = document["measures"]["waiting"]
@@ -158,6 +162,32 @@ def test_the_costs_are_those_in_the_journal(site: Path, out: Out, tmp_path: Path
     text = " ".join(out(site, "--repeat", 1, "--config", config).split())
     assert "in 2.0 d, requests to Slurm: 86,400, one each 2.0 s; CPU time: 28.8 min, 1 % of a core" in text
     assert json.loads(out(site, "--repeat", 1, "--config", config, "--json"))["cost"] == costs
+
+
+def test_the_contention_is_that_of_jobs_whose_needs_are_known(site: Path, out: Out, tmp_path: Path) -> None:
+    """Two jobs were slowed down by 1.1 and 1.3; one whose needs were predicted, and one without a profile, do not count."""
+    config, path = configured(tmp_path), tmp_path / "journal.sqlite"
+    Journal(path).close()
+    rows = [("measured", 110.0), ("given", 130.0), ("predicted", 900.0), ("default", 900.0)]
+    with closing(sqlite3.connect(path)) as journal:
+        journal.execute("INSERT INTO workflows VALUES ('slurm', 1, 's', NULL, '', 0.0, 'running', NULL, NULL, 0)")
+        for number, (source, run_s) in enumerate(rows):
+            choice = {"nodes": ["n1"], "profile": "default" if source == "default" else "align", "source": source}
+            journal.execute(
+                "INSERT INTO jobs (workflow, job, state, start_time, finish_time, forecast_start, forecast_finish,"
+                " isolated_run_time) VALUES ('slurm', ?, 'completed', 10.0, ?, 10.0, 115.0, 100.0)",
+                (str(number), 10.0 + run_s),
+            )
+            journal.execute(
+                "INSERT INTO story (key, time, kind, text, data) VALUES (?, 5.0, 'chosen', '', ?)",
+                (f"slurm/{number}", json.dumps(choice)),
+            )
+        journal.commit()
+    document = json.loads(out(site, "--repeat", 1, "--config", config, "--json"))
+    assert document["contention"] == {"jobs": 2, "forecast": pytest.approx(1.05), "actual": pytest.approx(1.2)}
+    text = " ".join(out(site, "--repeat", 1, "--config", config).split())
+    assert "contention, mean 1.20 unknown unknown" in text
+    assert "of 2 jobs with a measured or given profile; forecast 1.05; unknown for twin and pilotfish, because" in text
 
 
 @pytest.mark.parametrize(

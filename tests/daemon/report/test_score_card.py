@@ -71,6 +71,10 @@ def test_the_metrics_are_the_numbers_of_the_command(tmp_path: Path, capsys: pyte
     assert desk.value("verdict", verdict=card["verdict"]) == 1.0
     assert desk.value("jobs", state="seen") == card["handed"]["seen"] == 300
     assert desk.value("period_seconds") == pytest.approx(card["days"] * DAY_S)
+    assert card["makespan"] is None and desk.value("busy_makespan_seconds", side="twin") is None
+    assert desk.value("utilisation_difference_ratio", bound="low") == pytest.approx(card["utilisation"]["low"])
+    assert card["energy_j"] is None and desk.value("energy_joules", side="twin") is None
+    assert card["contention"] is None and desk.value("contention_slowdown_ratio", side="actual") is None
 
 
 def test_a_card_that_fails_leaves_the_one_before_and_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
@@ -112,6 +116,9 @@ def test_an_unknown_number_is_no_metric() -> None:
     desk.metrics.score.show(document(recorded=None, low=None, verdict="loss"), 2000.0)
     assert desk.value("waiting_seconds", side="recorded") is None and desk.value("waiting_seconds", side="twin") == 9.0
     assert desk.value("waiting_difference_seconds", bound="low") is None
+    assert desk.value("busy_makespan_seconds", side="twin") == 9.0
+    assert desk.value("energy_joules", side="pilotfish") == 7.0 and desk.value("energy_joules", side="recorded") is None
+    assert desk.value("contention_slowdown_ratio", side="actual") == 1.2
     assert desk.value("verdict", verdict="gain") is None and desk.value("verdict", verdict="loss") == 1.0
 
 
@@ -119,4 +126,6 @@ def document(verdict: str = "gain", **changes: float | None) -> dict[str, object
     mean = {"recorded": 8.0, "twin": 9.0, "pilotfish": 7.0, "low": -3.0, "high": -1.0} | changes
     handed = {"seen": 4, "compared": 4, "placed": 3.0, "released": 1.0}
     measures = {name: {"mean": mean} for name in ("waiting", "turnaround", "slowdown")}
-    return {"judged": POLICY["policy"], "days": 1.0, "verdict": verdict, "handed": handed, "measures": measures}
+    machine = {"makespan": mean, "utilisation": mean, "energy_j": mean, "contention": {"forecast": 1.1, "actual": 1.2}}
+    card = {"judged": POLICY["policy"], "days": 1.0, "verdict": verdict, "handed": handed, "measures": measures}
+    return card | machine
