@@ -16,7 +16,7 @@ from .state.pauses import Pause
 from .state.queue import Queue
 
 #: The names of what decides without a policy.
-DEADLINE, CONFIGURATION, POWER_SAVING = "deadline", "configuration", "power saving"
+DEADLINE, CONFIGURATION, POWER_SAVING, CANARY = "deadline", "configuration", "power saving", "canary"
 
 
 def administrator(name: str) -> str:
@@ -70,5 +70,7 @@ class Deciders:
             if entry is not None:
                 owner = owner_of(entry, self._queue.submissions[entry.workflow])
             by = self._of.get(action.key) or self._policy or "policy"
+            if by == DEADLINE and view is not None and view.due is not None and not view.offered:
+                by = CANARY  # it is left to the resource manager
             decisions.append(decide(action, by, view, owner, snapshot.time))
         return decisions

@@ -33,8 +33,8 @@ def lapsed(snapshot: Snapshot, older_s: float = 0.0, starting: Collection[str] =
         older_s: least time since the deadline, seconds.
         starting: keys of jobs that are about to start, and are left out.
     """
-    before, offered = snapshot.time - older_s, snapshot.jobs.offered
-    due = (view for view in offered if view.due is not None and view.due <= before and view.key not in starting)
+    before = snapshot.time - older_s
+    due = (one for one in snapshot.jobs.held if one.due is not None and one.due <= before and one.key not in starting)
     views = in_turns(due, lambda view: view.job.owner)
     return [Release(view.key, view.due_why or "it was held long enough") for view in views]
 

@@ -68,7 +68,8 @@ def show_comparison(screen: Screen, comparison: GroupComparison) -> None:
     screen.put("")
     for place, (name, contrast) in enumerate(comparison.measures.items()):
         title = "" if place else "verdict"
-        screen.put(*hanging(f"{title:<11}", f"{name}: {verdict_of(name, contrast)}", screen.cells))
+        words = f"{name}: {verdict_of(name, contrast, comparison.hold_s)}"
+        screen.put(*hanging(f"{title:<11}", words, screen.cells))
     screen.put("", "Assumptions:")
     for text in ASSUMPTIONS:
         screen.put(*hanging("- ", text, screen.cells))
@@ -84,12 +85,13 @@ def comparison_document(comparison: GroupComparison) -> dict[str, Any]:
     return document | {"harm": comparison.harm, "assumptions": list(ASSUMPTIONS)}
 
 
-def verdict_of(name: str, contrast: GroupContrast | None) -> str:
+def verdict_of(name: str, contrast: GroupContrast | None, hold_s: float = 0.0) -> str:
     """Return what a difference says, in words.
 
     Args:
         name: of the measure.
         contrast: the difference; None: nothing can be compared.
+        hold_s: of the control group, see `GroupComparison`; a gain in waits may be so much too large.
     """
     if contrast is None:
         return "not enough evidence yet: no stratum has jobs of both groups"
@@ -97,6 +99,8 @@ def verdict_of(name: str, contrast: GroupContrast | None) -> str:
         return "not enough evidence yet: too few jobs in one of the groups for an interval"
     words = slowdown_words if name == "slowdown" else time_words
     if contrast.is_significant:
+        if name in ("waiting", "turnaround") and -hold_s <= contrast.high <= 0.0:
+            return "not enough evidence yet: the interval holds gains that the hold of the control group explains"
         verdict = "gain" if contrast.difference < 0.0 else "loss"
         return f"{verdict}, significant: {words(abs(contrast.difference))} in the mean"
     more = contrast.more
@@ -119,6 +123,9 @@ def _about(comparison: GroupComparison) -> list[tuple[str, str]]:
     if contrast is not None and contrast.left_out:
         outside.append(f"{count(contrast.left_out, 'job')} in strata with one group only")
     lines = [("jobs", ", ".join(sides)), ("left out", ", ".join(filter(None, outside)))]
+    if comparison.hold_s:
+        hold = f"{time_words(comparison.hold_s)} in the mean over the control group, until each group was drawn"
+        lines.append(("held", f"{hold}; a gain in waits and turnaround may be so much too large"))
     return [(title, clean(text)) for title, text in lines if text]
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...formats.text import times
 from ...simulate.model.snapshot import Snapshot
-from ..deciders import administrator
+from ..deciders import CANARY, administrator
 from ..report.cycle_report import CycleReport, Observer
 from ..run_modes import RunMode
 from ..state.members import Member
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from ..tracker import JobTracker
 
 log = logging.getLogger("pilotfish.canary")
-#: What decided a step back, as the audit names it.
-CANARY, GUARD_RAIL = "canary", "guard rail"
+#: What decides a step back next to the canary, as the audit names it.
+GUARD_RAIL = "guard rail"
 LOOK, LONGEST_S = 1.1, 6 * 3600.0
 
 

@@ -35,6 +35,7 @@ class GroupComparison:
         running: of these, that have started and not ended; by group.
         not_drawn: jobs whose group was not drawn at random.
         unknown: jobs that ended in an unknown way.
+        hold_s: how long a job of the control group was held until its group was drawn, mean over all of them, seconds.
         measures: name -> difference; None: nothing can be compared yet. Seconds, but of the slowdown.
     """
 
@@ -43,6 +44,7 @@ class GroupComparison:
     running: dict[str, int]
     not_drawn: int
     unknown: int
+    hold_s: float
     measures: dict[str, GroupContrast | None]
 
     @property
@@ -67,6 +69,7 @@ def compare(members: Iterable[Member], now: float, breathe: Callable[[], None] =
         _counted(one for one in compared if one.start_time is not None and one.finish_time is None),
         sum(not one.compared for one in jobs),
         sum(bool(one.compared) and one.state == JobState.UNKNOWN for one in jobs),
+        _hold_s(one for one in compared if one.side == Group.CONTROL),
         {name: _contrast(compared, lambda one, of=of: of(one, now), breathe) for name, of in MEASURES.items()},  # type: ignore[misc]
     )
 
@@ -93,6 +96,11 @@ def _by(contrast: GroupContrast) -> str:
 def _counted(members: Iterable[Member]) -> dict[str, int]:
     counts = Counter(one.side for one in members)
     return {str(group): counts[group] for group in Group}
+
+
+def _hold_s(control: Iterable[Member]) -> float:
+    held = [one.held_s or 0.0 for one in control]
+    return sum(held) / len(held) if held else 0.0
 
 
 def _waiting(member: Member, now: float) -> float | None:

@@ -1,7 +1,8 @@
-"""The adapter as a canary sees it: jobs of the control group are not offered, and no action on them passes.
+"""The adapter as a canary sees it: jobs that it leaves to the resource manager are not offered, and only released.
 
 Rule: what the daemon decides and does rests on snapshots, so that a job that these do not offer is never written to.
-An action on one is refused nevertheless. All else is the adapter's.
+One that is held for us waits for nothing, so that its hold is due at once; its release is the only action on a job of
+the control group that passes. All else is the adapter's.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ from dataclasses import replace
 from typing import Any, cast
 
 from ...adapters.base import Adapter, AdapterError
-from ...simulate.model.plan import Action
-from ...simulate.model.snapshot import JobViews, Snapshot
+from ...simulate.model.plan import Action, Release
+from ...simulate.model.snapshot import JobView, JobViews, Snapshot
 from .groups import Groups
 
 
@@ -42,9 +43,13 @@ class _GroupAdapter:
         return self._without_control(self._inner.refresh(keys))
 
     def apply(self, action: Action) -> None:
-        if self._groups.is_control(action.key):
-            raise AdapterError(f"{action.key}: it is in the control group, which is never changed", kind="refused")
+        if self._groups.is_control(action.key) and not self._ends_hold(action):
+            raise AdapterError(f"{action.key}: it is in the control group, which is only released", kind="refused")
         self._inner.apply(action)
+
+    def _ends_hold(self, action: Action) -> bool:
+        view = self._shown.by_key.get(action.key)
+        return isinstance(action, Release) and view is not None and view.due is not None
 
     def _without_control(self, snapshot: Snapshot) -> Snapshot:
         groups = self._groups
@@ -55,10 +60,14 @@ class _GroupAdapter:
             shown = snapshot.jobs
             if reasons:
                 shown = JobViews(
-                    view
-                    if view.key not in reasons
-                    else replace(view, offered=False, pinned_since=None, due=None, due_why=reasons[view.key])
+                    _left(view, reasons[view.key], snapshot.time) if view.key in reasons else view
                     for view in snapshot.jobs
                 )
             self._all, self._shown, self._settings = snapshot.jobs, shown, groups.settings
         return replace(snapshot, jobs=self._shown)
+
+
+def _left(view: JobView, why: str, now: float) -> JobView:
+    """Return a job that is left to the resource manager: its hold, if it has one, is due."""
+    due = None if view.due is None else min(view.due, now)
+    return replace(view, offered=False, pinned_since=None, due=due, due_why=why)

@@ -3,8 +3,8 @@
 Rule: the group of a job is drawn once, by a keyed hash of its unit, and kept in the journal for its life, so that a
 restart or another share moves no job. A unit is a job, with all jobs that follow it in a chain of dependencies: the
 parts of one workflow share a fate, and more units than users give evidence sooner. The key is a secret of the journal,
-so that no user can choose the group of a job. A job that was already held for us when it was first seen is handed over,
-because it would wait for nothing in the control group, and is not compared.
+so that no user can choose the group of a job. A job that is held for us until its group is drawn is given back at once
+if it is left to the resource manager, which is the only write; how long it was held is kept.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from ..state.members import Member
 #: Under which the journal keeps what is here.
 KEPT = "handover"
 #: Why a job is in its group without a draw.
-HELD = "it was held for pilotfish when it was first seen: not compared"
 BEFORE = "it was handed over before there was a canary: not compared"
 
 
@@ -143,17 +142,16 @@ class Groups:
     def _drawn(self, view: JobView, settings: HandoverConfig, now: float) -> Member:
         workflow = view.key.rpartition("/")[0]
         before = next((one for name in view.job.after if (one := self.members.get(f"{workflow}/{name}"))), None)
+        submit_time = now if view.submit_time is None else view.submit_time
         member = Member(
             view.key, before.unit if before else view.key, Group.CANARY, settings.share, 0, "", view.job.owner,
             dict(view.job.traits).get("queue", ""), cores_of(view), view.job.walltime,
-            now if view.submit_time is None else view.submit_time,
+            submit_time, held_s=None if view.due is None else max(0.0, now - submit_time),
         )  # fmt: skip
         if view.key in self.before:
             return replace(member, why=BEFORE)
         if before:
             return replace(member, side=before.side, compared=before.compared, why=f"as {before.key}, which it follows")
-        if view.due is not None:
-            return replace(member, why=HELD)
         place = place_of(self._key, member.unit)
         is_canary = place < settings.share
         relation = "below" if is_canary else "not below"

@@ -24,6 +24,7 @@ class Member:
         start_time: when it began; None: it has not.
         finish_time: when it ended, or was given up; None: it has not.
         state: in which it ended, or pending.
+        held_s: how long after its submission its group was drawn, if it was held until then, seconds; None: it was not.
     """
 
     key: str
@@ -40,6 +41,7 @@ class Member:
     start_time: float | None = None
     finish_time: float | None = None
     state: str = "pending"
+    held_s: float | None = None
 
 
 SCHEMA = """\
@@ -47,7 +49,7 @@ SCHEMA = """\
 CREATE TABLE members (
     key TEXT PRIMARY KEY, unit TEXT NOT NULL, side TEXT NOT NULL, share REAL NOT NULL, compared INTEGER NOT NULL,
     why TEXT NOT NULL, owner INTEGER, queue TEXT NOT NULL, cores INTEGER NOT NULL, walltime REAL,
-    submit_time REAL NOT NULL, start_time REAL, finish_time REAL, state TEXT NOT NULL) WITHOUT ROWID;
+    submit_time REAL NOT NULL, start_time REAL, finish_time REAL, state TEXT NOT NULL, held_s REAL) WITHOUT ROWID;
 CREATE INDEX members_at ON members (submit_time);
 CREATE INDEX open_members ON members (key) WHERE finish_time IS NULL;
 """

@@ -18,7 +18,8 @@ local PARTITIONS = {}     -- whose jobs are handed over, such as {shared = true,
                           -- handed over if it has the word `pilotfish` in its comment
 local HOLD_S = 600        -- for how long a job waits for pilotfish at most
 local SPREAD_S = 120      -- holds are shorter by up to this, so that those of many jobs do not all end at once
-local SOCKET = "/run/pilotfish/pilotfish.sock"  -- while it is absent, nothing is held; "": do not look
+local ALIVE = "/run/pilotfish/heartbeat"  -- what a live daemon keeps: while it is absent, as in shadow, nothing is held;
+                          -- "": do not look
 local UNHELD = "/run/pilotfish/unheld"  -- begins the names of files for kinds of jobs that gain nothing; "": none
 local ASKED = "/run/pilotfish-asked/job" -- opened for each job that is offered, which pilotfish notices. Only root may be
                           -- able to write to its folder, since opening a file can block. "": none
@@ -34,7 +35,7 @@ local function exists(path)
 end
 
 local function is_served()
-   return SOCKET == "" or exists(SOCKET)
+   return ALIVE == "" or exists(ALIVE)
 end
 
 -- A checksum of the script and its arguments, in eight letters: pilotfish drops long numbers from names.

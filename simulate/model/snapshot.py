@@ -81,7 +81,7 @@ class JobView:
     offered: bool = False  # its user handed it to us through the resource manager to choose its nodes
     waits: str = ""  # why a waiting job must not start now; "" if it may
     pinned_since: float | None = None  # since when we bind it to `nodes` without a start; a Release removes that
-    due: float | None = None  # until when we may hold an offered job; then a Release gives it back
+    due: float | None = None  # until when we may hold a job that was handed to us; then a Release gives it back
     due_why: str = ""  # why it is then released; of a job handed to us but not `offered`: why it is left alone
     pid: int | None = None  # its first process, while it runs on this machine
     #: The cores that it has on each of `nodes`, as the resource manager numbers them; () = not known.
@@ -107,6 +107,11 @@ class JobViews(tuple[JobView, ...]):
     def offered(self) -> tuple[JobView, ...]:
         """The views of waiting jobs that users handed to us."""
         return tuple(view for view in self if view.offered)
+
+    @cached_property
+    def held(self) -> tuple[JobView, ...]:
+        """The views of waiting jobs that we may hold, also of those that a canary leaves to the resource manager."""
+        return tuple(view for view in self if view.due is not None)
 
     @cached_property
     def yielding(self) -> tuple[JobView, ...]:

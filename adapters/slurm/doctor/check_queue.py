@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import PurePath
 
 from ....formats.text import count
 from ....simulate.model.snapshot import JobState
@@ -151,18 +152,21 @@ def _holding(text: str, answers: Answers, service: ServiceState) -> Finding:
     """Return whether a daemon takes the jobs that our script holds."""
     match = _HOLD.search(text)
     hold = f"{match[1]} s" if match else "its hold"
-    path, idle = answers.looked_for, bool(answers.looked_for) and not answers.socket_there
-    if idle and service.mode == "":
+    path, idle = answers.looked_for, bool(answers.looked_for) and not answers.heartbeat_there
+    in_shadow = service.shadow or service.mode in ("shadow", "dry-run")
+    if idle and (in_shadow or service.mode == ""):
         return Finding(OK, "job_submit", f"{LUA} holds no job now, because there is no {path}")
     if idle and service.socket:
-        message = f"{LUA} holds no job, because it looks for {path}, and the daemon listens at {service.socket}"
-        return Finding(WARNING, "job_submit", message, (f'local SOCKET = "{service.socket}"   # in {LUA}',))
+        message = f"{LUA} holds no job, because it looks for {path}, which the daemon at {service.socket} does not keep"
+        return Finding(
+            WARNING, "job_submit", message, (f"RuntimeDirectory={PurePath(path).parent.name}   # in its unit",)
+        )
     if service.mode == "":
         message = f"{LUA} holds jobs for pilotfish, but no daemon answers: each may wait {hold} in vain"
         return Finding(PROBLEM, "job_submit", message, (service.remedy, *UNDO))
     if service.mode == "paused":
         return Finding(NOTE, "job_submit", f"{LUA} holds jobs, and the daemon, which is paused, gives them back")
-    if service.shadow or service.mode in ("shadow", "dry-run"):
+    if in_shadow:
         message = f"{LUA} holds jobs for pilotfish, which places none in shadow: each may wait {hold} in vain"
         return Finding(WARNING, "job_submit", message, ("mode: live   # in pilotfish.yaml", *UNDO))
     if service.mode is None:

@@ -26,7 +26,7 @@ from ..transport.runner import Runner
 from .check_clocks import login_nodes
 
 _SOCKET = re.compile(r"^\s*AuthInfo\s*=\s*(?:\S*,)?socket=([^,\s]+)", re.MULTILINE | re.IGNORECASE)
-_LOOKS = re.compile(r'^local SOCKET = "([^"]+)"', re.MULTILINE)
+_LOOKS = re.compile(r'^local ALIVE = "([^"]+)"', re.MULTILINE)
 #: Files next to slurm.conf with settings that Slurm does not show.
 FILES = ("cgroup.conf", "job_submit.lua")
 #: Where packages and sites put slurm.conf, the most frequent first.
@@ -59,10 +59,8 @@ class Answers:
     pings: list[str] = field(default_factory=list)  #: what `scontrol ping` prints for each of several controllers
     files: dict[str, str] = field(default_factory=dict)  #: text of the readable files next to slurm.conf
     unread: frozenset[str] = frozenset()  #: names of the files that are not readable
-    looked_for: str = (
-        ""  #: the socket that job_submit.lua looks for; without it, it holds nothing; "": it does not look
-    )
-    socket_there: bool = False  #: that socket exists on this machine
+    looked_for: str = ""  #: the heartbeat without which job_submit.lua holds nothing; "": it does not look
+    heartbeat_there: bool = False  #: that heartbeat exists on this machine
     at_controller: bool = False  #: slurmctld runs on this machine, so a file that is missing here does not exist
     sees_all: bool = True  #: the current user is root, from whom Slurm hides nothing
     slurm_confs: tuple[str, ...] = ()  #: files of that name here, looked for only if the commands find no Slurm
@@ -194,4 +192,4 @@ def _read_files(answers: Answers) -> None:
             unread.add(name)
     answers.unread = frozenset(unread)
     if looks := _LOOKS.search(answers.files.get("job_submit.lua", "")):
-        answers.looked_for, answers.socket_there = looks[1], os.path.exists(looks[1])
+        answers.looked_for, answers.heartbeat_there = looks[1], os.path.exists(looks[1])

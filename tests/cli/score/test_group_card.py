@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -42,6 +43,16 @@ def test_a_difference_is_shown_with_its_size_and_verdict(
     assert verdict in text and "100 canary (0 waiting, 0 running), 100 control" in text
     row = next(line for line in text.splitlines() if line.startswith("waiting"))
     assert ("-" if wait_s < 0.0 else "+") + "2.5 min" in row and row.endswith("200")
+
+
+def test_a_gain_that_the_hold_of_the_control_group_explains_is_not_shown(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    jobs = members(200, -30.0)
+    assert "waiting: gain, significant" in shown(jobs, monkeypatch, capsys)
+    text = shown([replace(one, held_s=40.0) for one in jobs], monkeypatch, capsys)
+    assert "waiting: gain" not in text and "hold of the control group explains" in " ".join(text.split())
+    assert "held 40 s in the mean over the control group" in " ".join(text.split())
 
 
 def test_few_jobs_are_no_evidence(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

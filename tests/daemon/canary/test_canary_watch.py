@@ -98,6 +98,37 @@ def test_an_action_on_a_control_job_is_refused(offering):
         offering.cycle.adapter.apply(Release("rjms/1", "no"))
 
 
+def offer_held(bench, name: str, **job) -> None:
+    bench.manager.offer(make_job(name, **job))
+    key = f"rjms/{name}"
+    bench.manager.views[key] = dataclasses.replace(bench.manager.views[key], due=bench.manager.time + 600.0)
+
+
+def test_a_held_job_of_the_control_group_is_released_at_once_and_only_that(offering):
+    watched = begin(offering, HandoverConfig(share=0.0))
+    offering.run()
+    offer_held(offering, "1", threads=2, seconds=1e4)
+    offering.restart(), offering.run()
+    offering.run(3)
+    assert watched.written in ([], ["rjms/1"])  # the daemon before the restart, or the one after it
+    lines = [line for line in offering.journal.audited(AuditQuestion()) if line["kind"] == "write"]
+    assert [(line["target"], line["by"]) for line in lines] == [("rjms/1", "canary")]
+    assert "control group" in lines[0]["after"]["why"] and lines[0]["action"] == "release"
+    (member,) = offering.journal.members()
+    assert member.side == "control" and member.compared == 1 and member.held_s is not None
+    offering.manager.views["rjms/1"] = dataclasses.replace(offering.manager.views["rjms/1"], due=None)
+    with pytest.raises(AdapterError, match="control group"):
+        offering.cycle.adapter.apply(Release("rjms/1", "once more"))
+
+
+def test_a_held_job_of_another_partition_is_released_at_once(offering):
+    watched = begin(offering, HandoverConfig(share=1.0, partitions=["main"]))
+    offering.run()
+    offer_held(offering, "1", traits=(("queue", "other"),))
+    offering.run(2)
+    assert watched.written == ["rjms/1"] and not sides(offering)
+
+
 def test_status_explain_and_log_say_the_group_and_why(offering, kit):
     begin(offering, HandoverConfig(share=0.5, partitions=["main"]))
     for name in range(20):

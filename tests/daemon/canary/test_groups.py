@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotfish.daemon.canary.groups import BEFORE, HELD, CanaryState, Group, Groups, place_of
+from pilotfish.daemon.canary.groups import BEFORE, CanaryState, Group, Groups, place_of
 from pilotfish.daemon.config_sections import HandoverConfig
 from pilotfish.simulate.model.snapshot import JobState, JobView
 from tests.daemon.conftest import make_job
@@ -72,10 +72,11 @@ def test_a_chain_of_jobs_stays_together():
         assert {chosen.members[f"slurm/{one}{part}"].unit for part in "abc"} == {f"slurm/{one}a"}
 
 
-def test_a_held_job_is_handed_over_and_not_compared():
-    chosen, _ = groups(HandoverConfig(share=0.0))
-    assert side(chosen, view("1", due=700.0)) == Group.CANARY
-    assert (chosen.members["slurm/1"].compared, chosen.members["slurm/1"].why) == (0, HELD)
+def test_a_held_job_is_drawn_as_any_other_and_its_hold_is_kept():
+    chosen, _ = groups()
+    sides = [side(chosen, view(str(one), due=700.0, submit_time=97.5)) for one in range(50)]
+    assert sides == [side(groups()[0], view(str(one))) for one in range(50)] and set(sides) == set(Group)
+    assert all((one.compared, one.held_s) == (1, 2.5) for one in chosen.members.values())
 
 
 def test_jobs_that_were_handed_over_before_stay_so():

@@ -25,13 +25,13 @@ class LuaSlurm(SlurmCluster):
     def __init__(self, path: Path) -> None:
         super().__init__(path, nodes=2, extra=PLAIN + PLUGIN)
         self.script = self.config.with_name("job_submit.lua")
-        self.served, self.unheld = path / "shared" / "pilotfish.sock", path / "shared" / "unheld"
+        self.served, self.unheld = path / "shared" / "heartbeat", path / "shared" / "unheld"
         self.asked = path / "shared" / "asked"
 
     def install(self, *changes: tuple[str, str]) -> None:
         """Put the script in place, with some of its text changed, such that the controller reads it again."""
         text = SCRIPT.read_text()
-        paths = [("/run/pilotfish/pilotfish.sock", str(self.served)), ("/run/pilotfish/unheld", str(self.unheld))]
+        paths = [("/run/pilotfish/heartbeat", str(self.served)), ("/run/pilotfish/unheld", str(self.unheld))]
         paths.append(("/run/pilotfish-asked/job", str(self.asked)))
         for old, new in (("PARTITIONS = {}", "PARTITIONS = {half = true}"), *paths, *changes):
             assert old in text, old

@@ -1,7 +1,8 @@
-"""A canary on a real Slurm steps back to shadow by itself, stays there, and loses no job."""
+"""A canary on a real Slurm: its control group is only released, the card compares, it steps back and loses no job."""
 
 from __future__ import annotations
 
+import json
 import signal
 from collections.abc import Iterator
 from contextlib import closing
@@ -10,9 +11,10 @@ from typing import Any
 
 import pytest
 import yaml
-from real_world import eventually
+from real_world import eventually, pilotfish
 from slurm_cluster import SlurmCluster
 from slurm_daemon import SlurmDaemon
+from slurm_lua import LuaSlurm
 from slurm_work import all_ended
 
 from pilotfish.daemon.state.forecasts import Forecaster
@@ -20,6 +22,8 @@ from pilotfish.daemon.state.journal import Journal
 from pilotfish.daemon.state.unsaved import Unsaved
 
 pytestmark = pytest.mark.xdist_group("slurm 2")
+#: Jobs with, and without, a hold.
+HALF = 8
 
 
 @pytest.fixture
@@ -38,9 +42,55 @@ def hand_over(slurm: SlurmCluster, number: int) -> list[int]:
     return [slurm.submit("sleep 1", "--comment=pilotfish", f"--cpus-per-task={slurm.cpus}") for _ in range(number)]
 
 
-def writes(daemon: SlurmDaemon) -> set[str]:
+def lines(daemon: SlurmDaemon, kind: str) -> list[dict[str, Any]]:
     reply = daemon.ask("log") or {}
-    return {line["target"] for line in reply["lines"] if line["kind"] == "write"}
+    return [line for line in reply["lines"] if line["kind"] == kind]
+
+
+def writes(daemon: SlurmDaemon) -> set[str]:
+    return {line["target"] for line in lines(daemon, "write")}
+
+
+def drawn(daemon: SlurmDaemon) -> dict[str, str]:
+    """Return the group of each job that has one, by key."""
+    return {line["target"]: line["after"]["mode"] for line in lines(daemon, "handover")}
+
+
+def test_a_control_job_gets_no_write_while_it_waits_and_none_but_its_release_when_held(
+    lua: LuaSlurm, tmp_path: Path
+) -> None:
+    """A job on all nodes keeps the others waiting until all are drawn; half of them are held by job_submit.lua."""
+    with closing(SlurmDaemon(tmp_path, lua.nodes, lua.cpus)) as daemon:
+        configure(daemon, handover={"share": "50%"}, guard={"enabled": False})
+        daemon.start()
+        eventually(lambda: (daemon.ask("status") or {}).get("seen"), "the begin of the canary")
+        blocker = lua.submit("sleep 300", f"--nodes={lua.nodes}", "--exclusive")
+        eventually(lambda: lua.jobs()[blocker][0] == "RUNNING", "the blocker")
+        held = [lua.submit("sleep 0.1", "--comment=pilotfish", "-n1") for _ in range(HALF)]
+        lua.served.unlink()  # from now on nothing is held
+        plain = [lua.submit("sleep 0.1", "--comment=pilotfish", "-n1") for _ in range(HALF)]
+        jobs = {f"slurm/{job}" for job in (*held, *plain)}
+        eventually(lambda: drawn(daemon).keys() == jobs, "the groups")
+        daemon.stop(signal.SIGKILL)
+        daemon.start()
+        control = {target for target, side in drawn(daemon).items() if side == "control"}
+        given_back = control & {f"slurm/{job}" for job in held}
+        eventually(lambda: given_back <= writes(daemon), "the releases")
+        lua.run("scancel", str(blocker))
+        eventually(lambda: all_ended(lua, [*held, *plain]), "the end of all jobs")
+        releases = [line for line in lines(daemon, "write") if line["target"] in control]
+        assert {line["target"] for line in releases} == given_back, "a control job without a hold is not written to"
+        assert {(line["by"], line["action"]) for line in releases} == {("canary", "release")}
+        for job in (*held, *plain):
+            shown = lua.show(job)
+            assert shown["JobState"] == "COMPLETED"
+            assert f"slurm/{job}" not in control or shown["ReqNodeList"] == "(null)"
+        assert 0 < len(control) < len(jobs) and drawn(daemon).keys() == jobs
+        document = json.loads(pilotfish("score", "--config", daemon.config, "--canary", "--json").stdout)
+        assert document["jobs"] == {"canary": len(jobs - control), "control": len(control)}
+        assert document["not_drawn"] == 0 and (document["hold_s"] > 0.0) == bool(given_back)
+        text = pilotfish("score", "--config", daemon.config, "--canary").stdout
+        assert "CONTROL" in text and "verdict" in text
 
 
 def test_guard_rails_step_back_to_shadow_until_a_person_steps_up(slurm: SlurmCluster, daemon: SlurmDaemon) -> None:
@@ -66,7 +116,8 @@ def test_guard_rails_step_back_to_shadow_until_a_person_steps_up(slurm: SlurmClu
     later = hand_over(slurm, 8)
     eventually(lambda: all_ended(slurm, later), "the end of the jobs of Slurm alone")
     assert len(writes(daemon)) == before
-    lines = [line for line in (daemon.ask("log") or {})["lines"] if line["kind"] == "mode"]
-    assert any(line["by"] == "guard rail" and "guard rails have tripped" in line["why"] for line in lines)
+    assert any(
+        line["by"] == "guard rail" and "guard rails have tripped" in line["why"] for line in lines(daemon, "mode")
+    )
     assert (daemon.ask("step_up", why="seen") or {})["ok"]
     eventually(lambda: (daemon.ask("status") or {}).get("run_mode") == "live", "live again")

@@ -76,7 +76,8 @@ class Walk:
         """The text with the guide's paths replaced."""
         for path, ours in (
             ("/etc/pilotfish", self.etc / "pilotfish"), ("/etc/slurm", self.site.config.parent),
-            ("/run/pilotfish/pilotfish.sock", self.folder / "s"), ("/var/lib/pilotfish", self.folder / "state"),
+            ("/run/pilotfish/pilotfish.sock", self.folder / "s"), ("/run/pilotfish/heartbeat", self.folder / "heartbeat"),
+            ("/var/lib/pilotfish", self.folder / "state"),
             ("/etc/systemd/system", self.units), ("/etc/sysusers.d", self.folder / "sysusers"),
         ):  # fmt: skip
             text = text.replace(path, str(ours))
@@ -96,6 +97,7 @@ class Walk:
         if words[0] in ("enable", "restart"):
             self.daemon = Served(self.folder, ACCOUNT)
             self.daemon.config = self.etc / "pilotfish" / "pilotfish.yaml"
+            self.daemon.environment["RUNTIME_DIRECTORY"] = str(self.folder)
             self.settle(self.daemon.config)
             self.daemon.start()
 
@@ -149,7 +151,7 @@ def test_the_guide_from_end_to_end(site: SlurmSite, walk: Walk) -> None:
     assert re.search(r"the daemon answers at .*; mode live", " ".join(said.split()))
     assert "problem" not in said and reaped == ""
     eventually(walk.ended(), "the jobs, placed by pilotfish")
-    walk.section(five)  # the script asks for the socket at its usual place: it is not there, so it holds nothing
+    walk.section(five)  # the script asks for the heartbeat at its usual place: it is not there, so it holds nothing
     eventually(walk.ended(), "the jobs that were handed over")
     script = site.config.with_name("job_submit.lua")
     time.sleep(1.1)  # the controller tells a new script by whole seconds

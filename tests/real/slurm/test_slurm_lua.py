@@ -234,7 +234,7 @@ def test_a_job_submit_plugin_holds_nothing_without_a_daemon(lua: LuaSlurm, tmp_p
         lua.served.unlink()
         assert said()[0] == "ok" and "holds no job now" in said()[1]
         daemon.start()
-        assert said()[0] == "warning" and f"the daemon listens at {daemon.socket}" in said()[1]
+        assert said()[0] == "warning" and f"the daemon at {daemon.socket} does not keep" in said()[1]
         lua.served.touch()
         assert said()[0] == "ok"
         daemon.stop(signal.SIGTERM)

@@ -27,22 +27,29 @@ PLUGIN: dict[str, tuple[str, dict[str, object], ServiceState, Level | None, str]
     "in use": ("lua", {"files": {"job_submit.lua": SCRIPT}}, GOOD, OK, "up to 600 s, and the daemon answers"),
     "no daemon": ("lua,throttle", {"files": {"job_submit.lua": SCRIPT}}, ServiceState(""), PROBLEM, "600 s in vain"),
     "no daemon, and nothing is held": ("lua", LOOKS, ServiceState(""), OK, "no job now"),
-    "a socket without a daemon": (
+    "a heartbeat without a daemon": (
         "lua",
-        LOOKS | {"socket_there": True},
+        LOOKS | {"heartbeat_there": True},
         ServiceState("", socket="/run/s"),
         PROBLEM,
         "600 s in vain",
     ),
     "a daemon that hangs": (
         "lua",
-        LOOKS | {"socket_there": True},
+        LOOKS | {"heartbeat_there": True},
         ServiceState("", hangs=True, socket="/run/s"),
         PROBLEM,
         "in vain",
     ),
-    "another socket": ("lua", LOOKS, ServiceState("live", socket="/run/t"), WARNING, "the daemon listens at /run/t"),
-    "a pause": ("lua", LOOKS | {"socket_there": True}, ServiceState("paused"), NOTE, "gives them back"),
+    "no heartbeat": (
+        "lua",
+        LOOKS,
+        ServiceState("live", socket="/run/t"),
+        WARNING,
+        "the daemon at /run/t does not keep",
+    ),
+    "shadow without a heartbeat": ("lua", LOOKS, ServiceState("shadow", socket="/run/t"), OK, "no job now"),
+    "a pause": ("lua", LOOKS | {"heartbeat_there": True}, ServiceState("paused"), NOTE, "gives them back"),
     "shadow": ("lua", {"files": {"job_submit.lua": SCRIPT}}, ServiceState("shadow"), WARNING, "places none"),
     "no configuration": ("lua", {"files": {"job_submit.lua": SCRIPT}}, ServiceState(), NOTE, "--config shows"),
     "another one": ("lua", {"files": {"job_submit.lua": "return 0"}}, GOOD, OK, "the site's own"),
@@ -76,7 +83,7 @@ def test_the_shipped_script_is_recognised_by_its_content() -> None:
 @pytest.mark.parametrize(("hangs", "command"), [(False, "systemctl start"), (True, "systemctl restart")])
 def test_the_remedy_helps_in_the_state_that_was_found(hangs: bool, command: str) -> None:
     service = ServiceState("", hangs=hangs, socket="/run/s")
-    answers = asked_of(changed(JobSubmitPlugins="lua"), jobs=[job()], socket_there=True, **LOOKS)
+    answers = asked_of(changed(JobSubmitPlugins="lua"), jobs=[job()], heartbeat_there=True, **LOOKS)
     remedies = [finding.mend[0] for finding in found(answers, service) if finding.level in (WARNING, PROBLEM)]
     assert remedies == [f"{command} pilotfishd"] * 2
 
