@@ -1,13 +1,15 @@
 """EASY backfilling and strict order in plans, in compiled code.
 
-Rule: the plan is the one that `queue_mapping` makes with the policy in Python. Some cases are left to that policy:
-dependencies, orders that change with time, jobs that are rejected, and jobs whose threads end or change their needs at
-different times, because a policy is called only when jobs end.
+Rule: the plan of `run_compiled` is the one that `queue_mapping` makes with the policy in Python. Some cases are left to
+that policy: dependencies, orders that change with time, jobs that are rejected, and jobs whose threads end or change
+their needs at different times, because a policy is called only when jobs end. `run_backfilling` takes all but the
+rejected ones: there a job that depends on others has its place in the order from the beginning.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -15,12 +17,12 @@ from ..arrays import Array
 from ..kernels.mapping import layout
 from ..kernels.mapping.layout import World
 from ..kernels.object_cache import load
-from ..model.plan import Reservation
+from ..model.objective import Submitted
+from ..model.plan import Reservation, RunningJob
 from ..queue_policies.easy_policy import Backfilling
 from ..queue_policies.order import Order
 from ..queue_policies.queued_job import NodeJob
 from .admission import fitting
-from .mapping_policies import Request
 from .simulation import Simulation
 from .workflow_tables import set_free, with_backfilling
 
@@ -40,41 +42,71 @@ def expected_run_times(simulation: Simulation) -> Array:
     return run_times
 
 
-def run_compiled(simulation: Simulation, request: Request, policy: Backfilling) -> dict[int, Reservation] | None:
-    """Run a workflow as the policy decides; the tables then hold the times, places and energy of the run.
+def time_limits(simulation: Simulation) -> Array:
+    """Return the walltime of each job, or its expected run time where it has none, seconds [jobs]."""
+    walltimes = [math.nan if job.walltime is None else job.walltime for job in simulation.workflow.jobs]
+    limits: Array = np.where(np.isnan(walltimes), expected_run_times(simulation), walltimes)
+    return limits
 
-    O(nodes + jobs), and the events of the run, see `kernels.mapping.backfilling`.
+
+def run_compiled(
+    simulation: Simulation, policy: Backfilling, underway: Sequence[RunningJob], submitted: Sequence[Submitted]
+) -> dict[int, Reservation] | None:
+    """Run a workflow as the policy decides; the tables then hold the times, places and energy of the run.
 
     Args:
         simulation: of the workflow, in its first state.
-        request: what is requested of a mapping policy.
         policy: the policy.
+        underway: the running jobs.
+        submitted: the submissions of users.
 
     Returns:
         The present reservation, by position of its job; None if the run cannot be made here. The simulation is then in
         its first state.
     """
+    order = policy.queue
+    if not isinstance(order, Order) or not order.steady or not _is_simple(simulation.world):
+        return None
+    limits = time_limits(simulation)
+    return run_backfilling(simulation, order, limits, underway, submitted, fills=policy.fills)
+
+
+def run_backfilling(
+    simulation: Simulation, queue: Order, limits: Array, underway: Sequence[RunningJob],
+    submitted: Sequence[Submitted], *, fills: bool = True,
+) -> dict[int, Reservation] | None:  # fmt: skip
+    """Run a workflow under EASY backfilling, or in strict order; the tables then hold the run.
+
+    O(nodes + jobs), and the events of the run, see `kernels.mapping.backfilling`.
+
+    Args:
+        simulation: of the workflow, in its first state.
+        queue: the order of the jobs; one that does not change with time.
+        limits: for how long each job is expected to run, seconds [jobs].
+        underway: the running jobs.
+        submitted: the submissions of users.
+        fills: backfill; False: start the jobs strictly in order.
+
+    Returns:
+        As `run_compiled`; None if a job is larger than the cores of its nodes.
+    """
     world, jobs, cores = simulation.world, simulation.workflow.jobs, cores_of(simulation)
     state = world.jobs["state"]
     running, waiting = np.flatnonzero(state == layout.RUNNING), np.flatnonzero(state == layout.WAITING)
-    if not isinstance(policy.queue, Order) or not (
-        policy.queue.steady and _is_simple(world) and _all_fit(world, waiting, cores)
-    ):
+    if not _all_fit(world, waiting, cores):
         return None
-    walltimes = [math.nan if job.walltime is None else job.walltime for job in jobs]
-    limits = np.where(np.isnan(walltimes), expected_run_times(simulation), walltimes)
-    order = _order(simulation, request, policy.queue, waiting, limits)
+    order = _order(simulation, submitted, queue, waiting, limits)
     rank = np.empty(len(jobs), np.int64)
     rank[np.concatenate([order, np.flatnonzero(state != layout.WAITING)])] = np.arange(len(jobs))
     queue_world = with_backfilling(world, cores, limits, rank)
     _take_running(queue_world, running, cores)
     kernel, tables = load(), (queue_world.address, simulation.scratch.address)
     kernel(layout.SETTLE, *tables, 0, -1, 0, math.inf)
-    elapsed = {entry.id: entry.elapsed_s for entry in request.underway}
+    elapsed = {entry.id: entry.elapsed_s for entry in underway}
     queue_world.jobs["start"][running] = [-elapsed.get(jobs[row].id, 0.0) for row in running.tolist()]
     queue_world.count["instants"] = 1  # the run goes on from here
-    reserved = _reservation(simulation, queue_world) if policy.fills else {}
-    kernel(layout.RUN, *tables, int(layout.EASY if policy.fills else layout.STRICT), -1, 1, math.inf)
+    reserved = _reservation(simulation, queue_world) if fills else {}
+    kernel(layout.RUN, *tables, int(layout.EASY if fills else layout.STRICT), -1, 1, math.inf)
     if simulation.scratch.answer["status"] != layout.FINISHED:
         return None
     queue_world.jobs["start"][running] = 0.0
@@ -112,15 +144,17 @@ def _all_fit(world: World, waiting: Array, cores: Array) -> bool:
     return True
 
 
-def _order(simulation: Simulation, request: Request, order: Order, waiting: Array, limits: Array) -> Array:
+def _order(
+    simulation: Simulation, submitted: Sequence[Submitted], order: Order, waiting: Array, limits: Array
+) -> Array:
     """Return the waiting jobs in an order of the queue."""
     jobs, world = simulation.workflow.jobs, simulation.world
-    since = {name: -submission.waited for submission in request.submitted for name in submission.jobs}
-    submitted = np.array([since.get(jobs[row].id, 0.0) for row in waiting.tolist()])
-    first = np.argsort(submitted, kind="stable")
-    waiting, submitted = waiting[first], submitted[first]
+    since = {name: -submission.waited for submission in submitted for name in submission.jobs}
+    submit_time = np.array([since.get(jobs[row].id, 0.0) for row in waiting.tolist()])
+    first = np.argsort(submit_time, kind="stable")
+    waiting, submit_time = waiting[first], submit_time[first]
     size = (world.classes["threads"] * world.classes["nodes"])[world.jobs["cls"][waiting]].astype(np.int64)
-    of = {"number": waiting, "size": size, "walltime": limits[waiting], "submit_time": submitted}
+    of = {"number": waiting, "size": size, "walltime": limits[waiting], "submit_time": submit_time}
     queue = list[NodeJob]()
     for row, job_size, walltime, since_s in zip(*(column.tolist() for column in of.values()), strict=True):
         queue.append(NodeJob(row, jobs[row].id, job_size, walltime, since_s, nodes=jobs[row].nodes))

@@ -5,13 +5,15 @@ It is never worse than the best policy of the DESiDE paper.
 Rule: every candidate is judged by running the whole workflow in the engine. A candidate is a mapping, an order on each
 node, a throttle per node and at most one extra wait per job, so a job can also wait deliberately.
 1. Rollouts: the paper's four policies; then `let`, `mom` and `slf` with critical-path priorities (bottom level) and
-  with throttled nodes, because stacking jobs on a node wastes it.
+  with throttled nodes, because stacking jobs on a node wastes it. For a queue that goes on, also EASY backfilling,
+  which keeps nodes free for wide jobs.
 2. Local search from the best few (late-acceptance hill climbing, Burke & Bykov 2017): move, swap, reorder, wait,
   throttle; most moves start from the chain of jobs that determines the makespan.
    For a queue that goes on, also the shortest first, because then fewer wait for it.
 3. Polishing: each job in turn moves to its best other node if the whole plan gains, until a round over all jobs gains
   nothing. That round also finds each job's runner-up.
-4. Filling: a job with the default profile never waits deliberately, because a guess is no reason to leave a node idle.
+4. Filling: a job with the default profile never waits deliberately, because a guess is no reason to leave a node idle;
+  but no job of several nodes may end later for it, because idle nodes are how such a job gets its nodes.
 One evaluation is one run of the workflow. The budget counts evaluations, so a seed gives one plan on any machine.
 """
 
@@ -20,6 +22,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -27,7 +30,8 @@ import numpy as np
 from ..arrays import Array
 from ..model.objective import Objective
 from .bounds import bottom_levels
-from .open_queue import OpenQueue
+from .compiled_queue import cores_of
+from .open_queue import STARTS, OpenQueue
 from .search_moves import MOST_OTHERS, THROTTLES, Candidate, Moves
 from .simulation import Simulation
 
@@ -101,7 +105,7 @@ class Search:
         self.starts: list[tuple[float, Candidate]] = []
         self.best: Candidate
         self.best_value, self.best_end = math.inf, (math.inf, math.nan)
-        self.best_run: tuple[str, Array | None, Array | None] | None = None  # set if the best is a rollout
+        self.best_run: Callable[[], object] | None = None  # runs the best once more, if it is a rollout
         self.next_best: dict[int, NextBest | None] = {}
 
     def run(self) -> None:
@@ -125,8 +129,7 @@ class Search:
     def _show_best(self) -> None:
         """Leave the tables of the best run in the simulation."""
         if self.best_run is not None:
-            policy, keys, caps = self.best_run
-            self.simulation.run(policy, keys=keys, caps=caps)
+            self.best_run()
         else:
             self.best.follow(self.simulation)
 
@@ -152,6 +155,8 @@ class Search:
             self.reference = (outcome.makespan or 1.0, outcome.energy_j or 1.0)
         for policy in PAPER:
             self._rollout(policy, None, None)
+        if self.queue is not None:
+            self._backfilled(self.queue)
         cores = simulation.world.types["cores"][simulation.world.nodes["type"]]
         levels = -bottom_levels(simulation)
         throttled = [None, *(np.maximum(1.0, cores * throttle) for throttle in THROTTLES)]
@@ -163,14 +168,30 @@ class Search:
                 return
             self._rollout(policy, keys, caps)
 
+    def _backfilled(self, queue: OpenQueue) -> None:
+        """Add the plans of EASY backfilling; they hold as they are, because a candidate reserves no nodes."""
+        simulation = self.simulation
+        for order in STARTS:
+            run = partial(queue.backfill, simulation, order)
+            if not run():
+                return
+            caps, jobs = np.maximum(cores_of(simulation), 1.0), simulation.world.jobs
+            energy = float(simulation.world.nodes["energy"].sum()) if simulation.world.count["powered"] else math.nan
+            end = float(np.nanmax(jobs["finish"], initial=0.0)), energy
+            self._add_start(run, Candidate.of(simulation, caps), end)
+
     def _rollout(self, policy: str, keys: Array | None, caps: Array | None) -> None:
-        outcome = self.simulation.run(policy, keys=keys, caps=caps)
+        run = partial(self.simulation.run, policy, keys=keys, caps=caps)
+        outcome = run()
+        self._add_start(run, Candidate.of(self.simulation, caps), (outcome.makespan, outcome.energy_j))
+
+    def _add_start(self, run: Callable[[], object], start: Candidate, end: tuple[float, float]) -> None:
+        """Add a rollout, whose run the tables hold, to those that the search starts from."""
         self.used += 1
-        value = self._judged(outcome.makespan, outcome.energy_j)
-        self.starts.append((value, Candidate.of(self.simulation, caps)))
+        value = self._judged(*end)
+        self.starts.append((value, start))
         if value < self.best_value:
-            self.best_value, self.best_end = value, (outcome.makespan, outcome.energy_j)
-            self.best, self.best_run = self.starts[-1][1], (policy, keys, caps)
+            self.best, self.best_value, self.best_end, self.best_run = start, value, end, run
 
     # --- local search ---
     def _climb(self, start: Candidate, budget: int) -> None:
@@ -241,12 +262,14 @@ class Search:
             and workflow[job].profile.provenance.source == "default"
         ]
         idle = set(self.moves.idle_nodes().tolist()) if ready else set()
+        wide = self.simulation.world.classes["nodes"][jobs["cls"]] > 1
+        latest = jobs["finish"][wide] * (1.0 + 1e-9)
         for job in ready:
             for node in sorted(idle.intersection(self.moves.relocatable[job].tolist()))[:MOST_OTHERS]:
                 trial = self.moves.first_on(self.best, job, node)
                 end = trial.follow(self.simulation)
                 self.used += 1
-                if math.isfinite(end[0]) and jobs["start"][job] <= 0.0:
+                if math.isfinite(end[0]) and jobs["start"][job] <= 0.0 and (jobs["finish"][wide] <= latest).all():
                     self.best, self.best_end, self.best_run = trial, end, None
                     self.best_value = self._judged(*end)
                     self.next_best.clear()

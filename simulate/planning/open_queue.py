@@ -4,8 +4,9 @@ Rule: `turnaround` is the mean over submissions of the time from the submission 
 is the mean of that time over the run time of the submission alone (at least TAU_S; the bounded slowdown of Feitelson
 and Rudolph 1998). Each submission counts by its weight. No submission is planned to end later than LONGER times its
 turnaround in the resource manager's own order, plus SPARE_S, as forecast when it was first planned; if that cannot be
-kept any more, it is planned as in that order. That order is: each job in the order of the queue, as soon as it fits, on
-the node with the least load.
+kept any more, it is planned as in that order. That order is EASY backfilling with first come, first served; where a job
+takes more cores than its node has, it is: each job in the order of the queue, as soon as it fits, on the node with the
+least load.
 """
 
 from __future__ import annotations
@@ -18,11 +19,16 @@ import numpy as np
 from ..arrays import Array
 from ..kernels.mapping import layout
 from ..model.objective import TAU_S, Objective, Submitted
+from ..model.plan import RunningJob
+from ..queue_policies.order import Order
 from .bounds import bottom_levels
+from .compiled_queue import expected_run_times, run_backfilling, time_limits
 from .simulation import Simulation
 
-#: The policy whose run stands for the resource manager's own order.
+#: The mapping policy that stands for the resource manager's own order where backfilling cannot.
 PLAIN = "slf"
+#: The orders under which backfilling gives whole plans to start a search from.
+STARTS = ("fcfs", "sjf")
 LONGER, SPARE_S = 1.5, 60.0
 #: How much a second beyond the bound weighs, in seconds of turnaround.
 EXCESS = 1000.0
@@ -35,9 +41,14 @@ class OpenQueue:
         simulation: of all jobs; in its first state, to which it returns.
         submitted: the submissions; a job that is in none counts as one by itself.
         objective: one of QUEUE_KINDS.
+        underway: the running jobs.
     """
 
-    def __init__(self, simulation: Simulation, submitted: Sequence[Submitted], objective: Objective) -> None:
+    def __init__(
+        self, simulation: Simulation, submitted: Sequence[Submitted], objective: Objective,
+        underway: Sequence[RunningJob] = (),
+    ) -> None:  # fmt: skip
+        self._submitted, self._underway = submitted, underway
         index, world = simulation.workflow.index, simulation.world
         ended = world.jobs["state"] == layout.DONE
         groups = [(submission, [index[name] for name in submission.jobs if name in index]) for submission in submitted]
@@ -56,7 +67,10 @@ class OpenQueue:
             scale /= np.maximum(np.maximum.reduceat(bottom_levels(simulation)[self._jobs], self._first), TAU_S)
         scale *= [submission.weight for submission, _ in groups]
         self._scale = scale / max(len(groups), 1)
-        simulation.run(PLAIN)
+        simulation.reset()
+        limits = time_limits(simulation)
+        if run_backfilling(simulation, Order("fcfs"), limits, underway, submitted) is None:
+            simulation.run(PLAIN)
         self.plain: Array = world.jobs["finish"].copy()  #: end of each job in the plain order, seconds
         simulation.reset()
         ends = self._ends(self.plain)
@@ -68,6 +82,20 @@ class OpenQueue:
         ends = self._ends(finish)
         late = np.maximum(0.0, ends - self._latest * (1.0 + 1e-9))
         return float(self._scale @ (self._waited + ends + EXCESS * late))
+
+    def backfill(self, simulation: Simulation, order: str) -> bool:
+        """Run EASY backfilling by expected run times; the tables then hold that run.
+
+        Args:
+            simulation: of the same jobs; its state is lost.
+            order: of the queue.
+
+        Returns:
+            Whether it could be run: no job takes more cores than its nodes have.
+        """
+        simulation.reset()
+        limits = expected_run_times(simulation)
+        return run_backfilling(simulation, Order(order), limits, self._underway, self._submitted) is not None
 
     def _ends(self, finish: Array) -> Array:
         return np.maximum.reduceat(finish[self._jobs], self._first) if len(self._first) else np.zeros(0)

@@ -19,7 +19,7 @@ from ..queue_policies.kept import Kept
 from ..queue_policies.policy_specs import COMPONENT, is_python_policy, is_queue_policy, parse
 from .bounds import lower_bound
 from .mapping_policies import POLICIES, Request
-from .open_queue import PLAIN, OpenQueue
+from .open_queue import OpenQueue
 from .queue_mapping import QueueMapping
 from .simulation import Simulation
 from .start_latency import delayed
@@ -103,7 +103,7 @@ def plan(
     bound = lower_bound(simulation) if bounded else 0.0
     ordered = isinstance(POLICIES[policy], QueueMapping)  # by what the site asked for, not by what it would gain
     judged = submitted and objective.kind in QUEUE_KINDS and not ordered
-    queue = OpenQueue(simulation, submitted, objective) if judged and policy != PLAIN else None
+    queue = OpenQueue(simulation, submitted, objective, underway) if judged else None
     request = Request(
         objective, seed, budget, should_stop, bound, explain, explanation_runs, queue, underway, submitted, may_reject,
         foresight, now, kept, power,
@@ -112,9 +112,6 @@ def plan(
     if late and latency_s > 0.0 and policy == "lookahead":
         searched = Simulation(delayed(workflow, late, latency_s), cluster, **state)
     mapped = POLICIES[policy](searched, request)
-    # The run of PLAIN is the queue's own order.
-    finish_times = simulation.world.jobs["finish"].copy() if judged else None
-    plain = finish_times if queue is None else queue.plain
     makespan, energy, late_s = mapped.makespan, mapped.energy_j, [0.0] * len(workflow.jobs)
     if searched is not simulation:
         ends = searched.world.jobs["finish"].copy()
@@ -143,7 +140,7 @@ def plan(
         warnings=(*_warnings(workflow, cluster, simulation), *mapped.warnings),
         makespan_within=makespan_interval,
         objective=str(objective) if policy == "lookahead" else "",
-        plain_finish_times={} if plain is None else dict(zip(workflow.index, plain.tolist(), strict=True)),
+        plain_finish_times={} if queue is None else dict(zip(workflow.index, queue.plain.tolist(), strict=True)),
         rejected=rejected,
         waits={workflow.jobs[i].id: why for i, why in mapped.waits.items()},
         recheck_s=mapped.recheck_s,

@@ -74,7 +74,7 @@ class QueueMapping:
         except (Exception, SystemExit) as error:
             raise PolicyError(self.name, "as it was made", f"{type(error).__name__}: {error}") from error
         if type(policy) is Backfilling:
-            reserved = run_compiled(simulation, request, policy)
+            reserved = run_compiled(simulation, policy, request.underway, request.submitted)
             if reserved is not None:
                 return _mapped(simulation, self.name, reserved, {}, {})
         return self.run(simulation, request, policy)

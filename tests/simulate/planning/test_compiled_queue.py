@@ -15,7 +15,7 @@ from pilotfish.simulate.model.objective import Objective, Submitted
 from pilotfish.simulate.model.plan import Plan, RunningJob
 from pilotfish.simulate.planning import queue_mapping
 from pilotfish.simulate.planning.compiled_queue import run_compiled
-from pilotfish.simulate.planning.mapping_policies import POLICIES, Request
+from pilotfish.simulate.planning.mapping_policies import POLICIES
 from pilotfish.simulate.planning.planner import plan
 from pilotfish.simulate.planning.queue_mapping import QueueMapping
 from pilotfish.simulate.planning.simulation import Simulation
@@ -117,7 +117,7 @@ PHASES = Phase(0.5, 1.0, 0.0), Phase(0.5, 0.5, 0.0)
 def test_what_only_python_can_do_is_left_to_it(jobs: list[Job], order: str, possible: bool) -> None:
     simulation = simulation_of(*jobs)
     before = simulation.world.buffer.copy()
-    reserved = run_compiled(simulation, Request(), Backfilling(Order(order), fills=True))
+    reserved = run_compiled(simulation, Backfilling(Order(order), fills=True), (), ())
     assert (reserved is not None) is possible
     assert possible or np.array_equal(simulation.world.buffer, before)
 
