@@ -28,7 +28,8 @@ ASSUMPTIONS = (
     "a chain counts once; the groups are compared within partition, size, time limit, quarter of the day and share",
     "a job that still waits or runs counts with its time so far; slowdown and run time are of jobs that have ended",
     "both groups share the machine: what one gains from the other counts twice, what both gain does not show",
-    "intervals of 95 % are of the groups drawn again and again; more jobs: until this difference shows with 80 %",
+    "intervals of 95 % are of the groups drawn again and again, and hold at all looks at once, however often you look",
+    "more jobs: until this difference, if it is real, shows with 80 %",
 )
 
 

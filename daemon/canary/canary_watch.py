@@ -2,8 +2,8 @@
 
 Rule: a step back is on disk, and in the audit, before anything follows from it, so that a restart stays in shadow; only
 a person steps up again. It steps back if the guard rails trip, or if the interval of the gain lies below zero. It looks
-when the number of jobs, or the time, has grown by LOOK since the last look, at least every LONGEST_S: the interval of
-95 % is that of one look, and few looks keep a false alarm rare.
+when the number of jobs, or the time, has grown by LOOK since the last look, at least every LONGEST_S. The intervals of
+95 % hold at all looks at once, so that looking often makes no false alarm.
 """
 
 from __future__ import annotations

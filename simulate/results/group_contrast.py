@@ -4,17 +4,19 @@ Rule: a unit counts once, whatever its group. Strata with units of one group onl
 counted. The estimate is the mean of the strata's differences, weighted by n1 * n0 / (n1 + n0), which is the regression
 on the group with a constant for each stratum; its variance is robust (HC2). The interval is studentised: its quantiles
 are those of many draws of the same groups within the strata, because waits have long tails, and the normal
-distribution would find a difference too often. With fewer than LEAST units of a group that count there is no interval.
+distribution would find a difference too often. It is wider than that of one look by `widening`, so that it holds at all
+looks at once, however many there are. With fewer than LEAST units of a group that count there is no interval.
 Sources: J. MacKinnon, H. White, "Some Heteroskedasticity-Consistent Covariance Matrix Estimators" (1985); E. Chung,
 J. Romano, "Exact and Asymptotically Robust Permutation Tests" (2013); L. Miratrix et al., "Adjusting Treatment Effect
-Estimates by Post-Stratification in Randomized Experiments" (2013).
+Estimates by Post-Stratification in Randomized Experiments" (2013); I. Waudby-Smith et al., "Time-uniform central limit
+theory and asymptotic confidence sequences" (2024), equation 7.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import ceil
+from math import ceil, log, sqrt
 
 import numpy as np
 
@@ -24,6 +26,8 @@ from ..arrays import Array
 _NORMAL, _POWER = 1.959964, 0.841621
 #: Units of each group, by their weights, that an interval needs.
 LEAST = 20
+#: Chance that an interval misses at any of its looks; number of units at which it is narrowest for so many looks.
+_MISS, _NARROWEST = 0.05, 400
 #: Draws of the groups: at most, and at least of many units; values that the draws look at beyond the least of them.
 DRAWS, LEAST_DRAWS, _LOOKED_AT = 999, 399, 10_000_000
 #: Values in one step of the draws, about 10 ms.
@@ -38,7 +42,7 @@ class GroupContrast:
         control: mean of the control group, weighted as the strata are.
         canary: the same of the canary.
         error: standard error of the difference.
-        low: begin of its interval of 95 %; high: its end.
+        low: begin of its interval of 95 %, which holds at all looks at once; high: its end.
         units: that count, of the canary and of the control group.
         strata: that count.
         left_out: units in strata with one group only.
@@ -66,7 +70,7 @@ class GroupContrast:
     @property
     def smallest(self) -> float | None:
         """The smallest difference that so many units show with a probability of 80 %."""
-        return None if self.error is None else (_NORMAL + _POWER) * self.error
+        return None if self.error is None else (_NORMAL * widening(sum(self.units)) + _POWER) * self.error
 
     @property
     def more(self) -> int | None:
@@ -107,12 +111,24 @@ def group_contrast(
     low = high = None
     if min(layout.effective(group > 0.0), layout.effective(group == 0.0)) >= LEAST:
         quantiles = layout.drawn(layout.centred(y - point * group), seed, breathe)
-        low, high = (point - quantile * deviation for quantile in quantiles)
+        deviations = deviation * widening(len(y))
+        low, high = (point - quantile * deviations for quantile in quantiles)
     units, strata_number = (int(group.sum()), int(len(group) - group.sum())), len(np.unique(place))
     left_out = int((~inside).sum())
     return GroupContrast(
         control, control + point, None if low is None else deviation, low, high, units, strata_number, left_out
     )
+
+
+def widening(units: int) -> float:
+    """Return how many times wider than that of one look an interval of 95 % is that holds at all looks at once.
+
+    Args:
+        units: that count at this look, 1 or more.
+    """
+    bound = -2.0 * log(_MISS)
+    age = units * (bound + log(bound) + 1.0) / _NARROWEST
+    return sqrt((age + 1.0) / age * (log(age + 1.0) + bound)) / _NORMAL
 
 
 class _Layout:
