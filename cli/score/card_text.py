@@ -156,9 +156,9 @@ def _of_machine(card: Card) -> list[tuple[str, str]]:
         text = f"unknown: no journal of a service was read (--config), and {run_times}"
     else:
         text = f"unknown: no job with a measured or given profile has completed, and {run_times}"
-    waited = f"a job had waited {time_words(WAITED_S)} or longer"
-    makespan = f"from the first submission to the last end of {count(busy, 'busy period')}, in which {waited}"
-    lines = [("contention", text), ("makespan", makespan if busy else f"unknown: at no time {waited}")]
+    waited = f"waited {time_words(WAITED_S)} or longer"
+    makespan = f"from the first submission to the last end of {count(busy, 'busy period')}, in which jobs {waited}"
+    lines = [("contention", text), ("makespan", makespan if busy else f"unknown: no job {waited}")]
     if card.score.energy_j is None:
         lines.append(("energy", "unknown: accounting has no energy of jobs (AcctGatherEnergyType in slurm.conf)"))
     return lines

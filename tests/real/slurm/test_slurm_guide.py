@@ -5,6 +5,7 @@ There is no systemd here: `systemctl` starts and stops the daemon of the unit it
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import signal
@@ -75,7 +76,7 @@ class Walk:
     def here(self, text: str) -> str:
         """The text with the guide's paths replaced."""
         for path, ours in (
-            ("/etc/pilotfish", self.etc / "pilotfish"), ("/etc/slurm", self.site.config.parent),
+            ("[batch]", "[shared]"), ("/etc/pilotfish", self.etc / "pilotfish"), ("/etc/slurm", self.site.config.parent),
             ("/run/pilotfish/pilotfish.sock", self.folder / "s"), ("/run/pilotfish/heartbeat", self.folder / "heartbeat"),
             ("/var/lib/pilotfish", self.folder / "state"),
             ("/etc/systemd/system", self.units), ("/etc/sysusers.d", self.folder / "sysusers"),
@@ -105,8 +106,10 @@ class Walk:
         """Paths of this machine, a port of its own, and a cycle for the impatient."""
         document = yaml.safe_load(self.here(config.read_text()))
         document |= {"cycle_seconds": 0.5, "metrics": {"port": 0}}
-        mode = document.pop("mode")
-        config.write_text(f"{yaml.safe_dump(document)}mode: {mode}\n")
+        lines = "".join(f"{key}: {json.dumps(document.pop(key))}\n" for key in ("mode", "handover") if key in document)
+        config.write_text(
+            f"{yaml.safe_dump(document)}{lines.replace(chr(34), '')}"
+        )  # as the guide writes and reads them
 
     def ended(self) -> Callable[[], bool]:
         """Whether all jobs of the walk have completed."""
@@ -134,24 +137,20 @@ def walk(site: SlurmSite, tmp_path: Path) -> Iterator[Walk]:
 
 
 def test_the_guide_from_end_to_end(site: SlurmSite, walk: Walk) -> None:
-    looked = walk.section("1. Look first")
+    looked = walk.section("1. Look")
     assert "controller" in looked[0] and "queue of slurm" in looked[1]
-    *_, rights = walk.section("2. An account")
+    _, _, _, rights, *_, beside, _, _, _, status, _ = walk.section("2. Shadow")
     assert f"ok       rights      {ACCOUNT} is an operator" in rights
-    *_, said, _ = walk.section("3. Install")
-    assert "cluster.yaml agrees with Slurm about 8 nodes" in " ".join(said.split()) and "problem" not in said
-    *_, status, _ = walk.section("4. A week in shadow")
+    assert "cluster.yaml agrees with Slurm about 8 nodes" in " ".join(beside.split()) and "problem" not in beside
     assert "shadow" in status and walk.daemon
     eventually(lambda: "would have started slurm/" in walk.daemon.log.read_text(), "a decision in shadow")
     assert site.show(walk.jobs[0])["ReqNodeList"] == "(null)"
     walk.command(f"# scontrol update JobId={walk.jobs[0]} StartTime=now")  # do not wait for the minute here
 
-    six, five = "6. Go live", "5. Hand jobs over"
-    *_, said, reaped, _ = walk.section(six)
-    assert re.search(r"the daemon answers at .*; mode live", " ".join(said.split()))
-    assert "problem" not in said and reaped == ""
-    eventually(walk.ended(), "the jobs, placed by pilotfish")
-    walk.section(five)  # the script asks for the heartbeat at its usual place: it is not there, so it holds nothing
+    *_, checked, reaped, status = walk.section("4. Canary")
+    assert re.search(r"the daemon answers at .*; mode live", " ".join(checked.split()))
+    assert "problem" not in checked and reaped == "" and "canary" in status
+    walk.section("5. Live")  # the heartbeat is not at its usual place, so job_submit.lua holds nothing
     eventually(walk.ended(), "the jobs that were handed over")
     script = site.config.with_name("job_submit.lua")
     time.sleep(1.1)  # the controller tells a new script by whole seconds
