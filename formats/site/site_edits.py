@@ -19,6 +19,7 @@ from .site_folder import SiteFiles, SiteSource, read_configuration
 from .site_rules import site_rules
 from .slurm_conf import ConfLine, SlurmConf
 
+_QOS_VALUE = "a value as sacctmgr shows it, such as 10, cpu=32, or 1-00:00:00"
 _PARAMETERS = "SchedulerParameters"
 
 
@@ -141,7 +142,7 @@ def _qos(files: SiteFiles, before: Sequence[SiteQos], edits: Sequence[Edit]) -> 
     for edit in edits:
         values[edit.of].check([edit])
         if edit.of not in {one.name for one in after}:
-            raise edit.error(f"{edit.key}={edit.value} cannot be read", "a value as sacctmgr shows it")
+            raise edit.error(f"{edit.key}={edit.value} cannot be read", _QOS_VALUE)
     return after
 
 

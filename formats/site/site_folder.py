@@ -206,6 +206,8 @@ class SiteFiles:
         name = next((name for name in reversed(names) if self.path(name) or name in self.source_texts()), None)
         allowed = ", or ".join(names)
         if name is None:
+            if isinstance(self.source, Path) and not self.folder.is_dir():
+                return ConfigError(str(self.folder), "", "no such folder", f"a folder with {allowed}")
             return ConfigError(str(self.folder), "", f"no file describes {content}", allowed)
         return ConfigError(str(self.folder / name), "line 1", f"no {content} in this file", allowed)
 

@@ -5,6 +5,7 @@ Rule: the files look like those of a real site of Slurm 22.05. `README` says tha
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -12,10 +13,13 @@ from itertools import groupby
 
 from ...simulate.generate.site_model import NodeKind, SiteModel
 from ...simulate.generate.synthetic_jobs import SyntheticJobs
+from .recording import MARK, SCHEMA
 
 #: Begin of the period, a Saturday as October 2022 had; the first day counts as a Monday of the model.
 BEGIN = datetime(2022, 10, 1, tzinfo=UTC).timestamp()
 CLUSTER = "synthetic"
+#: What a report says of a synthetic site, as it says what a recording lacks.
+_MADE_UP = {"recorded starts": "invented, like the site; how far a replay is from them says nothing about the replay"}
 #: Its multiples are spread evenly in [0, 1).
 GOLDEN = 0.6180339887498949
 #: Digits of the numbers of nodes.
@@ -45,6 +49,7 @@ def site_files(model: SiteModel, jobs: SyntheticJobs, origin: str) -> dict[str, 
     """
     return {
         "README": f"{origin}\nNothing here was measured. {model.source}.\n",
+        MARK: json.dumps({"schema": SCHEMA, "complete": True, "missing": _MADE_UP}, indent=1) + "\n",
         "slurm.conf": "\n".join(_configuration(model)) + "\n",
         "scontrol_config.txt": "SLURM_VERSION           = 22.05.8\n",
         "assoc.psv": "\n".join(_associations(model)) + "\n",

@@ -95,6 +95,7 @@ def with_moved_jobs(site: Site, qos: str, other: str, share: float, seed: int = 
     for name in (qos, other):
         _check_qos(site, name)
     jobs = SiteJobs.of(site.jobs)
+    site = _noting_no_job(site, qos)
     is_moved = (np.random.default_rng(seed).random(len(jobs)) < share) & _have_qos(jobs, qos)
     patterns = [*jobs.patterns, *(replace(pattern, qos=other) for pattern in jobs.patterns)]
     return replace(site, jobs=replace(jobs, patterns=patterns, pattern=jobs.pattern + is_moved * len(jobs.patterns)))
@@ -113,6 +114,7 @@ def with_held_jobs(site: Site, qos: str, release: Callable[[float], float]) -> S
     """
     _check_qos(site, qos)
     jobs = SiteJobs.of(site.jobs)
+    site = _noting_no_job(site, qos)
     begin, rows = jobs.begin.copy(), np.flatnonzero(_have_qos(jobs, qos))
     begin[rows] = np.fmax(begin[rows], [release(submit) for submit in jobs.submit[rows].tolist()])
     return replace(site, jobs=replace(jobs, begin=begin))
@@ -121,6 +123,13 @@ def with_held_jobs(site: Site, qos: str, release: Callable[[float], float]) -> S
 def _have_qos(jobs: SiteJobs, name: str) -> Array:
     """Return which jobs have a QOS."""
     return np.array([pattern.qos == name for pattern in jobs.patterns], bool)[jobs.pattern]
+
+
+def _noting_no_job(site: Site, qos: str) -> Site:
+    """Return the site; if no job has the QOS, with a sentence that says that the change does nothing."""
+    if _have_qos(SiteJobs.of(site.jobs), qos).any():
+        return site
+    return replace(site, unknown=(*site.unknown, f"no job has the QOS {qos}: a change of its jobs does nothing"))
 
 
 def _check_qos(site: Site, name: str) -> None:

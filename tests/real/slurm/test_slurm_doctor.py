@@ -20,6 +20,8 @@ from real_world import COMMAND, pilotfish, run_as
 from slurm_daemon import SlurmDaemon
 from slurm_site import OPERATOR, SlurmSite
 
+from pilotfish.adapters.slurm.transport.scontrol import Configuration, hard_time_min
+
 pytestmark = pytest.mark.xdist_group("site 2")
 
 
@@ -158,6 +160,19 @@ def test_with_the_daemons_configuration(site: SlurmSite, daemon: SlurmDaemon) ->
     daemon.config.write_text(yaml.safe_dump(config))
     done = pilotfish("doctor", "--config", daemon.config)
     assert done.returncode == 1 and "did you mean 'partitions'" in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_a_time_min_that_would_cut_limits_for_good_is_a_problem(site: SlurmSite, daemon: SlurmDaemon) -> None:
+    """Slurm before 23.11, or without time_min_as_soft_limit; the case on a newer one is in tests/adapters."""
+    if not hard_time_min(Configuration(site.run("scontrol", "show", "config"))):
+        pytest.skip("NOT TESTED: this Slurm takes TimeMin for a soft limit")
+    config = yaml.safe_load(daemon.config.read_text())
+    config["adapter"]["options"] = {"time_min": True}
+    daemon.config.write_text(yaml.safe_dump(config))
+    examined = pilotfish("doctor", "--config", daemon.config, "--user", OPERATOR, "--json")
+    (problem,) = (row for row in json.loads(examined.stdout)["findings"] if row["topic"] == "time_min")
+    assert problem["level"] == "problem" and "cuts the time limits of such jobs for good" in problem["says"]
+    assert examined.returncode == 1 and problem["mend"][0].startswith("time_min: false")
 
 
 def test_the_pins_of_a_daemon_that_is_not_the_user_in_question(site: SlurmSite, daemon: SlurmDaemon) -> None:
