@@ -1,4 +1,4 @@
-"""How often a canary steps back in 90 days, for planted effects: by the interval of one look, and by that of all looks.
+"""Measure how often a canary steps back in 90 days with planted effects: by intervals of one look, and of all looks.
 
 The looks are those of the daemon: when the jobs or the time have grown by a tenth, and every six hours. Waits have a
 long tail, and two in five are 0. The error of a difference is that of two means with variances of their own.

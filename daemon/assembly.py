@@ -209,12 +209,17 @@ def accountants(
     from .report.running_cost import RunningCost  # a run of a workflow has neither
     from .report.score_card import ScoreCard, score_command
 
-    observers: list[Observer] = [RunningCost(adapter, journal, tracker.unsaved, time.monotonic, before_s)]
+    card = None
     if config.score.enabled and adapter.name == "slurm":
         card = ScoreCard(score_command(file), metrics.score, time.monotonic, 3600.0 * config.score.every_hours)
-        stack.callback(card.close)
-        observers.append(card)
-    return observers
+    sources = adapter, journal, tracker.unsaved, time.monotonic, before_s
+    cost = RunningCost(*sources, lambda: 0 if card is None else card.requests)
+    stack.callback(tracker.save)
+    stack.callback(cost.note)
+    if card is None:
+        return [cost]
+    stack.callback(card.close)
+    return [cost, card]
 
 
 #: Keys of the configuration by which the daemon decides. `decided_by` reads them for the service and for a preview.

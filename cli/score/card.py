@@ -26,6 +26,7 @@ class Card:
         run_times: walltime or predicted.
         expected: share of the jobs whose run time was predicted; None: time limits count.
         evidence: traces of the service; None: no journal was read.
+        requests: to Slurm that the card itself took.
         recorded: what really happened; `twin`, `pilotfish`: the replays.
     """
 
@@ -38,6 +39,7 @@ class Card:
     run_times: str
     expected: float | None
     evidence: Evidence | None
+    requests: int
     recorded: SiteOutcome
     twin: Sequence[SiteOutcome]
     pilotfish: Sequence[SiteOutcome]

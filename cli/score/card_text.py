@@ -92,6 +92,7 @@ def card_document(card: Card) -> dict[str, Any]:
         },
         "contention": None if evidence is None or evidence.contention is None else asdict(evidence.contention),
         "cost": dict.fromkeys(_COSTS) if evidence is None else {name: getattr(evidence, name) for name in _COSTS},
+        "own_requests": card.requests,
         "assumptions": assumptions(card),
         "unknown": list(card.site.unknown),
     }
@@ -308,7 +309,8 @@ def _show_evidence(screen: Screen, card: Card) -> None:
         inside = "" if times.inside is None else f"; {percent(times.inside)} inside their interval of 80 %"
         text = f"of {count(times.jobs, 'job')}, {times.median_factor:.2f}x off in the median{inside}"
         screen.put(*hanging(f"{'run times':<11}", text, screen.cells))
-    screen.put(*hanging(f"{'cost':<11}", _cost(evidence), screen.cells))
+    own = f"; {count(card.requests, 'request')} for this card" if card.requests else ""
+    screen.put(*hanging(f"{'cost':<11}", f"{_cost(evidence)}{own}", screen.cells))
 
 
 def _cost(evidence: Evidence | None) -> str:

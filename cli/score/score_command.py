@@ -103,19 +103,20 @@ def score(
     from .evidence import evidence_of
 
     evidence = evidence_of(service, begin) if service else None
+    requests = 0
     with ExitStack() as stack:
         folder, name = site, "" if site is None else site.resolve().name
         if folder is None:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pilotfish-"))) / "site"
             name = "this Slurm"
-            _record(service, folder, begin or (evidence and evidence.begin) or time.time() - _PAST_S)
+            requests = _record(service, folder, begin or (evidence and evidence.begin) or time.time() - _PAST_S)
         from ..whatif.replay_tasks import source_of
 
         _, recorded_site = source_of(folder, sacct, zone)
     if not len(recorded_site.jobs):
         raise ConfigError(str(site or name), "", "no job was submitted in this period", "a period with jobs")
     card = _card(name, recorded_site, judged, begin, partition or [], hold, runtimes, range(seed, seed + repeat),
-                 workers, idle_power, evidence)  # fmt: skip
+                 workers, idle_power, evidence, requests)  # fmt: skip
     from ..output.text import Screen
     from .card_text import card_document, show_card
 
@@ -167,8 +168,12 @@ def _service(config: Path | None, *, is_needed: bool) -> DaemonConfig | None:
     return service
 
 
-def _record(service: DaemonConfig | None, folder: Path, since: float) -> None:
-    """Record the Slurm of the service from a time on. Raises ConfigError, AdapterError, OSError."""
+def _record(service: DaemonConfig | None, folder: Path, since: float) -> int:
+    """Record the Slurm of the service from a time on; return the requests that this took.
+
+    Raises:
+        ConfigError, AdapterError, OSError: it cannot be recorded.
+    """
     from ...adapters.slurm.site_recorder import TIMEOUT_S, RecorderOptions, record_site
     from ...adapters.slurm.transport.runner import CommandRunner
     from ...formats.site.recording import SiteRecording
@@ -178,14 +183,17 @@ def _record(service: DaemonConfig | None, folder: Path, since: float) -> None:
     recording = SiteRecording(folder, {"zone": "UTC", "anonymous": False})
     recording.begin()
     with adapter_errors(None):
-        record_site(recording, RecorderOptions(since, now), CommandRunner(TIMEOUT_S))
+        runner = CommandRunner(TIMEOUT_S)
+        record_site(recording, RecorderOptions(since, now), runner)
     if "sacct.psv" not in recording.sizes:
         raise PilotfishError(f"accounting cannot be read: {recording.missing.get('sacct.psv', 'sacct has no records')}")
+    return runner.commands
 
 
 def _card(
     name: str, site: Site, policy: JudgedPolicy, since: float | None, partitions: list[str], hold_s: float,
     run_times: str, seeds: range, workers: int | None, idle_w: float, evidence: Evidence | None,
+    requests: int,
 ) -> Card:  # fmt: skip
     import numpy as np
 
@@ -205,7 +213,8 @@ def _card(
     numbers = scored(site, recorded, twin, pilotfish, reasons, handed, since=-np.inf if since is None else since,
                      seed=seeds[0], idle_w=idle_w)  # fmt: skip
     share = None if expected is None else float(np.mean(~np.isnan(expected)))
-    return Card(name, site, policy, numbers, partitions, hold_s, run_times, share, evidence, recorded, twin, pilotfish)
+    return Card(name, site, policy, numbers, partitions, hold_s, run_times, share, evidence, requests, recorded, twin,
+                pilotfish)  # fmt: skip
 
 
 def _expected(site: Site) -> Array:

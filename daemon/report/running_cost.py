@@ -1,7 +1,8 @@
 """Costs of the service over all its runs: CPU seconds, and requests to the resource manager.
 
 Rule: both are kept in the journal, so that a card can show them while the service runs, and after it has ended. What
-came after the last note, at most EVERY_S, is not counted if the service is killed.
+came after the last note, at most EVERY_S, is not counted if the service is killed. The processes of the service count,
+too: their CPU time once they have ended, and the requests of its cards.
 """
 
 from __future__ import annotations
@@ -36,24 +37,29 @@ class RunningCost(Observer):
         unsaved: receives the costs.
         clock: seconds, monotonic.
         before_s: CPU time of this process that an earlier run of the service has counted, seconds.
+        card_requests: returns the requests that the cards have sent.
 
     Raises:
         ConfigError: the journal is damaged.
     """
 
     def __init__(
-        self, adapter: Adapter, journal: Journal, unsaved: Unsaved, clock: Callable[[], float], before_s: float = 0.0
-    ) -> None:
+        self, adapter: Adapter, journal: Journal, unsaved: Unsaved, clock: Callable[[], float], before_s: float = 0.0,
+        card_requests: Callable[[], int] = lambda: 0,
+    ) -> None:  # fmt: skip
         self._adapter, self._unsaved, self._clock = adapter, unsaved, clock
         self._before, self._before_s = journal.kept(KEPT), before_s
+        self._card_requests = card_requests
         self._began, self._noted_at = clock(), -math.inf
 
     def on_cycle(self, report: CycleReport, snapshot: Snapshot) -> None:
         """Note the costs, if it is time to."""
-        now = self._clock()
-        if now - self._noted_at < EVERY_S:
-            return
-        self._noted_at = now
+        if self._clock() - self._noted_at >= EVERY_S:
+            self.note()
+
+    def note(self) -> None:
+        """Note the costs up to now."""
+        self._noted_at = now = self._clock()
         self._unsaved.kept[KEPT] = {
             "cpu_s": self._earlier("cpu_s") + used_cpu_s() - self._before_s,
             "running_s": self._earlier("running_s") + now - self._began,
@@ -70,4 +76,4 @@ class RunningCost(Observer):
         if load is None:
             return None
         sent = sum(number for (_, outcome), number in load.requests.items() if outcome not in NOT_SENT)
-        return int(self._earlier("requests")) + sent
+        return int(self._earlier("requests")) + sent + self._card_requests()

@@ -1,8 +1,8 @@
 """The card of the service, made once a day in a process of its own.
 
 Rule: `pilotfish score` makes it, so that its numbers are those that a person sees. The process takes what others leave
-of the CPUs, MOST_CPU_S of them at most, and ends with the service. The loop only starts it and looks whether it has
-ended. A card that fails leaves the one before, and the log says why, once for each reason.
+of the CPUs, MOST_CPU_S of them at most, and ends with the service, also if that is killed. The loop only starts it and
+looks whether it has ended. A card that fails leaves the one before, and the log says why, once for each reason.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ _LONGEST = 300
 
 
 def score_command(config: Path) -> list[str]:
-    """Return the command that prints the card of a service as a document.
+    """Return the command by which this process lets the card of a service be printed as a document.
 
     Args:
         config: file of the service.
     """
-    program = [sys.executable, "-P", "-m", "pilotfish.cli"]
+    program = [sys.executable, "-P", "-m", "pilotfish.daemon.report.score_process", str(os.getpid())]
     return [*program, "score", "--config", str(config.absolute()), "--workers", "1", "--json"]
 
 
@@ -49,6 +49,9 @@ class ScoreCard(Observer):
         metrics: show it.
         clock: seconds, monotonic.
         every_s: from the begin of a card to the begin of the next, seconds.
+
+    Attributes:
+        requests: to the resource manager that the cards have sent, without those of cards that failed.
     """
 
     def __init__(
@@ -58,6 +61,7 @@ class ScoreCard(Observer):
         self._due = clock() + min(FIRST_S, every_s)
         self._process: subprocess.Popen[bytes] | None = None
         self._why_not = ""
+        self.requests = 0
 
     @property
     def is_busy(self) -> bool:
@@ -105,7 +109,9 @@ class ScoreCard(Observer):
             self._fail(last or f"its process ended with code {process.returncode}")
             return
         try:
-            self._metrics.show(json.loads(answer), time.time())
+            document = json.loads(answer)
+            self._metrics.show(document, time.time())
+            self.requests += document["own_requests"] or 0
         except (ValueError, KeyError, TypeError) as error:
             self._fail(f"its document cannot be read: {error!r}"[:_LONGEST])
             return

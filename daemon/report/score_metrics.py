@@ -27,6 +27,9 @@ class ScoreMetrics:
             Gauge, "score_timestamp_seconds", "When the newest card was made, in seconds since 1970.", ("policy",)
         )
         self._period = make(Gauge, "score_period_seconds", "Length of the time that the card is about.", ("policy",))
+        self._requests = make(
+            Gauge, "score_requests", "Requests to the resource manager that the newest card took.", ("policy",)
+        )
         self._verdict = make(
             Gauge, "score_verdict", "1 for the verdict of the card on the mean wait.", ("policy", "verdict")
         )
@@ -65,9 +68,10 @@ class ScoreMetrics:
             KeyError, TypeError: it is no card.
         """
         policy, handed = card["judged"], card["handed"]
-        for metric in (self._time, self._period, self._verdict, self._jobs):
+        for metric in (self._time, self._period, self._requests, self._verdict, self._jobs):
             metric.clear()
         self._period.labels(policy).set(card["days"] * 86_400.0)
+        self._requests.labels(policy).set(card["own_requests"] or 0)
         self._verdict.labels(policy, card["verdict"]).set(1)
         for state in ("seen", "compared", "placed", "released"):
             self._jobs.labels(policy, state).set(handed[state])

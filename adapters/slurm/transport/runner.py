@@ -62,10 +62,13 @@ class CommandRunner:
     Args:
         timeout_s: Time limit of a command, seconds; a controller that is down answers after 9 to 10.
         as_user: Run in the user's own environment, which submitted jobs inherit.
+
+    Attributes:
+        commands: How many it has run.
     """
 
     def __init__(self, timeout_s: float = 15.0, *, as_user: bool = False) -> None:
-        self.timeout_s = timeout_s
+        self.timeout_s, self.commands = timeout_s, 0
         left_out = _NOT_EVEN_FOR_USERS if as_user else _MEANT_FOR_USERS
         variables = {key: value for key, value in os.environ.items() if not key.startswith(left_out)}
         token = {key: value for key, value in variables.items() if key == "SLURM_JWT"}  # Slurm's commands may need it
@@ -73,6 +76,7 @@ class CommandRunner:
 
     def __call__(self, argv: Sequence[str]) -> str:
         """Return what the command printed. Raises AdapterError."""
+        self.commands += 1
         reads = argv[0] in _READS or "show" in argv[1:3]
         result = run_command(argv, self.timeout_s, self._environment, _NEEDS, reads=reads)
         _check(argv, result)
@@ -80,6 +84,7 @@ class CommandRunner:
 
     def stream(self, argv: Sequence[str]) -> Iterator[bytes]:
         """Yield what a command prints; it must change nothing. Raises AdapterError, also after it has printed."""
+        self.commands += 1
         _check(argv, (yield from stream_command(argv, self.timeout_s, self._environment, _NEEDS)))
 
 

@@ -58,7 +58,7 @@ def test_the_document_has_the_numbers_of_the_card(site: Path, out: Out) -> None:
     assert set(document) == {
         "schema", "site", "policy", "judged", "reason", "partitions", "hold_s", "run_times", "predicted", "days",
         "replays", "handed", "measures", "busy_periods", "makespan", "contention", "utilisation", "energy_j", "near", "groups", "later", "earlier", "verdict",
-        "forecasts", "cost", "assumptions", "unknown",
+        "forecasts", "cost", "own_requests", "assumptions", "unknown",
     }  # fmt: skip
     waiting = document["measures"]["waiting"]
     assert set(waiting) == {"mean", "median", "p95", "verdict", "days_more"}

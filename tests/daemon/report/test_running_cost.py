@@ -55,6 +55,18 @@ def test_the_costs_of_all_runs_are_kept(tmp_path: Path) -> None:
     assert both["cpu_s"] >= first["cpu_s"] + 0.05
 
 
+def test_a_stop_notes_what_came_after_the_last_note_and_cards_count(tmp_path: Path) -> None:
+    journal, unsaved, now, cards = Journal(tmp_path / "journal.sqlite"), Unsaved(), 0.0, 0
+    cost = RunningCost(Counting(make_cluster(1, 1)), journal, unsaved, lambda: now, 0.0, lambda: cards)
+    cost.on_cycle(CycleReport(1, 0.0, RunMode.SHADOW), SNAPSHOT)
+    now, cards = EVERY_S / 2, 7
+    cost.on_cycle(CycleReport(2, 0.0, RunMode.SHADOW), SNAPSHOT)
+    assert unsaved.kept["cost"]["running_s"] == 0.0
+    cost.note()
+    assert unsaved.kept["cost"]["running_s"] == EVERY_S / 2 and unsaved.kept["cost"]["requests"] == 19
+    journal.close()
+
+
 def test_requests_that_are_not_counted_are_unknown(tmp_path: Path) -> None:
     run(tmp_path / "journal.sqlite", SimulatedAdapter(make_cluster(1, 1)))
     assert read_journal(tmp_path / "journal.sqlite")["cost"]["requests"] is None

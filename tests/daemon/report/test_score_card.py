@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import logging
 import os
+import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -58,7 +59,7 @@ def test_the_metrics_are_the_numbers_of_the_command(tmp_path: Path, capsys: pyte
     capsys.readouterr()
     assert main(options) == 0
     card = json.loads(capsys.readouterr().out)
-    desk = Desk([*score_command(tmp_path)[:4], *options])
+    desk = Desk([*score_command(tmp_path)[:5], *options])
     assert desk.value("timestamp_seconds") is None and desk.value("waiting_seconds", side="twin") is None
     began = time.time()
     desk.make()
@@ -110,6 +111,46 @@ def test_the_process_is_nice_comes_when_it_is_due_and_ends_with_the_service(tmp_
         os.kill(pid, 0)
 
 
+def test_the_process_ends_with_a_service_that_is_killed(tmp_path: Path) -> None:
+    """Slurm's first answer never comes: the card waits for it, and its service is killed meanwhile."""
+    pid_file, slow = tmp_path / "pid", tmp_path / "scontrol"
+    slow.write_text(f"#!/bin/sh\necho $PPID > {pid_file}.new; mv {pid_file}.new {pid_file}\nexec sleep 600\n")
+    slow.chmod(0o755)
+    (tmp_path / "cluster.yaml").write_text("schema: pilotfish/cluster/v1\n")
+    config = tmp_path / "pilotfish.yaml"
+    config.write_text(
+        f"schema: pilotfish/daemon/v1\ncluster: cluster.yaml\nstate_dir: {tmp_path}\nadapter: {{name: slurm}}\n"
+    )
+    start = (
+        "import pathlib, subprocess, time; from pilotfish.daemon.report.score_card import score_command; "
+        f"subprocess.Popen(score_command(pathlib.Path({str(config)!r}))); time.sleep(600)"
+    )
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    with subprocess.Popen(python(start), env=os.environ | {"PATH": path}) as service:
+        try:
+            wait_until(pid_file.exists)
+            card = Path("/proc") / pid_file.read_text().strip()
+            assert b"score" in (card / "cmdline").read_bytes()
+        finally:
+            service.kill()
+    wait_until(lambda: not card.exists() or b"score" not in (card / "cmdline").read_bytes())
+
+
+def wait_until(wanted: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60.0
+    while not wanted():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_the_requests_of_cards_are_counted() -> None:
+    desk = Desk(python(f"print({json.dumps(document())!r})"))
+    desk.make()
+    assert desk.card.requests == desk.value("requests") == 17
+    desk.make()
+    assert desk.card.requests == 34 and desk.value("requests") == 17
+
+
 def test_an_unknown_number_is_no_metric() -> None:
     desk = Desk(python(""))
     desk.metrics.score.show(document(), 1000.0)
@@ -127,5 +168,12 @@ def document(verdict: str = "gain", **changes: float | None) -> dict[str, object
     handed = {"seen": 4, "compared": 4, "placed": 3.0, "released": 1.0}
     measures = {name: {"mean": mean} for name in ("waiting", "turnaround", "slowdown")}
     machine = {"makespan": mean, "utilisation": mean, "energy_j": mean, "contention": {"forecast": 1.1, "actual": 1.2}}
-    card = {"judged": POLICY["policy"], "days": 1.0, "verdict": verdict, "handed": handed, "measures": measures}
+    card = {
+        "judged": POLICY["policy"],
+        "own_requests": 17,
+        "days": 1.0,
+        "verdict": verdict,
+        "handed": handed,
+        "measures": measures,
+    }
     return card | machine

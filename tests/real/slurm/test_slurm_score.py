@@ -63,5 +63,6 @@ def test_a_morning_of_jobs_becomes_a_card(slurm: FastSlurm, tmp_path: Path) -> N
     mean = waiting["mean"]
     assert mean["recorded"] > 60.0 and abs(mean["twin"] - mean["recorded"]) <= MOST_ERROR_S
     assert mean["pilotfish"] < mean["twin"], "the shortest jobs first wait less in the mean"
+    assert 10 <= document["own_requests"] <= 40, "each question is asked once, accounting a day at a time"
     assert document["later"]["jobs"] > 0 and document["forecasts"] is None
     assert slurm.run(*ended).count("COMPLETED") == len(jobs)
