@@ -18,7 +18,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from ..adapters.base import AdapterError, Capabilities
 from ..formats.cluster import read_cluster
-from ..formats.record.segments import Segment, segments
+from ..formats.record.segments import Segment, open_segments, segments
 from ..formats.record.state import read_state
 from ..simulate.errors import ConfigError
 from .apply import Live, Recording
@@ -113,7 +113,7 @@ class RecordRun:
         change: returns the configuration to decide by, from the recorded one; None: as recorded.
 
     Raises:
-        ConfigError: it is no record, its first segment is damaged, or the configuration is wrong.
+        ConfigError: it is no record, none of its segments can be read, or the configuration is wrong.
     """
 
     def __init__(self, folder: Path, change: Callable[[DaemonConfig], DaemonConfig] | None = None) -> None:
@@ -135,8 +135,8 @@ class RecordRun:
     def cycles(self) -> Iterator[PlayedCycle]:
         """Play all cycles in turn, and count them in `comparison`."""
         number = 0
-        for path in self._paths:
-            segment = Segment.open(path)
+        for segment in open_segments(self._paths, self.comparison.gaps):
+            path = segment.path
             self.version = str(segment.header.get("pilotfish", ""))
             if segment.header["run"] != self._run or self._cycle is None:
                 self._begin_run(segment)

@@ -8,13 +8,14 @@ from __future__ import annotations
 import gzip
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from ...formats.documents.atomic_write import check_file, write_whole
-from ...formats.record.segments import Segment, segments, time_of
+from ...formats.record.segments import Segment, open_segments, segments, time_of
 from ...formats.record.state import read_state, write_state
 from ...simulate.errors import ConfigError
 from ...trust import make_folder, open_file
@@ -49,19 +50,20 @@ def anonymise(folder: Path, target: Path) -> AnonymousRecord:
         ConfigError: it is no record, its state is damaged, or the target has files.
         OSError: a file cannot be read or written; what was written is removed.
     """
-    paths = segments(folder)
-    outcome = AnonymousRecord(target.with_name(f"{target.absolute().name}-names.json"))
+    headers = {segment.path: segment.header for segment in open_segments(segments(folder), gaps := list[str]())}
+    paths = [*headers]
+    outcome = AnonymousRecord(target.with_name(f"{target.absolute().name}-names.json"), gaps=gaps)
     if target.is_dir() and any(target.iterdir()):
         raise ConfigError(str(target), "", "it has files already", "a new or empty folder")
     check_file(outcome.names)
     if outcome.names.exists():
         raise ConfigError(str(outcome.names), "", "it exists already", "another folder, or no such file")
-    lines = AnonymousLines(OtherNames(Segment.open(paths[0]).header["adapter"]))
+    lines = AnonymousLines(OtherNames(headers[paths[0]]["adapter"]))
     state = AnonymousState(lines)
     for path in paths:
         for _ in _cycles(path, lines, []):
             pass
-    states = {path.name: read_state(path) for path in _state_files(folder, paths)}
+    states = {path.name: read_state(path) for path in _state_files(folder, headers.values())}
     for files in states.values():
         state.files(files)
     lines.names.number()
@@ -78,10 +80,10 @@ def anonymise(folder: Path, target: Path) -> AnonymousRecord:
     return outcome
 
 
-def _state_files(folder: Path, paths: list[Path]) -> list[Path]:
+def _state_files(folder: Path, headers: Iterable[Mapping[str, Any]]) -> list[Path]:
     """Return the state files that a run begins with, in order."""
-    headers = [segment.header for path in paths if (segment := Segment.open(path)).is_first]
-    return [folder / name for name in sorted({Path(header["state"]).name for header in headers if header.get("state")})]
+    names = {Path(header["state"]).name for header in headers if header.get("part") == 0 and header.get("state")}
+    return [folder / name for name in sorted(names)]
 
 
 def _cycles(path: Path, lines: AnonymousLines, gaps: list[str]) -> Iterator[str]:

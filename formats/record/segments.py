@@ -15,7 +15,7 @@ import logging
 import os
 import re
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
@@ -136,6 +136,9 @@ class RecordWriter:
         self._bytes, self._unflushed = 0, FLUSH_BYTES  # the first line is on disk at once
         self.write({"format": FORMAT, "version": VERSION, "part": self._part, **self._header})
         self._part, self.fresh = self._part + 1, True
+        if self._file is None:  # a segment without its first line cannot be read
+            with suppress(OSError):
+                path.unlink()
 
     def _lose(self, error: OSError, now: float) -> None:
         if not self.lost:
@@ -179,6 +182,33 @@ def segments(folder: Path) -> list[Path]:
         return paths
     problem = "it holds no segment of a record" if folder.is_dir() else "there is no such folder"
     raise ConfigError(str(folder), "", problem, f"a folder with files named TIME-NUMBER{ENDING}")
+
+
+def open_segments(paths: Iterable[Path], gaps: list[str]) -> Iterator[Segment]:
+    """Yield segments in turn, without those whose first line cannot be read, as a power cut may leave one.
+
+    Args:
+        paths: their files, see `segments`.
+        gaps: gets one sentence for each that is left out.
+
+    Raises:
+        ConfigError: none can be read, or one is of another version.
+    """
+    first_error: ConfigError | None = None
+    is_any_read = False
+    for path in paths:
+        try:
+            segment = Segment.open(path)
+        except ConfigError as error:
+            if error.key:
+                raise
+            first_error = first_error or error
+            gaps.append(f"{path.name}: {error.problem}")
+            continue
+        is_any_read = True
+        yield segment
+    if first_error is not None and not is_any_read:
+        raise first_error
 
 
 def _segments(folder: Path) -> list[Path]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 
 import pytest
 
@@ -99,3 +100,37 @@ def test_what_is_no_record_is_one_error(tmp_path):
     (tmp_path / "5-000.jsonl.gz").write_bytes(b"nothing")
     with pytest.raises(ConfigError, match=r"5-000\.jsonl\.gz"):
         played(tmp_path)
+
+
+def test_a_disk_that_was_full_for_a_while_is_a_gap_and_the_rest_is_played(tmp_path, monkeypatch):
+    """The cycles of that time are lost. Those before decide the same, and the output names the gap."""
+    monkeypatch.setattr(segments, "AGAIN_S", 0.0)
+    monkeypatch.setattr(segments, "FLUSH_BYTES", 100)
+    site = RecordedSite(tmp_path, mode=RunMode.DRY_RUN, seed=3)
+    site.run_open(40)
+    bound = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1, bound[1]))  # no file may grow, as on a full disk
+    try:
+        site.run_open(20)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, bound)
+    site.run(40)
+    cycles, comparison = played(site.config.record_folder)
+    assert 80 <= comparison.cycles < 100
+    assert [cycle.number for cycle in cycles[:40] if cycle.differs] == []
+    (gap,) = comparison.gaps
+    assert "lines: Compressed file ended" in gap
+
+
+def test_a_segment_without_its_first_line_is_left_out(tmp_path, monkeypatch):
+    """As a power cut leaves it, before anything of it was on disk."""
+    site = RecordedSite(tmp_path, mode=RunMode.DRY_RUN, seed=3)
+    site.run(30)
+    site.run(30)
+    first, second = segments.segments(site.config.record_folder)
+    second.write_bytes(b"")
+    cycles, comparison = played(site.config.record_folder)
+    assert comparison.equal == comparison.cycles == 30 and second.name in comparison.gaps[0]
+    first.write_bytes(b"")
+    with pytest.raises(ConfigError, match=first.name):
+        played(site.config.record_folder)

@@ -61,6 +61,12 @@ class RecordedSite:
         return Answer.LOST if self.draw.random() < self.fails else Answer.GIVEN
 
     def run(self, cycles: int, step_s: float = 7.0) -> None:
+        """Run cycles, and end the segment."""
+        self.run_open(cycles, step_s)
+        self.recorder.close()
+
+    def run_open(self, cycles: int, step_s: float = 7.0) -> None:
+        """Run cycles, and let the segment go on."""
         for _ in range(cycles):
             if self.draw.random() < 0.4:
                 self.submit()
@@ -70,7 +76,6 @@ class RecordedSite:
             with suppress(AdapterError):
                 self.recorder.end(self.cycle.run())
             self.manager.advance(step_s)
-        self.recorder.close()
 
     def submit(self) -> None:
         seconds = self.draw.choice((5.0, 30.0, 200.0))
