@@ -50,7 +50,8 @@ def anonymise(folder: Path, target: Path) -> AnonymousRecord:
         ConfigError: it is no record, its state is damaged, or the target has files.
         OSError: a file cannot be read or written; what was written is removed.
     """
-    headers = {segment.path: segment.header for segment in open_segments(segments(folder), gaps := list[str]())}
+    gaps = list[str]()
+    headers = {segment.path: segment.header for segment in open_segments(segments(folder), gaps)}
     paths = [*headers]
     outcome = AnonymousRecord(target.with_name(f"{target.absolute().name}-names.json"), gaps=gaps)
     if target.is_dir() and any(target.iterdir()):

@@ -129,7 +129,7 @@ def test_a_segment_without_its_first_line_is_left_out(tmp_path, monkeypatch):
     site.run(30)
     first, second = segments.segments(site.config.record_folder)
     second.write_bytes(b"")
-    cycles, comparison = played(site.config.record_folder)
+    _, comparison = played(site.config.record_folder)
     assert comparison.equal == comparison.cycles == 30 and second.name in comparison.gaps[0]
     first.write_bytes(b"")
     with pytest.raises(ConfigError, match=first.name):
