@@ -204,10 +204,18 @@ class Metrics:
     """
 
     def __init__(self) -> None:
-        from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics
+        from prometheus_client import (
+            CollectorRegistry,
+            Counter,
+            Gauge,
+            Histogram,
+            ProcessCollector,
+            disable_created_metrics,
+        )
 
         disable_created_metrics()
         self.registry = registry = CollectorRegistry()
+        ProcessCollector(registry=registry)
 
         def make(kind: Any, name: str, text: str, labels: tuple[str, ...] = (), **options: Any) -> Any:
             return kind(f"pilotfish_{name}", text, labels, registry=registry, **options)

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -26,6 +27,9 @@ from tests.profiles.calibration.calibrations import BARE
 FOLDER = Path(pilotfish.__file__).resolve().parent / "monitoring"
 RULES = sorted(FOLDER.glob("*.rules.yaml"))
 DASHBOARD = json.loads((FOLDER / "pilotfish.dashboard.json").read_text())
+UP, STARTED = 'up{job="pilotfish"}', 'process_start_time_seconds{job="pilotfish"}'
+FAILED = 'pilotfish_decisions_total{action="place",outcome="failed"}'
+INSIDE, OUTSIDE = (f'pilotfish_forecast_intervals_total{{result="{result}"}}' for result in ("inside", "outside"))
 SERIES = {
     "counter": ["_total"],
     "gauge": [""],
@@ -47,12 +51,15 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
     load = replace(load, delays={"launch": (1, 2.0)}, unknown_ends=1, closed=("default",))
     metrics.registry.register(LoadMetrics("oar", lambda: load))
     metrics.set_mode("live")
+    metrics.damaged_rows.labels("story").inc()
     metrics.errors.observe(Forecaster("max-min", "measured"), "p", 0.1)
     metrics.expect_policy("mom")
     mean = {"mean": dict.fromkeys(("recorded", "twin", "pilotfish", "low", "high"), 1.0)}
     measures, handed = ("waiting", "turnaround", "slowdown"), ("seen", "compared", "placed", "released")
     card = {"judged": "easy", "days": 1.0, "verdict": "gain", "handed": dict.fromkeys(handed, 1)}
-    metrics.score.show(card | {"measures": dict.fromkeys(measures, mean)}, 1.0)
+    others = dict.fromkeys(("utilisation", "energy_j", "makespan"), mean["mean"])
+    contention = {"contention": {"forecast": 1.1, "actual": 1.2}}
+    metrics.score.show(card | others | contention | {"measures": dict.fromkeys(measures, mean)}, 1.0)
     series: dict[str, set[str]] = {}
     for family in metrics.registry.collect():
         labels = {label for sample in family.samples for label in sample.labels}
@@ -61,7 +68,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
 
 
 def asked(expression: str) -> set[str]:
-    return set(re.findall(r"pilotfish_\w+", expression))
+    return set(re.findall(r"\b(?:pilotfish|process)_\w+", expression))
 
 
 def test_rules_are_in_prometheus_form_about_metrics_that_there_are(exported: dict[str, set[str]]) -> None:
@@ -73,11 +80,14 @@ def test_rules_are_in_prometheus_form_about_metrics_that_there_are(exported: dic
             assert {"alert", "expr", "labels", "annotations"} <= rule.keys() <= {
                 "alert", "expr", "for", "labels", "annotations"}  # fmt: skip
             assert re.fullmatch(r"Pilotfish\w+", rule["alert"]) and re.fullmatch(r"\d+[smhd]", rule.get("for", "1s"))
-            (metric,) = asked(rule["expr"])
+            metrics = asked(rule["expr"])
             used = set(re.findall(r"\$labels\.(\w+)", str(rule["annotations"])))
-            assert metric in exported and used <= exported[metric]
+            assert metrics <= exported.keys() and used <= {label for name in metrics for label in exported[name]}
             assert set(re.findall(r"pilotfish_\w+", str(rule["annotations"]))) <= exported.keys()
+            assert rule["annotations"]["runbook"] == f"docs/guides/alerts.md#{rule['alert'].lower()}"
             names.append(rule["alert"])
+    page = (FOLDER.parent / "docs" / "guides" / "alerts.md").read_text()
+    assert set(re.findall(r"^### (\w+)$", page, re.MULTILINE)) == set(names)
     assert len(set(names)) == len(names) >= 5
 
 
@@ -90,6 +100,100 @@ def test_prometheus_takes_the_rules() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+#: Alert of the service -> cases: series with their values minute by minute, labels of the alert, and whether it fires at
+#: these minutes.
+CASES: dict[str, list[tuple[dict[str, str], dict[str, str], dict[int, bool]]]] = {
+    "PilotfishDown": [
+        ({UP: "1 1 0x20 1x9"}, {}, {6: False, 7: True, 23: False}),
+        ({UP: "_x20 1x9"}, {}, {4: False, 5: True, 21: False}),
+        ({UP: "1 0x3 1x20"}, {}, {4: False, 9: False}),
+    ],
+    "PilotfishRestarts": [
+        ({STARTED: "1x10 2x10 3x10 4x60"}, {}, {32: False, 33: True, 70: True, 72: False}),
+        ({STARTED: "1x10 2x10 3x60"}, {}, {22: False, 60: False}),
+    ],
+    "PilotfishStale": [
+        ({"pilotfish_snapshot_age_seconds": "5 65 125x20 5x9"}, {}, {5: False, 6: True, 23: False}),
+        ({"pilotfish_snapshot_age_seconds": "5 65 5x20"}, {}, {6: False, 9: False}),
+    ],
+    "PilotfishBlocked": [({'pilotfish_mode{mode="blocked"}': "0 1 1 0x9"}, {}, {1: False, 2: True, 3: False})],
+    "PilotfishErrors": [
+        (
+            {'pilotfish_adapter_errors_total{kind="timeout"}': "0 2 4 6 8 8x40"},
+            {"kind": "timeout"},
+            {10: True, 30: False},
+        ),
+        ({'pilotfish_adapter_errors_total{kind="timeout"}': "0 1 1 2 2x40"}, {}, {10: False, 30: False}),
+    ],
+    "PilotfishRefused": [
+        ({FAILED: "0 3 6 9 9x30"}, {"action": "place"}, {1: False, 4: True, 25: False}),
+        ({FAILED.replace("failed", "applied"): "0 3 6 9 9x30"}, {}, {4: False, 25: False}),
+    ],
+    "PilotfishFallback": [({'pilotfish_mode{mode="fallback"}': "1x20 0x9"}, {}, {14: False, 15: True, 22: False})],
+    "PilotfishSteppedBack": [({"pilotfish_stepped_back": "0 1 1 0"}, {}, {0: False, 1: True, 3: False})],
+    "PilotfishReloadFailed": [
+        ({"pilotfish_config_last_reload_successful": "1 0x10 1x9"}, {}, {5: False, 6: True, 12: False})
+    ],
+    "PilotfishJournalDamaged": [
+        (
+            {'pilotfish_journal_unreadable_rows_total{table="story"}': "0 2 2x90"},
+            {"table": "story"},
+            {2: True, 80: False},
+        )
+    ],
+    "PilotfishForecastsDrift": [
+        ({INSIDE: "0+1x200", OUTSIDE: "0+3x200"}, {}, {60: False, 150: True}),
+        ({INSIDE: "0+4x200", OUTSIDE: "0+1x200"}, {}, {150: False}),
+        ({INSIDE: "0 1 1x200", OUTSIDE: "0 3 3x200"}, {}, {150: False}),  # too few to say so
+    ],
+    "PilotfishPaused": [
+        (
+            {'pilotfish_paused{partition="gpu"}': "1x1500 stale"},
+            {"partition": "gpu"},
+            {1439: False, 1440: True, 1502: False},
+        )
+    ],
+}
+
+
+def alerts_of(name: str) -> dict[str, dict[str, Any]]:
+    groups = yaml.safe_load((FOLDER / f"{name}.rules.yaml").read_text())["groups"]
+    return {rule["alert"]: rule for group in groups for rule in group["rules"]}
+
+
+def test_each_alert_of_the_service_has_cases_and_one_in_which_it_fires() -> None:
+    assert CASES.keys() == alerts_of("service").keys()
+    assert all({True, False} <= {fires for case in cases for fires in case[2].values()} for cases in CASES.values())
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("alert", CASES)
+def test_an_alert_of_the_service_fires_when_it_should_and_ends(alert: str, tmp_path: Path) -> None:
+    """Whether it fires is asked by the series ALERTS, so that the texts of the alert stand in one place."""
+    tool = shutil.which("promtool")
+    if tool is None:
+        pytest.skip("promtool is not installed: the alert was NOT fired by Prometheus itself")
+    tests = []
+    for series, labels, moments in CASES[alert]:
+        severity = alerts_of("service")[alert]["labels"]["severity"]
+        of = "".join(f', {name}="{text}"' for name, text in {**labels, "severity": severity}.items())
+        asked_for = f'count(ALERTS{{alertname="{alert}", alertstate="firing"{of}}})'
+        tests.append(
+            {
+                "interval": "1m",
+                "input_series": [{"series": name, "values": values} for name, values in series.items()],
+                "promql_expr_test": [
+                    {"expr": asked_for, "eval_time": f"{at}m", "exp_samples": [{"labels": "{}", "value": 1}] * fires}
+                    for at, fires in moments.items()
+                ],
+            }
+        )
+    file = {"rule_files": [str(FOLDER / "service.rules.yaml")], "evaluation_interval": "1m", "tests": tests}
+    (tmp_path / "test.yaml").write_text(yaml.safe_dump(file))
+    result = subprocess.run([tool, "test", "rules", tmp_path / "test.yaml"], capture_output=True, text=True)
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
 @pytest.mark.real
 def test_the_alert_of_a_disabled_queue_fires_after_a_minute_and_stops_at_once(tmp_path: Path) -> None:
     tool = shutil.which("promtool")
@@ -98,9 +202,7 @@ def test_the_alert_of_a_disabled_queue_fires_after_a_minute_and_stops_at_once(tm
     load = LoadMetrics("oar", lambda: Load(closed=("pilotfish",)))
     (sample,) = [each for family in load.collect() for each in family.samples if each.name.endswith("_closed_queue")]
     series = sample.name + "{" + ",".join(f'{name}="{value}"' for name, value in sample.labels.items()) + "}"
-    rules = FOLDER / "adapter.rules.yaml"
-    alerts = [rule for group in yaml.safe_load(rules.read_text())["groups"] for rule in group["rules"]]
-    (rule,) = [each for each in alerts if each["alert"] == "PilotfishQueueDisabled"]
+    rules, rule = FOLDER / "adapter.rules.yaml", alerts_of("adapter")["PilotfishQueueDisabled"]
     texts = {name: text.replace("{{ $labels.queue }}", "pilotfish") for name, text in rule["annotations"].items()}
     fired = {"exp_labels": {**sample.labels, **rule["labels"]}, "exp_annotations": texts}
     expected = [
