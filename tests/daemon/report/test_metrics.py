@@ -71,7 +71,8 @@ def test_every_metric_is_exported_and_no_label_names_a_job(served, kit):
     assert reply.status_code == 200 and reply.headers["Content-Type"].startswith("text/plain")
     families = {line.split()[2] for line in reply.text.splitlines() if line.startswith("# TYPE")}
     assert {f"pilotfish_{name}" for name in NAMES} <= families
-    assert all(name.startswith("pilotfish_") for name in families)  # Slurm exports its own
+    assert all(name.startswith(("pilotfish_", "process_")) for name in families)  # Slurm exports its own
+    assert {"process_start_time_seconds", "process_resident_memory_bytes", "process_cpu_seconds_total"} <= families
     assert "secret" not in reply.text and workflow not in reply.text
     assert 'pilotfish_adapter_requests_total{adapter="memory",call="submit",result="ok"} 1.0' in reply.text
     assert 'pilotfish_jobs{state="running"} 0.0' in reply.text
@@ -146,7 +147,7 @@ def test_energy_is_left_out_where_the_power_of_a_node_is_unknown(kit):
             metrics.show_snapshot(manager.snapshot(), Counter())
             manager.time += 5.0
         shown = generate_latest(metrics.registry).decode()
-        assert "energy_joules" not in shown and 'node_power_watts{node="unknown"}' not in shown
+        assert "pilotfish_energy_joules" not in shown and 'node_power_watts{node="unknown"}' not in shown
         assert ('node_power_watts{node="n1"}' in shown) == (len(nodes) > 1)
 
 
@@ -191,7 +192,8 @@ def _raise(error):
 def test_each_counter_begins_at_0_before_its_first_event(bench):
     """A rate over a series that begins with its first event misses this event."""
     metered(bench.manager, bench.metrics)
-    counters = [family for family in bench.metrics.registry.collect() if family.type == "counter"]
+    families = [family for family in bench.metrics.registry.collect() if family.name.startswith("pilotfish_")]
+    counters = [family for family in families if family.type == "counter"]
     assert len(counters) >= 9
     for family in counters:
         values = [sample.value for sample in family.samples]
