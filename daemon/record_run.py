@@ -170,7 +170,7 @@ class RecordRun:
         cluster = read_cluster(folder / "cluster.yaml")
         config = self._config(segment, folder)
         capabilities = TypeAdapter(Capabilities).validate_python(header["capabilities"])
-        self._run, self._player = header["run"], Player(header["adapter"], capabilities, cluster)
+        self._run, self._player = header["run"], Player(header["adapter"], capabilities, cluster, self._take_input)
         journal, metrics = Journal(folder / "journal.sqlite", in_memory=True), Metrics()
         self._stack.callback(journal.close)
         if capabilities.offers:
@@ -191,7 +191,7 @@ class RecordRun:
 
         self._cycle = assemble(
             player, applier, journal, metrics, decided_by(config, journal), player.clock, stopwatch=_still,
-            profiles=profiles, drift=drift, observers=learners,
+            breathe=player.breathe, profiles=profiles, drift=drift, observers=learners,
             delays_file=folder / "delays.json" if mode.keeps else None,
         )  # fmt: skip
         self._journal = journal
@@ -228,6 +228,7 @@ class RecordRun:
             played = decisions_of(self._cycle.run())
         except AdapterError:
             played = {}
+        self._player.end_cycle()
         self.comparison.strays = self._player.strays
         recorded = {name: line[name] for name in (*COMPARED, "cut") if name in line}
         compared = () if line.get("decides") is False else DONE if self._change else COMPARED

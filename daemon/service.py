@@ -201,7 +201,7 @@ class Service:
             stopwatch=time.monotonic,
             planner=self._planner,
             stopping=lambda: self._stop,
-            breathe=breathe,
+            breathe=self._recorder.breathing(breathe) if self._recorder else breathe,
             profiles=profiles,
             drift=self._drift,
             observers=lambda tracker: self._observers(stack, profiles, tracker),

@@ -122,6 +122,10 @@ class AnonymousLines:
         after = {name: line[name] for name in stays if name in line}
         if "inputs" in line:
             after["inputs"] = [self._input(kind, facts) for kind, *facts in line["inputs"]]
+        if "meanwhile" in line:
+            after["meanwhile"] = [
+                [calls, breaths, self._input(kind, facts)] for calls, breaths, (kind, *facts) in line["meanwhile"]
+            ]
         after["calls"] = [self._call(*call) for call in line["calls"]]
         if "did" in line and self.names.is_numbered:
             for why in self._whys:

@@ -7,6 +7,7 @@ what the record has, and its actions succeed without an effect.
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
 from functools import cache
@@ -20,6 +21,8 @@ from ...simulate.model.observed_queue import ObservedJob, ObservedQueue
 from ...simulate.model.plan import Action
 from ...simulate.model.snapshot import JobView, JobViews, NodeState, Snapshot
 
+#: Carries out what a client asked for: its kind, and its facts.
+TakeInput = Callable[[str, list[Any]], None]
 Value = TypeVar("Value")
 
 
@@ -37,6 +40,7 @@ class Player(Adapter):
         name: of the recorded adapter.
         capabilities: of the recorded adapter.
         cluster: its nodes.
+        take_input: carries out what clients asked for during a cycle, at its place.
 
     Attributes:
         strays: number of calls that the record has no answer to at their place.
@@ -44,12 +48,16 @@ class Player(Adapter):
 
     name = ""
 
-    def __init__(self, name: str, capabilities: Capabilities, cluster: Cluster) -> None:
-        self.name, self._capabilities, self._cluster = name, capabilities, cluster
+    def __init__(
+        self, name: str, capabilities: Capabilities, cluster: Cluster, take_input: TakeInput = lambda kind, facts: None
+    ) -> None:
+        self.name, self._capabilities, self._cluster, self._take_input = name, capabilities, cluster, take_input
         self._readings, self._now = deque[int](), 0
         self._answers = dict[str, deque[Callable[[], Any]]]()
         self._version, self.strays = 0, 0
         self._looks, self._news = 0, None
+        self._calls = self._breaths = 0
+        self._meanwhile = deque[tuple[int, int, str, list[Any]]]()
         self._snapshot: Snapshot | None = None
         self._queue: ObservedQueue | None = None
         self._recalled, self._used = dict[str, JobView](), dict[str, AccountingRecord]()
@@ -89,9 +97,29 @@ class Player(Adapter):
         first, *others = line["clock"]
         self._readings, self._now = deque([0, *others]), first
         self._looks, self._news = 0, line.get("news")
+        self._calls = self._breaths = 0
+        meanwhile = line.get("meanwhile", ())
+        self._meanwhile = deque((int(calls), int(breaths), kind, facts) for calls, breaths, (kind, *facts) in meanwhile)
         self._answers.clear()
         for name, answer, *error in line["calls"]:
             self._answers.setdefault(name, deque()).append(self._answer(name, answer, error))
+
+    def breathe(self) -> None:
+        """Carry out what clients asked for in this breath of the recorded cycle."""
+        self._breaths += 1
+        self._take_inputs((self._calls, self._breaths))
+
+    def end_cycle(self) -> None:
+        """Carry out what clients asked for after the last call of the cycle, or what it did not come to."""
+        self._take_inputs((math.inf, math.inf))
+
+    def _take_inputs(self, place: tuple[float, float]) -> None:
+        """Carry out what clients asked for up to that number of calls, and of breaths since the last of them."""
+        while self._meanwhile and self._meanwhile[0][:2] <= place:
+            *_, kind, facts = self._meanwhile.popleft()
+            readings, self._readings = self._readings, deque[int]()  # those are for the cycle
+            self._take_input(kind, facts)
+            self._readings = readings
 
     def _answer(self, name: str, answer: Any, error: list[Any]) -> Callable[[], Any]:
         """Return what gives the answer to a call, or raises its error."""
@@ -138,6 +166,8 @@ class Player(Adapter):
         return self._queue
 
     def _next(self, name: str, otherwise: Value) -> Value:
+        self._calls, self._breaths = self._calls + 1, 0
+        self._take_inputs((self._calls - 1, math.inf))
         answers = self._answers.get(name)
         if answers:
             value: Value = answers.popleft()()

@@ -7,7 +7,10 @@ Rule: recording changes no answer and no decision, and an error of the record is
 - `did`: what was decided and became of it, each as one line; `plan`: the policy; `forecasts`: a check sum of its plan;
   `cut`: a limit in seconds cut it;
 - `news`: which look for news during the search for a plan was the first that had some;
-- `inputs`: what clients submitted, cancelled or paused before the cycle; `failed`: the cycle ended with an error;
+- `inputs`: what clients submitted, cancelled or paused before the cycle;
+- `meanwhile`: the same during the cycle, each as [number of calls before it, number of breaths since the last of these
+  calls, input]: clients are answered in breaths, and what they ask for counts from that moment on;
+- `failed`: the cycle ended with an error;
 - `decides`: false for a look after which nothing was to be decided.
 """
 
@@ -45,7 +48,7 @@ class Recorder:
     def __init__(self, writer: RecordWriter, clock: Callable[[], float]) -> None:
         self._writer, self._read_clock = writer, clock
         self._line: dict[str, Any] | None = None
-        self._reading = self._looks = 0
+        self._reading = self._looks = self._breaths = 0
         self._muted = False
         self._inputs = list[list[Any]]()
         self._forget()
@@ -68,16 +71,29 @@ class Recorder:
         finally:
             self._muted = before
 
+    def breathing(self, breathe: Callable[[], None]) -> Callable[[], None]:
+        """Return a function to call in place of `breathe`, by which the record knows when clients were answered."""
+
+        def counted() -> None:
+            self._breaths += 1
+            breathe()
+
+        return counted
+
     def adapter(self, inner: Adapter) -> Adapter:
         """Return an adapter that asks `inner`, and records its answers during a cycle."""
         return cast(Adapter, _RecordedAdapter(inner, self))
 
     def note_input(self, kind: str, *facts: Any) -> None:
-        """Note what a client submitted, cancelled, paused or configured, for the next cycle."""
+        """Note what a client submitted, cancelled, paused or configured, at its place in a cycle or before the next."""
         if kind == "submit":
             (submission,) = facts
             facts = (submission.id, encode(submission.workflow), submission.submit_time, submission.owner)
-        self._inputs.append([kind, *facts])
+        if self._line is None:
+            self._inputs.append([kind, *facts])
+        else:
+            place = [len(self._line["calls"]), self._breaths]
+            self._line.setdefault("meanwhile", []).append([*place, [kind, *facts]])
 
     def end(self, report: CycleReport | None) -> None:
         """Write the line of the cycle that has just ended; None: it failed."""
@@ -115,7 +131,7 @@ class Recorder:
             return member(*arguments)
         if name == "wait":
             return self._ask_for_news(member, *arguments)
-        calls = self._line["calls"]
+        calls, self._breaths = self._line["calls"], 0
         try:
             answer = member(*arguments)
         except AdapterError as error:

@@ -21,11 +21,23 @@ from tests.support.recorded_site import RecordedSite, played
 @pytest.mark.parametrize("policy", ["lookahead", "mom", "easy:order=sjf"])
 def test_a_record_gives_the_same_decisions(tmp_path, mode, policy):
     site = RecordedSite(tmp_path, mode=mode, seed=3, policy=policy)
-    site.run(120)
+    site.run(60)
     cycles, comparison = played(site.config.record_folder)
     assert [cycle.number for cycle in cycles if cycle.differs] == []
-    assert comparison.cycles == comparison.equal == 120
-    assert comparison.decisions > 20 and comparison.strays == 0 and comparison.gaps == []
+    assert comparison.cycles == comparison.equal == 60
+    assert comparison.decisions > 10 and comparison.strays == 0 and comparison.gaps == []
+
+
+@pytest.mark.parametrize("policy", ["lookahead", "easy:order=sjf"])
+def test_what_clients_ask_for_during_a_cycle_counts_from_there_on(tmp_path, policy):
+    """On a busy machine a cycle is long, and a client is often answered between its snapshot and its plan."""
+    site = RecordedSite(tmp_path, seed=3, policy=policy)
+    site.asks = 0.05
+    site.run(60)
+    cycles, comparison = played(site.config.record_folder)
+    assert [cycle.number for cycle in cycles if cycle.differs] == []
+    assert comparison.equal == comparison.cycles == 60 and comparison.strays == 0 and comparison.gaps == []
+    assert min(site.answered[kind] for kind in ("submit", "cancel")) > 3
 
 
 def test_a_pause_is_in_the_record(tmp_path):
@@ -49,9 +61,9 @@ def test_a_pause_is_in_the_record(tmp_path):
 def test_requests_that_failed_fail_again(tmp_path):
     site = RecordedSite(tmp_path, seed=5)
     site.fails = 0.1
-    site.run(150)
+    site.run(90)
     _, comparison = played(site.config.record_folder)
-    assert comparison.failed > 5 and comparison.equal == comparison.cycles == 150
+    assert comparison.failed > 3 and comparison.equal == comparison.cycles == 90
 
 
 def test_another_policy_shows_where_it_decides_otherwise(tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 
@@ -16,8 +17,9 @@ from pilotfish.daemon.recording.begin_record import begin_record
 from pilotfish.daemon.report.metrics import Metrics
 from pilotfish.daemon.run_modes import RunMode
 from pilotfish.daemon.state.journal import Journal
+from pilotfish.daemon.state.queue import Submission
 from pilotfish.formats.cluster import read_cluster
-from pilotfish.simulate.model.job import Job, Profile, ThreadGroup
+from pilotfish.simulate.model.job import Job, Profile, ThreadGroup, Workflow
 from pilotfish.simulate.model.snapshot import NodeState
 from tests.support.played_adapter import Answer, HandOverAdapter
 from tests.support.played_manager import SimulatedManager
@@ -40,7 +42,8 @@ class RecordedSite:
         )  # fmt: skip
         self.cluster = read_cluster(self.config.cluster)
         self.manager = SimulatedManager(self.cluster)
-        self.fails = 0.0
+        self.fails = self.asks = 0.0  #: shares of requests that fail, and of breaths in which a client asks
+        self.answered = Counter[str]()
         adapter = HandOverAdapter(self.manager, self._answer)
         self.journal = Journal(self.config.journal, in_memory=not mode.keeps)
         ticks = iter(range(10**9))
@@ -54,11 +57,30 @@ class RecordedSite:
             decided_by(self.config, self.journal), self.recorder.clock, stopwatch=lambda: 0.0,
             profiles=LearnedProfiles(self.config.profile_store),
             delays_file=self.config.delays if mode.keeps else None,
+            breathe=self.recorder.breathing(self._answer_client),
         )  # fmt: skip
         self.cycle.tracker.note_input = self.recorder.note_input
 
     def _answer(self, change: bool) -> Answer:
         return Answer.LOST if self.draw.random() < self.fails else Answer.GIVEN
+
+    def _answer_client(self) -> None:
+        """Submit a workflow, or cancel a job that waits, in the middle of a cycle."""
+        if not self.asks or self.draw.random() >= self.asks:
+            return
+        tracker = self.cycle.tracker
+        waiting = [entry for entry in tracker.queue.active() if entry.waiting]
+        kind = "cancel" if waiting and self.draw.random() < 0.4 else "submit"
+        self.answered[kind] += 1
+        with self.recorder.muted():
+            if kind == "cancel":
+                tracker.cancel([self.draw.choice(waiting)])
+                return
+            jobs = [self.job(name, Profile((ThreadGroup(2, 9.0),)), 20.0) for name in "ab"]
+            workflow = Workflow(f"own{self.answered[kind]}", tuple(jobs))
+            submission = Submission(f"{workflow.name}.1", workflow, tracker.now, owner=5)
+            self.journal.submit(submission, None)
+            tracker.add(submission)
 
     def run(self, cycles: int, step_s: float = 7.0) -> None:
         """Run cycles, and end the segment."""
