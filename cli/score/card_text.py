@@ -309,8 +309,8 @@ def _show_evidence(screen: Screen, card: Card) -> None:
         inside = "" if times.inside is None else f"; {percent(times.inside)} inside their interval of 80 %"
         text = f"of {count(times.jobs, 'job')}, {times.median_factor:.2f}x off in the median{inside}"
         screen.put(*hanging(f"{'run times':<11}", text, screen.cells))
-    own = f"; {count(card.requests, 'request')} for this card" if card.requests else ""
-    screen.put(*hanging(f"{'cost':<11}", f"{_cost(evidence)}{own}", screen.cells))
+    requests = f"; {count(card.requests, 'request')} for this card" if card.requests else ""
+    screen.put(*hanging(f"{'cost':<11}", f"{_cost(evidence)}{requests}", screen.cells))
 
 
 def _cost(evidence: Evidence | None) -> str:
