@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import re
 import signal
 import subprocess
@@ -34,6 +35,36 @@ def test_a_dry_run_holds_and_places_nothing(oar: OarCluster, users_shim: Shim) -
         assert daemon.stop(signal.SIGTERM) == 0
     jobs.each_ran_once()
     assert not users_shim.file.exists()
+
+
+def test_a_day_in_shadow_is_recorded_and_decides_the_same_again(
+    oar: OarCluster, users_shim: Shim, tmp_path: Path
+) -> None:
+    """The daemon's own record, one that is kept without it, and both without names."""
+    jobs = work(oar, "record")
+    with closing(OarDaemon("record", oar, users_shim, dry=True)) as daemon:
+        config = daemon.folder / "pilotfish.yaml"
+        config.write_text(yaml.safe_dump(yaml.safe_load(config.read_text()) | {"record": {"enabled": True}}))
+        daemon.start()
+        beside = subprocess.Popen(
+            [*COMMAND, "record", str(tmp_path / "seen"), "--adapter", "oar", "--every", "0.5", "--for", "20s"],
+            cwd=tmp_path,
+        )  # fmt: skip
+        for _ in range(3):
+            jobs.add(1, *SMALL, user=USERS[1])
+        jobs.wait()
+        eventually(lambda: "would have started oar/" in daemon.log.read_text(), "a decision in shadow")
+        assert beside.wait(60) == 0
+        assert daemon.stop(signal.SIGTERM) == 0
+    jobs.each_ran_once()
+    for record in (daemon.folder / "state" / "record", tmp_path / "seen"):
+        away = tmp_path / f"{record.name}-away"
+        for argv in (("replay", record), ("record", record, "--anonymise", away), ("replay", away)):
+            run = subprocess.run([*COMMAND, *map(str, argv)], capture_output=True, text=True)
+            assert run.returncode == 0, run.stdout + run.stderr
+            assert argv[0] == "record" or re.search("All cycles decide the same|Nothing was decided", run.stdout)
+        text = "".join(gzip.decompress(path.read_bytes()).decode() for path in away.glob("*.gz"))
+        assert f'"{USERS[1]}"' not in text and f"/{USERS[1]}" not in text and "oar/" in text
 
 
 def test_mixed_jobs_of_two_users_run_where_they_were_placed(oar: OarCluster, users_shim: Shim) -> None:
