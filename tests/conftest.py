@@ -1,9 +1,10 @@
 """What tests measured is printed at the end of the run: `record_property("measured", "one line")` in a test.
 
 Rules: numbers that depend on how busy the machine is are reported, not asserted; no example has a deadline. Properties
-try the same examples in each run, at most MOST each, so that a change is judged and not luck;
-`--hypothesis-profile=hunt` looks for new ones, as many as a property asks for and more. marks.py says which tests may be
-tried again; those that were are named at the end.
+try the same examples in each run, at most MOST each, so that a change is judged and not luck; with --quick a fifth of
+them, and tests that are marked as long are left out and counted at the end. `--hypothesis-profile=hunt` looks for new
+ones, as many as a property asks for and more. marks.py says which tests may be tried again; those that were are named at
+the end.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import os
 import signal
 import sys
 from collections import Counter
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -43,8 +44,8 @@ LONGEST = (
 NICER, USUAL = 5, os.getpriority(os.PRIO_PROCESS, 0)
 #: New objects between two runs of the garbage collector.
 GARBAGE = 50_000
-#: Most examples of a property with --quick.
-QUICK = 10
+#: Names of the tests that --quick leaves out.
+LEFT_OUT = pytest.StashKey[list[str]]()
 
 
 @pytest.fixture(autouse=True)
@@ -66,16 +67,20 @@ LONG_S = 60.0
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add --quick."""
-    parser.addoption("--quick", action="store_true", help=f"try at most {QUICK} examples of each property")
+    parser.addoption("--quick", action="store_true", help="try a fifth of the examples, and no long test")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Let a guardian end what the run leaves behind, however it is interrupted."""
     config.pluginmanager.register(marks)
+    config.stash[LEFT_OUT] = []
     if config.getoption("--quick"):
-        _try_fewer(QUICK)
+        from tests.support import effort
+
+        effort.share = effort.QUICK
+        _try_fewer(effort.of)
     elif not config.getoption("hypothesis_profile", None):
-        _try_fewer(MOST)
+        _try_fewer(int)
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell starts what runs in its background so
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if not hasattr(config, "workerinput") and not config.getoption("collectonly"):
@@ -91,23 +96,48 @@ def pytest_xdist_setupnodes(config: pytest.Config, specs: list[Any]) -> None:
         spec.python = server.worker
 
 
-def _try_fewer(most: int) -> None:
-    """Limit the examples of properties that are collected from now on, also of those that ask for more."""
-    settings.register_profile("quick", settings.get_profile("same"), max_examples=most)
-    settings.load_profile("quick")
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Distribute the tests at a cost that does not grow with those that have ended."""
+    from tests.distribution import Distribution
+
+    return Distribution(config, log) if config.getoption("dist") == "loadgroup" else None
+
+
+def _try_fewer(share_of: Callable[[int], int]) -> None:
+    """Limit the examples of properties that are collected from now on to a share of what they ask for, at most MOST."""
+    settings.register_profile("fewer", settings.get_profile("same"), max_examples=share_of(MOST))
+    settings.load_profile("fewer")
     begin = settings.__init__
 
     def limited(self: settings, *arguments: Any, **options: Any) -> None:
         if "max_examples" in options:
-            options["max_examples"] = min(options["max_examples"], most)
+            options["max_examples"] = share_of(min(options["max_examples"], MOST))
         begin(self, *arguments, **options)
 
     settings.__init__ = limited
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the tests that take longest."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Begin with the tests that take longest; with --quick, leave out those that are long."""
+    if config.getoption("--quick"):
+        long = [item for item in items if item.get_closest_marker("long") and not item.get_closest_marker("real")]
+        config.stash[LEFT_OUT] = [item.nodeid for item in long]
+        config.hook.pytest_deselected(items=long)
+        items[:] = [item for item in items if not item.get_closest_marker("long")]
     items.sort(key=_turn)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Let the process that reports know which tests a worker has left out."""
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["left out"] = session.config.stash[LEFT_OUT]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Take from a worker which tests it has left out: all leave out the same."""
+    node.config.stash[LEFT_OUT] = getattr(node, "workeroutput", {}).get("left out", [])
 
 
 def _turn(item: pytest.Item) -> int:
@@ -157,6 +187,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Genera
         for line in sorted(lines):
             terminalreporter.write_line(line)
     _show_longest(terminalreporter)
+    if left_out := terminalreporter.config.stash[LEFT_OUT]:
+        terminalreporter.section(f"left out with --quick: {len(left_out)} long tests; `make test` runs them")
+        for path, number in Counter(name.partition("[")[0] for name in sorted(left_out)).items():
+            terminalreporter.write_line(f"{path}" + (f": {number} cases" if number > 1 else ""))
     result = yield
     again = {report.nodeid: report.longreprtext for report in reversed(terminalreporter.getreports("rerun"))}
     if again:

@@ -2,7 +2,8 @@
 does one of these fails.
 
 A test is real if it or its module has the marker `real`, or if a fixture that it uses requests the fixture `real`. A
-real test may fail and be tried again; a pure test is tried once. `make check` runs the pure tests.
+real test may fail and be tried again; a pure test is tried once. `make check` runs the pure tests but those with the
+marker `long`: they compute for more than a second, and would not find the same with less.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ def real() -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Describe the marker."""
+    """Describe the markers."""
+    config.addinivalue_line("markers", "long: computes for more than a second, also with few examples")
     config.addinivalue_line("markers", "real: starts processes or threads, uses sockets, sleeps or sends signals")
 
 

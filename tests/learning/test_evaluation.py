@@ -26,6 +26,7 @@ def drawn(seed: int, factor: float, seeds: int = 3, copies: int = 20) -> Scores:
     return Scores("t", {name: {"bsld": row, "longest_wait": row} for name, row in numbers.items()})
 
 
+@pytest.mark.long
 def test_intervals_hold_the_planted_ratio_as_often_as_they_say() -> None:
     held = 0
     for seed in range(60):

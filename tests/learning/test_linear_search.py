@@ -6,6 +6,7 @@ import math
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from pilotfish.learning.contenders import RULES, RecordedRunTimes, contender, numbers_of, replayed
 from pilotfish.learning.linear_search import PATIENCE, Search, SearchOptions, search, seen_quantiles, start_of
@@ -56,6 +57,7 @@ def predicted(one: Trace) -> OnlineRunTimes:
     return OnlineRunTimes(one.jobs)
 
 
+@pytest.mark.long
 def test_predictions_are_used_where_they_make_a_rule_better() -> None:
     random = np.random.default_rng(3)
     entire = trace(1)

@@ -12,6 +12,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
+from tests.support.sources import tree_of
+
 ROOMS = ("adapters", "cli", "daemon", "formats", "profiles", "simulate")
 LONGEST, WIDEST = 450, 125
 #: Files with a limit of their own, lines.
@@ -57,7 +59,7 @@ def shared_classes(root: Path, files: Iterable[str]) -> Iterator[str]:
     """Yield one message for each public class whose name another one has: two things that differ need two names."""
     places = defaultdict(list)
     for name in product_files(files):
-        for node in ast.parse((root / name).read_text(encoding="utf-8")).body:
+        for node in tree_of(root / name).body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 places[node.name].append(name)
     for name in sorted(name for name in SHARED_CLASSES if len(places[name]) < 2):
@@ -98,16 +100,16 @@ def import_statements(tree: ast.Module) -> Iterator[ast.Import | ast.ImportFrom]
                 left += inner
 
 
-def imported(name: str, text: str, known: set[str]) -> set[str]:
+def imported(name: str, tree: ast.Module, known: set[str]) -> set[str]:
     """Return the files of `known` that a file imports, at its top or inside a function.
 
     Args:
         name: the file's path relative to the root.
-        text: its content.
+        tree: its syntax tree.
         known: all files of the rooms.
     """
     package, found = name.split("/")[:-1], set()
-    for node in import_statements(ast.parse(text)):
+    for node in import_statements(tree):
         if not isinstance(node, ast.ImportFrom) or not node.level:
             continue
         base = package[: len(package) - node.level + 1] + (node.module.split(".") if node.module else [])
@@ -120,7 +122,7 @@ def imported(name: str, text: str, known: set[str]) -> set[str]:
 def import_graph(root: Path, files: Iterable[str]) -> dict[str, set[str]]:
     """Return file -> the files that it imports, of the rooms."""
     names = set(product_files(files))
-    return {name: imported(name, (root / name).read_text(encoding="utf-8"), names) for name in names}
+    return {name: imported(name, tree_of(root / name), names) for name in names}
 
 
 def mutual_folders(graph: Mapping[str, set[str]], ceiling: int = MUTUAL_FOLDERS) -> Iterator[str]:
@@ -152,7 +154,7 @@ def mutual_folders(graph: Mapping[str, set[str]], ceiling: int = MUTUAL_FOLDERS)
 
 def policy_checks(root: Path, files: Iterable[str], ceiling: int = POLICY_CHECKS) -> Iterator[str]:
     """Yield messages unless `ceiling` is the number of `isinstance` calls that ask for a class of POLICY_FILES."""
-    trees = {name: ast.parse((root / name).read_text(encoding="utf-8")) for name in product_files(files)}
+    trees = {name: tree_of(root / name) for name in product_files(files)}
     homes = [trees.get(f"simulate/queue_policies/{name}.py", ast.parse("")) for name in POLICY_FILES]
     kinds = {node.name for home in homes for node in home.body if isinstance(node, ast.ClassDef)}
     kinds |= {target.id for home in homes for node in home.body if isinstance(node, ast.Assign)

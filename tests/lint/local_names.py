@@ -11,6 +11,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
+from tests.support.sources import tree_of
+
 #: Bare participles, verbs, pronouns, quantifiers and adverbs: each could be the name of any value.
 WORDS = frozenset((
     "asked", "done", "each", "few", "found", "given", "gone", "here", "kept", "known", "left", "made", "many", "own", "said",
@@ -76,7 +78,7 @@ def check(root: Path, files: Iterable[str], ceilings: Mapping[str, int] = FUNCTI
     for name in sorted(name for name in files if name.endswith(".py")):
         room = name.split("/")[0] if "/" in name else "root"
         if room in counts:
-            vague = [*vague_functions(ast.parse((root / name).read_text(encoding="utf-8")))]
+            vague = [*vague_functions(tree_of(root / name))]
             counts[room] += len(vague)
             functions[room] += [f"{name}: {function} binds {', '.join(words)}" for function, words in vague]
     for room, count in counts.items():

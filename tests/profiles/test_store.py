@@ -89,7 +89,7 @@ def test_runs_are_stored_and_refine_the_profile(store):
 
 
 def test_record_all_equals_single_records_and_makes_each_profile_once(store, tmp_path, monkeypatch):
-    runs = [(f"job {i % 2}", run(2.0 + i % 7 / 10, exit_code=int(i % 5 == 0))) for i in range(300)]
+    runs = [(f"job {i % 2}", run(2.0 + i % 7 / 10, exit_code=int(i % 5 == 0))) for i in range(60)]
     for name, measurement in runs:
         store.record(name, measurement)
     together, made = ProfileStore(tmp_path / "together.sqlite"), []

@@ -85,6 +85,7 @@ class Virtual:
         return submission
 
 
+@pytest.mark.long
 def test_two_hundred_jobs_take_as_long_as_forecast(tmp_path: Path) -> None:
     world = Virtual(tmp_path, cluster(oversubscription=1.0))
     run = world.run(workflow(200))
@@ -99,6 +100,7 @@ def test_two_hundred_jobs_take_as_long_as_forecast(tmp_path: Path) -> None:
     assert world.adapter.applied == 200
 
 
+@pytest.mark.long
 def test_a_fixed_plan_comes_true_under_contention(tmp_path: Path) -> None:
     site, flow = cluster(oversubscription=2.0, bandwidth=40e9), workflow(200, bandwidth=10e9)
     schedule = plan(flow, site, policy="mom")

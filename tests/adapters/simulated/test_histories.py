@@ -29,13 +29,14 @@ from pilotfish.daemon.state.queue import Submission
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
 from pilotfish.simulate.model.job import Job, Profile, ThreadGroup, Workflow
 from pilotfish.simulate.model.snapshot import JobState, NodeState
+from tests.support import effort
 from tests.support.played_adapter import Answer, HandOverAdapter
 from tests.support.played_manager import QueuedJob, SimulatedManager
 
 KIND = NodeType("small", 2, 1e9, 1e10)
 CLUSTER = Cluster("lab", tuple(Node(f"n{i}", KIND) for i in range(1, 4)))
 #: How many; 10,000 take about five minutes.
-HISTORIES = int(os.environ.get("PILOTFISH_HISTORIES", "200"))
+HISTORIES = effort.of(int(os.environ.get("PILOTFISH_HISTORIES", "200")))
 #: The reaper runs that often and lets pins become that old, seconds, as its timer does.
 REAP_EVERY_S, OLDER_S = 30.0, 30.0
 #: Longest time for which a pin of ours may keep a job from starting while the manager answers, seconds.

@@ -174,6 +174,7 @@ def test_a_chart_of_many_jobs_stays_small(count: int, most_bytes: int) -> None:
     assert tags.count("image") == (count > rectangles.FEW)
 
 
+@pytest.mark.long
 def test_a_page_of_many_jobs_is_small_and_a_raster_beyond_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     figure = replay_gantt(seen(run_of(30_000)), labelled=False)
     html = bokeh_backend.page(figure)

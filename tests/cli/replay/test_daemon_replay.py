@@ -84,6 +84,7 @@ def test_a_policy_that_switches_nodes_saves_energy_as_in_a_replay(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     documents = {}
+    (folder / "trace.swf").write_text("".join(TRACE.splitlines(keepends=True)[:24]))
     (folder / "lab.yaml").write_text((SWITCHED % 3).replace("bandwidth: 10GB/s", "bandwidth: 10GB/s, contention: none"))
     for policy in ("easy", "easy+opportunistic:t_idle=5", "easy+proportional:rho=0.5,period=60", "easy+inertial"):
         (folder / "service.yaml").write_text(CONFIG % policy)

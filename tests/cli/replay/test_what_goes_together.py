@@ -382,6 +382,7 @@ the service's clock, or dates.
 """
 
 
+@pytest.mark.long
 def test_every_policy_in_every_world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """If this fails because the page is out of date: run this file (`python -m tests.cli.replay.test_what_goes_together`)."""
     monkeypatch.setattr(lookahead, "FOR_A_SECOND", 1)  # the laws hold however long it searches

@@ -117,6 +117,7 @@ def test_what_has_ended_still_fills_the_journal_of_its_owner(bench, kit):
     assert submit(ask, BOB, kit.job("a"))["ok"]
 
 
+@pytest.mark.long
 def test_the_workflows_of_another_hide_none_of_mine(bench, kit):
     ask = kit.requests(bench)
     for _ in range(505):

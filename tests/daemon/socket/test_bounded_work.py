@@ -151,6 +151,7 @@ def test_a_submission_of_the_worst_kind_costs_little_in_each_step_and_cycle(worl
     assert max(world.cycle() for _ in range(2)) <= MOST_OF_A_CYCLE
 
 
+@pytest.mark.long
 def test_at_the_quotas_requests_and_cycles_cost_no_more(world):
     for number in range(ALL_JOBS // JOBS):
         reply, most = world.submit(*each(), name=f"flow{number}")
@@ -172,6 +173,7 @@ def test_at_the_quotas_requests_and_cycles_cost_no_more(world):
     assert world.submit(job(0))[0]["ok"]
 
 
+@pytest.mark.long
 def test_the_forecasts_of_many_jobs_are_answered_in_steps(world, kit):
     """As many as an answer has of jobs that have ended, and of jobs of the queue."""
     world.bench.run(1)
@@ -212,6 +214,7 @@ def test_in_the_one_step_that_reads_a_long_queue_a_job_costs_few_calls(world):
 LARGE = 6000
 
 
+@pytest.mark.long
 def test_a_large_workflow_costs_no_more_in_a_step_than_a_part_of_it(bench, kit, tmp_path):
     world = World(bench, kit, tmp_path, QuotaConfig())
     jobs = [job(number, directory=f"d{number}", command=["x", f"a{number}"]) for number in range(LARGE)]

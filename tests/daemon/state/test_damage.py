@@ -21,6 +21,7 @@ from pilotfish.daemon.state.recorded_outcome import QueueRecord
 from pilotfish.daemon.state.unsaved import Unsaved
 from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.model.plan import Action, Cancel, Submit
+from tests.support import effort
 
 #: SQL of a value that a column cannot have: not UTF-8, no JSON, another type, too large.
 BROKEN = ["CAST(x'fe41' AS TEXT)", "'{no'", "x'00ff'", "9.5e300"]
@@ -102,7 +103,7 @@ def test_no_damaged_column_stops_a_daemon_without_a_remedy(
     whole = lived.path.with_name("whole.sqlite")
     shutil.copyfile(lived.path, whole)
     views, outcomes = dict(lived.manager.views), []
-    for number, (table, column) in enumerate(columns(whole)):
+    for number, (table, column) in enumerate(effort.some(columns(whole), BROKEN.index(broken))):
         for companion in lived.path.parent.glob(f"{lived.path.name}-*"):
             companion.unlink()
         shutil.copyfile(whole, lived.path)

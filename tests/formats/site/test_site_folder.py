@@ -14,6 +14,7 @@ from pilotfish.api import read_slurm_policy
 from pilotfish.formats.site.site_folder import read_site, time_zone
 from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.slurm.version_rules import NEWEST
+from tests.support import effort
 from tests.support.slurm_queue_lines import RUNNING, WAITING, line
 from tests.support.slurm_site_files import CONF, FILES, write_site
 
@@ -165,7 +166,7 @@ PIECES = (
     "\0", "\ufffd", "Unknown", "None", "UNLIMITED", "%", "_[1-9]", "+1", "9999-99-99T99:99:99", "0000-01-01T00:00:00", "Include x",
     "NodeName=DEFAULT", "PartitionName=", "::", "d-h", "\u0661", "²", "1K", "-", "(null)", '"',
 )  # fmt: skip
-DAMAGED = 1000
+DAMAGED = effort.of(1000)
 
 
 def damaged(text: str, chance: random.Random) -> str:

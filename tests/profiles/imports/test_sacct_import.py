@@ -151,6 +151,7 @@ def test_another_delimiter_is_found_by_the_header(imported, sign):
     assert list(found) == ["align", "wide"] and found["align"] == imported(DUMP)["align"]
 
 
+@pytest.mark.long
 def test_a_dump_of_many_jobs_is_read_in_one_pass():
     runs = sacct_import.parse(
         HEAD + "".join(f"{i}|j{i % 5000}|COMPLETED||9|00:09|1|1||\n" for i in range(15000)), "x"

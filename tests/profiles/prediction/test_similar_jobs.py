@@ -95,6 +95,7 @@ def test_a_job_of_the_same_name_and_size_has_the_same_class_and_power(store):
     assert guess.guessed and str(guess).startswith("bandwidth-bound?: a guess") and not classify(other, node).guessed
 
 
+@pytest.mark.long
 def test_memory_is_bounded():
     jobs = SimilarJobs()
     for number in range(1, 2 * MOST):

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 import pilotfish
 from pilotfish.simulate.kernels.object_cache import KERNELS
+from tests.support.sources import tree_of
 
 ROOT = Path(pilotfish.__file__).resolve().parent
 OWNER = "simulate/kernels/compile.py"
@@ -41,8 +42,9 @@ def private(tree: ast.Module) -> list[str]:
     return found
 
 
+@pytest.mark.xdist_group("sources")
 def test_one_module_uses_private_parts_of_numba() -> None:
-    using = {path.relative_to(ROOT).as_posix() for path in FILES if private(ast.parse(path.read_text()))}
+    using = {path.relative_to(ROOT).as_posix() for path in FILES if private(tree_of(path))}
     assert using == {OWNER}
     assert not any("NRT_" in path.read_text() for path in FILES if path.relative_to(ROOT).as_posix() != OWNER)
 

@@ -62,6 +62,7 @@ def random_workflow(seed: int) -> Workflow:
     return Workflow("random", tuple(jobs))
 
 
+@pytest.mark.long
 def test_no_move_of_one_job_would_have_been_better() -> None:
     """A plan with budget left has tried every job elsewhere; few plans have none left."""
     spent, budget, found = 0, 300, 0

@@ -108,6 +108,7 @@ def test_replay_under_a_power_cap_equals_the_reference(
             assert jobs.size[(done.start_time <= time) & (done.finish_time > time)].sum() <= limit[2]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("end", "last"), [(2000.0, True), (90.0, False)])
 @pytest.mark.parametrize("allocation", ["basic", "contiguous"])
 def test_profile_grows_under_a_cap(allocation: str, end: float, last: bool) -> None:

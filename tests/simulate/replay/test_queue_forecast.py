@@ -83,6 +83,7 @@ def drawn_queue(rng: np.random.Generator) -> tuple[ObservedQueue, dict[str, Expe
     return queue(*jobs), {key: run and ExpectedRun(run, run, run) for key, run in runs.items()}
 
 
+@pytest.mark.long
 def test_intervals_hold_if_jobs_of_which_nothing_is_known_end_at_once() -> None:
     """Nearly always: under EASY a job that ends a moment later can let another one start earlier."""
     rng, outside, jobs = np.random.default_rng(20), 0, 0

@@ -32,17 +32,20 @@ def trials(share: float, gain: float) -> tuple[float, float]:
     return covers / TRIALS, verdicts / TRIALS
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("share", [0.2, 0.5])
 def test_the_interval_holds_a_planted_gain_and_shows_it(share):
     covers, verdicts = trials(share, 150.0)
     assert covers >= 0.98 and verdicts > 0.3
 
 
+@pytest.mark.long
 def test_without_an_effect_one_look_hardly_ever_says_that_there_is_one():
     _, verdicts = trials(0.2, 0.0)
     assert verdicts <= 0.02
 
 
+@pytest.mark.long
 def test_looking_again_and_again_finds_no_effect_where_there_is_none():
     """At any of these looks, the interval of one look would find one in a quarter of the runs."""
     draw, looks, runs, false = np.random.default_rng(11), (50 * 1.35 ** np.arange(10)).astype(int), 80, 0

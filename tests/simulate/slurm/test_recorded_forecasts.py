@@ -24,6 +24,7 @@ NEAR, FAIR = 0.15, 0.6
 INSIDE = 0.5
 
 
+@pytest.mark.long
 def test_the_twin_forecasts_starts_better_than_slurm_and_than_a_replay_under_easy(tmp_path: Path) -> None:
     total = sum((forecasts(run, site_of(run, tmp_path), predicted=True, draws=5) for run in RUNS), Forecasts())
     figures = total.figures()

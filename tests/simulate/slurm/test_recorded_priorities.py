@@ -18,6 +18,7 @@ LEAST = {
 LEAST_OF_CASE = {"arrays": {"priority of sacct": 0.92, "age": 0.8, "priority": 0.8}}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("case", ["plain", "tiers", "arrays", "memory", "preempt", "realtime"])
 def test_numbers_are_those_of_the_real_slurm(case: str) -> None:
     folder = recorded_case(case)

@@ -68,6 +68,7 @@ def test_the_twin_plans_the_starts_that_squeue_expected(case: str, folder: Path)
     assert plans.same >= PLANS[case] * plans.expected, plans.lines
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("case", CASES)
 def test_jobs_wait_as_long_as_they_did_in_windows_that_begin_as_the_record(case: str, folder: Path) -> None:
     parts = sum((windows(run, site_of(run, folder), range(PHASES)) for run in CASES[case]), Windows())

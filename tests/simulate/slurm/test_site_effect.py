@@ -64,6 +64,7 @@ def test_a_paired_difference_has_no_noise_of_the_replays() -> None:
     assert result.wait.mean.low == pytest.approx(7.0) and result.wait.mean.high == pytest.approx(7.0)
 
 
+@pytest.mark.long
 def test_the_interval_covers_the_truth_in_most_draws() -> None:
     """95 % of the intervals of a difference of 0 hold 0, if days and replays are independent."""
     site, draw = spread(200), np.random.default_rng(2)

@@ -432,6 +432,7 @@ def test_unchanged_node_lists_stay_the_same_objects() -> None:
     assert before.job.allowed and all(view.job.allowed is before.job.allowed for view in after)
 
 
+@pytest.mark.long
 def test_caches_do_not_grow_with_the_number_of_snapshots() -> None:
     """New jobs, shapes, users, partitions, node lists, names and kinds of nodes all the time, limits on and off."""
     pair = Pair(Random(1))
