@@ -135,9 +135,16 @@ def _printed(checks: PrintedChecks | None) -> Iterator[tuple[str, str]]:
             yield title, f"as {source} printed them at the end, {numbers}"
 
 
+#: Reasons why jobs do not start that are shown.
+_MOST_REASONS = 5
+
+
 def _left_out(result: Agreement) -> str:
+    reasons = "; ".join(f"{number:,}: {clean(reason)}" for reason, number in result.unstarted[:_MOST_REASONS])
     parts = [
-        f"{count(result.only_recorded, 'job')} that started only in the record" if result.only_recorded else "",
+        f"{count(result.only_recorded, 'job')} that started only in the record ({reasons})"
+        if result.only_recorded
+        else "",
         f"{count(result.only_replayed, 'job')} that started only in the replay" if result.only_replayed else "",
     ]
     return ", ".join(filter(None, parts))

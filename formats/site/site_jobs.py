@@ -277,6 +277,8 @@ class JobReader:
             self.unfollowed[name] += jobs
         if "cpus-per-gpu" in values and ("ntasks" in values or "ntasks-per-node" in values):
             self.unfollowed["cpus-per-gpu"] += jobs
+        for name in sorted(_unfollowed_gres(values)):
+            self.unfollowed[name] += jobs
         if values.get("priority", "0") != "0":
             self.unfollowed["priority"] += jobs
         if re.search(r"[*\[]", values.get("constraint", "")):
@@ -352,6 +354,21 @@ class JobReader:
             return slurm_values.moment(text, self.machine.zone)
         except ValueError:
             return None
+
+
+def _unfollowed_gres(values: Mapping[str, str]) -> set[str]:
+    """Return what of the generic resources in options is not followed: those that are no GPUs, and types of GPUs."""
+    names = set[str]()
+    for word in filter(None, values.get("gres", "").removeprefix("gres/").split(",")):
+        name, *parts = re.split(r"[:=]", word.removeprefix("gres/"))
+        if name not in ("gpu", "none", "(null)"):
+            names.add(f"gres={name}")
+        elif parts and not parts[0].isdigit():
+            names.add("gres with a type of GPU")
+    for option in ("gpus", "gpus-per-node", "gpus-per-task"):
+        if not re.fullmatch(r"\d*", values.get(option, ""), re.ASCII):
+            names.add(f"{option} with a type of GPU")
+    return names
 
 
 def _array_limit(text: str) -> int | None:

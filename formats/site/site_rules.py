@@ -267,6 +267,7 @@ _PLUGINS = (
     ("BurstBufferType", ("", "none", "burst_buffer/none"), "jobs do not wait for their burst buffers"),
     ("MCSPlugin", ("", "none", "mcs/none"), "jobs of different labels may share nodes"),
     ("PrioritySiteFactorPlugin", ("", "none"), "priorities lack its points"),
+    ("FederationParameters", ("", "none"), "what other clusters of a federation take is not known"),
     ("ScronParameters", ("", "none"), "cron jobs are jobs like any other"),
 )
 #: Words that are followed, or that change no start.

@@ -14,6 +14,7 @@ import numpy as np
 from ..arrays import Array
 from .site import Site
 from .site_outcome import Grouping, SiteOutcome, groupings
+from .unstarted import reasons_never_started
 
 #: Seconds within which two starts of a job are counted as the same.
 NEAR_S = (10.0, 60.0, 600.0)
@@ -44,6 +45,7 @@ class Agreement:
 
     jobs: int  # that started on both sides
     only_recorded: int
+    unstarted: tuple[tuple[str, int], ...]  # why those did not start in a replay -> how many, the most first
     only_replayed: int
     waits: Pair  # first: recorded, second: replayed; seconds
     spread_s: float | None  # standard deviation of the mean over the replays; None: there is one
@@ -70,6 +72,7 @@ def agreement(site: Site, recorded: SiteOutcome, replays: Sequence[SiteOutcome])
     return Agreement(
         jobs=int(both.sum()),
         only_recorded=int((in_record & ~in_replays).sum()),
+        unstarted=reasons_never_started(site, in_record & ~in_replays),
         only_replayed=int((in_replays & ~in_record).sum()),
         waits=_pair("all", both, real[None], simulated),
         spread_s=float(means.std(ddof=1)) if len(replays) > 1 else None,

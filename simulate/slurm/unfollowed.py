@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from .job_columns import SiteJobs
 from .limit_tables import unfollowed_limits
 from .preemption_tables import unfollowed_preemption
 from .reservation_tables import unfollowed_reservations
@@ -82,5 +83,11 @@ def _other_rules(site: Site) -> Iterator[str]:
     yield from unfollowed_preemption(site)
     if rules.suspend_time_s is None and any(node.is_asleep for node in site.nodes):
         yield "nodes that sleep, or State=CLOUD, without SuspendTime: they are awake, and starts do not wait for a boot"
+    columns = SiteJobs.of(site.jobs)
+    described = {"", *(one.name for one in site.reservations)}
+    if names := sorted({job.reservation for job in columns.patterns} - described):
+        yield f"reservations that no file has ({', '.join(names[:5])}): their jobs start as if they named none"
+    if names := sorted({name for job in columns.patterns for name in job.licences} - {*rules.licences}):
+        yield f"licences that Licenses of slurm.conf lacks ({', '.join(names[:5])}): jobs do not wait for them"
     if rules.max_memory_per_cpu_mib is not None:
         yield "MaxMemPerCPU: a job that asks for more memory by node gets no more CPUs for it"

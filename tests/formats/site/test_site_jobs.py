@@ -158,3 +158,18 @@ def test_what_is_not_followed_is_told(tmp_path: Path) -> None:
         "1 job submitted as a script: its options are seen only where sacct shows their effect",
     ):  # fmt: skip
         assert sentence in result.unknown
+
+
+@pytest.mark.parametrize(
+    ("option", "sentence"),
+    [
+        ("--gres=shard:2", "--gres=shard: not followed, 1 job"),
+        ("--gres=gpu:a100:2", "--gres with a type of GPU: not followed, 1 job"),
+        ("--gpus-per-node=a100:2", "--gpus-per-node with a type of GPU: not followed, 1 job"),
+        ("--gres=gpu:2", ""),
+        ("--gpus=2", ""),
+    ],
+)
+def test_resources_that_are_not_followed_are_counted(tmp_path: Path, option: str, sentence: str) -> None:
+    result = site(tmp_path, row(SubmitLine=f"sbatch {option} --wrap=x"))
+    assert [text for text in result.unknown if text.startswith("--")] == [sentence] * bool(sentence)

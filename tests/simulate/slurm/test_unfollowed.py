@@ -6,11 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from pilotfish.simulate.slurm.site import SchedulerRules, Site, SiteNode, SitePartition, SiteRules
+from pilotfish.simulate.slurm.site import SchedulerRules, Site, SiteJob, SiteNode, SitePartition, SiteRules
 from pilotfish.simulate.slurm.unfollowed import unfollowed_rules
 
 NODES = (SiteNode("n1", cpus=4, cores=4),)
 PARTITION = SitePartition("main", ("n1",), is_default=True)
+JOB = SiteJob("1", "a", "ann", "lab", "normal", ("main",), 0.0)
 PLAIN = Site(SiteRules(), NODES, (PARTITION,))
 
 
@@ -18,6 +19,8 @@ PLAIN = Site(SiteRules(), NODES, (PARTITION,))
     ("rule", "site"),
     [
         ("bf_licenses", replace(PLAIN, rules=SiteRules(scheduler=SchedulerRules(bf_licenses=True)))),
+        ("licences that Licenses", replace(PLAIN, jobs=(replace(JOB, licences={"matlab": 1}),))),
+        ("reservations that no file has (course)", replace(PLAIN, jobs=(replace(JOB, reservation="course"),))),
         ("MaxMemPerCPU", replace(PLAIN, rules=SiteRules(max_memory_per_cpu_mib=100))),
     ],
 )
