@@ -6,7 +6,7 @@ Rule: the page loads nothing from the network. The figures show the numbers of t
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
 from html import escape
 from typing import TYPE_CHECKING
@@ -29,12 +29,17 @@ _GROUPS = ("partition", "nodes", "CPUs", "limit, minutes")
 
 def card_page(card: Card) -> str:
     """Return the card as an HTML page."""
+    return page_of(lambda screen: show_card(screen, card, everything=False), score_figure(card))
+
+
+def page_of(show: Callable[[Screen], None], figure: Figure) -> str:
+    """Return an HTML page with what `show` prints and a figure below."""
     from ..charts import bokeh_backend
 
     text = io.StringIO()
     with redirect_stdout(text):
-        show_card(Screen(), card, everything=False)
-    head, _, figures = bokeh_backend.page(score_figure(card)).rpartition("<body>")  # Bokeh's scripts have others
+        show(Screen())
+    head, _, figures = bokeh_backend.page(figure).rpartition("<body>")  # Bokeh's scripts have others
     return head + _PAGE.format(escape(text.getvalue())) + figures
 
 

@@ -136,8 +136,8 @@ def _score_groups(
     config: Path | None, site: Path | None, since: str | None, html: Path | None, *, as_json: bool
 ) -> int:
     """Print the card of a canary."""
-    if site is not None or html is not None:
-        raise bad("--canary", "it is of a service, and has no page (allowed: without SITE and --html)")
+    if site is not None:
+        raise bad("--canary", "it is of a service (allowed: without SITE)")
     from ...daemon.config import load_config
     from ..inputs import config_file
     from ..output.text import Screen
@@ -146,6 +146,11 @@ def _score_groups(
     now = time.time()
     begin = None if since is None else moment_s("--since", since, now)
     comparison = read_comparison(load_config(config_file(config)), begin, now)
+    if html is not None:
+        from .group_page import comparison_page
+
+        write_whole(html, comparison_page(comparison))
+        note(f"{html}: the card of the canary as a page")
     if as_json:
         print_json("canary", comparison_document(comparison))
     else:

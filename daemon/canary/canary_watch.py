@@ -155,8 +155,18 @@ class CanaryWatch(Observer):
 
     def words(self, key: str) -> str:
         """Return to which group a job belongs and why, "" if it has none."""
-        member = self.groups.members.get(key) or self._unsaved.get(key)
+        member = self.member(key)
         return "" if member is None else f"{group_words(member.side)}: {member.why}"
+
+    def member(self, key: str) -> Member | None:
+        """Return a job that has a group, also one that has ended; None: it has none."""
+        member = self.groups.members.get(key) or self._unsaved.get(key)
+        return member or next(iter(self._journal.members(key=key, most=1)), None)
+
+    def control(self, key: str) -> Member | None:
+        """Return a job of the control group, also one that has ended; None: it is not in it."""
+        member = self.member(key)
+        return member if member is not None and member.side == Group.CONTROL else None
 
     def document(self) -> dict[str, Any]:
         """Return what `status` shows of the canary."""

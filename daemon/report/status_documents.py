@@ -23,6 +23,7 @@ from ..state.divided_work import Steps
 from ..state.endings import ending
 from ..state.handed_over import TAKEN_BACK
 from ..state.journal import Journal
+from ..state.members import Member
 from ..state.profile_labels import has_default_profile, label_of
 from ..state.queue import Queue, Submission
 from ..state.queue_entry import Entry
@@ -266,11 +267,21 @@ def view_document(view: JobView) -> dict[str, Any]:
     return queued | about | plain
 
 
+def member_document(member: Member) -> dict[str, Any]:
+    """Return the document of a job that was in the control group, and that the resource manager shows no more."""
+    shown = ("key", "submit_time", "start_time", "finish_time", "walltime")
+    document = dict.fromkeys(("exit_code", "signal", "priority")) | {name: getattr(member, name) for name in shown}
+    about = {"id": member.key.rpartition("/")[2], "state": member.state, "nodes": [], "name": "", "reason": ""}
+    queued = {"owner": _name(member.owner), "partition": member.queue, "standing": "left alone", "let_go": member.why}
+    return document | about | queued
+
+
 def runs_without_us(document: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the start and the end of a job that the resource manager alone decides, as records of the job log."""
     state, start, finish = document["state"], document["start_time"], document["finish_time"]
     how = ending(state, document["exit_code"], document["signal"], document["reason"] or "")
-    log = [(start, "started", f"on {fold(document['nodes'])}, by the resource manager"), (finish, "ended", how)]
+    where = f"on {fold(document['nodes'])}, " if document["nodes"] else ""
+    log = [(start, "started", f"{where}by the resource manager"), (finish, "ended", how)]
     return [{"time": time, "cycle": None, "kind": kind, "text": text, "data": None} for time, kind, text in log if time]
 
 

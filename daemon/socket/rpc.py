@@ -36,6 +36,7 @@ from ..report.status_documents import (
     Documents,
     VisibleJobs,
     limit_document,
+    member_document,
     nodes,
     runs_without_us,
     view_document,
@@ -303,10 +304,14 @@ class Requests:
         forecasts, snapshot = self._cycle.queue_forecasts, self._tracker.snapshot
         key = target if "/" in target else f"{self._adapter.name}/{target}"
         job, view = forecasts.find(key), snapshot.jobs.by_key.get(key) if snapshot else None
-        owner = job.owner if job else view.job.owner if view else None
-        if (job is None and view is None) or self._tracker.queue.find(key) or not self._access.sees(peer, owner):
+        control = self._canary.control(key) if self._canary is not None and job is None and view is None else None
+        owner = job.owner if job else view.job.owner if view else control.owner if control else None
+        is_unknown = job is None and view is None and control is None
+        if is_unknown or self._tracker.queue.find(key) or not self._access.sees(peer, owner):
             return None
         document = {**dict.fromkeys(_OF_RUNS), "reason": "", **(view_document(view) if view else {})}
+        if control is not None:
+            document |= member_document(control)
         if job is not None:
             document |= forecasts.document(job)
         why = view.due_why if view else ""

@@ -368,17 +368,20 @@ class Journal:
         except UNREADABLE as error:
             raise self._damaged(error) from None
 
-    def members(self, *, open_only: bool = False, since: float = 0.0, most: int = MOST_MEMBERS) -> list[Member]:
+    def members(
+        self, *, open_only: bool = False, since: float = 0.0, most: int = MOST_MEMBERS, key: str = ""
+    ) -> list[Member]:
         """Return jobs that have a group of the canary, the last `most` to be submitted, the oldest first.
 
         Args:
             open_only: those that have not ended.
             since: submitted no earlier, epoch seconds.
             most: jobs to return.
+            key: of the only one; "": of all.
         """
-        is_open = " AND finish_time IS NULL" if open_only else ""
-        query = f"SELECT {_MEMBERS} FROM members WHERE submit_time >= ?{is_open} ORDER BY submit_time DESC, key LIMIT ?"
-        rows, kinds = self._read(query, (since, most)), kinds_of(Member)
+        which = f"{' AND finish_time IS NULL' * open_only}{' AND key = ?' * bool(key)}"
+        query = f"SELECT {_MEMBERS} FROM members WHERE submit_time >= ?{which} ORDER BY submit_time DESC, key LIMIT ?"
+        rows, kinds = self._read(query, (since, *[key] * bool(key), most)), kinds_of(Member)
         return self.damage.readable("members", rows, lambda row: Member(*checked(row, kinds)))[::-1]
 
     def usage_due(self, now: float, most: int) -> list[PendingUsage]:

@@ -9,6 +9,7 @@ import pytest
 
 from pilotfish.cli.output.text import Screen
 from pilotfish.cli.score.group_card import ASSUMPTIONS, comparison_document, show_comparison
+from pilotfish.cli.score.group_page import comparison_figure, comparison_page
 from pilotfish.daemon.canary.comparison import compare
 from pilotfish.daemon.state.members import Member
 
@@ -73,3 +74,16 @@ def test_the_document_says_what_the_text_says() -> None:
     waiting = document["measures"]["waiting"]
     assert waiting["difference"] == pytest.approx(150.0) and waiting["significant"] and waiting["low"] > 0.0
     assert document["harm"] and document["jobs"] == {"canary": 100, "control": 100}
+
+
+def test_the_page_has_the_text_and_draws_what_is_known() -> None:
+    comparison = compare(members(200, -150.0), NOW)
+    page = comparison_page(comparison)
+    assert "waiting: gain, significant" in page and "mean turnaround" in page
+    *pairs, (intervals,) = comparison_figure(comparison).rows
+    bars = [panel for pair in pairs for panel in pair]
+    waiting = comparison.measures["waiting"]
+    assert [panel.title for panel in bars] == ["mean waiting", "mean turnaround", "mean slowdown", "mean run time"]
+    assert waiting and bars[0].series[0].values == pytest.approx([waiting.control, waiting.canary])
+    assert intervals.series[0].left[0] == pytest.approx(100.0 * waiting.low / waiting.control)
+    assert len(comparison_figure(compare(members(20, 0.0), NOW)).rows) == 2, "few jobs have no interval"

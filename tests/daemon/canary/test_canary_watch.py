@@ -150,6 +150,24 @@ def test_status_explain_and_log_say_the_group_and_why(offering, kit):
     assert all("the share 0.5" in line["why"] for line in lines)
 
 
+def test_explain_tells_the_story_of_a_control_job_that_ended(offering, kit):
+    begin(offering, HandoverConfig(share=0.0))
+    offering.manager.offer(make_job("1", seconds=3.0, owner=EVE))
+    offering.run()
+    start_control(offering)
+    offering.run(8)
+    (member,) = offering.journal.members(key="rjms/1")
+    assert member.state == "completed" and not offering.journal.members(key="rjms/2")
+    del offering.manager.views["rjms/1"]
+    offering.run(2)
+    reply = kit.requests(offering)("explain", job="rjms/1")
+    assert reply["group"].startswith("control group, ") and reply["job"]["state"] == "completed"
+    assert [line["kind"] for line in reply["story"]] == ["started", "ended"] and not reply["waits"]
+    assert reply["job"]["finish_time"] == member.finish_time
+    private = kit.requests(offering, AccessConfig(admins=["root"], see="own"))
+    assert private("explain", job="rjms/1", uid=EVE)["ok"] and not private("explain", job="rjms/1", uid=EVE + 1)["ok"]
+
+
 def test_a_kill_at_any_moment_moves_no_job(offering):
     begin(offering)
     groups = dict[str, str]()
