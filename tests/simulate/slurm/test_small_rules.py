@@ -89,6 +89,36 @@ def test_serial_jobs_are_packed_at_the_end(packs: bool, node: str) -> None:
     assert starts([job("a", tasks=2)], rules)["a"].nodes == ("n0",)
 
 
+@pytest.mark.parametrize(("contiguous", "waits"), [(False, False), (True, True)])
+def test_contiguous_nodes_stand_side_by_side(contiguous: bool, waits: bool) -> None:
+    """The node in the middle is taken for ten minutes."""
+    middle = job("middle", required_nodes=("n1",), is_exclusive=True)
+    wide = job("wide", 5, tasks=2, min_nodes=2, max_nodes=2, is_exclusive=True, is_contiguous=contiguous)
+    replayed = starts([middle, wide])
+    assert (replayed["wide"].start >= T0 + 600) == waits
+
+
+# --- dependencies ---
+@pytest.mark.parametrize(
+    ("name", "dependency", "waits"), [("1", "singleton", True), ("2", "singleton", False), ("1", "", False)]
+)
+def test_a_singleton_waits_for_earlier_jobs_of_its_name(name: str, dependency: str, waits: bool) -> None:
+    replayed = starts([job("1"), replace(job("2", 5), name=name, dependency=dependency)])
+    assert (replayed["2"].start >= T0 + 600) == waits
+
+
+@pytest.mark.parametrize(("kind", "waits"), [("aftercorr", False), ("afterok", True)])
+def test_tasks_wait_for_the_task_of_their_number_or_for_all(kind: str, waits: bool) -> None:
+    """Task 1 of the first array runs for half an hour, task 0 for ten minutes."""
+    tasks = [
+        job(f"10_{task}", array="10", task=task, limit_min=60, run_s=run) for task, run in ((0, 600.0), (1, 1800.0))
+    ]
+    later = [job(f"20_{task}", 5, array="20", task=task, dependency=f"{kind}:10") for task in (0, 1)]
+    replayed = starts([*tasks, *later])
+    assert replayed["20_0"].start >= T0 + 600 and (replayed["20_0"].start >= T0 + 1800) == waits
+    assert replayed["20_1"].start >= T0 + 1800
+
+
 # --- jobs that leave the queue ---
 @pytest.mark.parametrize(("deadline_min", "starts_at_all"), [(None, True), (25, True), (15, False)])
 def test_a_job_that_cannot_end_by_its_deadline_leaves(deadline_min: int | None, starts_at_all: bool) -> None:
