@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -44,6 +45,7 @@ RATES = (1500.0, 3000.0, 6000.0, 9000.0, 12000.0, 18000.0, 24000.0, 30000.0)
 I5 = PiecewiseLinear(b=-1.85e-5, c=32000.0, da=1.75, db=3500.0, dc=45000.0, dd=3000.0)
 
 
+@cache
 def simulated(kind: NodeType, *groups: tuple[int, float, float]) -> Outcome:
     """Run jobs together on one node of a type: (threads, service demand, bandwidth) each."""
     jobs = tuple(
