@@ -210,7 +210,7 @@ def accountants(
     from .report.score_card import ScoreCard, score_command
 
     card = None
-    if config.score.enabled and adapter.name == "slurm":
+    if config.score.enabled and (adapter.name == "slurm" or config.record.enabled):
         card = ScoreCard(score_command(file), metrics.score, time.monotonic, 3600.0 * config.score.every_hours)
     sources = adapter, journal, tracker.unsaved, time.monotonic, before_s
     cost = RunningCost(*sources, lambda: 0 if card is None else card.requests)

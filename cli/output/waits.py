@@ -69,7 +69,7 @@ def show_site(screen: Screen, name: str, site: Site) -> None:
     version = ".".join(f"{part:02d}" for part in site.rules.version)
     times = [job.submit for job in site.jobs]
     period = f", submitted {_date(min(times))} to {_date(max(times))} UTC" if times else ""
-    screen.title(f"{fit(clean(name), 24)}: {jobs} on {nodes}, Slurm {version}{period}")
+    screen.title(f"{fit(clean(name), 24)}: {jobs} on {nodes}, {site.scheduler or f'Slurm {version}'}{period}")
 
 
 def show_classes(screen: Screen, title: str, pairs: Sequence[Pair], sides: tuple[str, str]) -> None:

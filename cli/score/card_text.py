@@ -121,7 +121,7 @@ def _jobs(card: Card) -> str:
     return "; ".join((
         f"{handed.seen:,} seen, {handed.compared:,} that started on all sides",
         f"{handed.placed:,.0f} would have been placed, {handed.released:,.0f} released at their hold's end",
-        f"left to Slurm: {reasons or 'none'}",
+        f"left to {'the resource manager' if card.site.scheduler else 'Slurm'}: {reasons or 'none'}",
     ))  # fmt: skip
 
 
@@ -330,6 +330,8 @@ def assumptions(card: Card) -> list[str]:
     return [
         "the same jobs, submissions, run times and cancellations on all sides; users would not have acted otherwise",
         "jobs that are handed over exchange places among those of their partition; all others keep theirs",
-        "Slurm's own passes start them, with all its limits, shares and reservations; a start takes no time",
+        f"{card.site.scheduler} starts them, first come, first served, without limits and shares; a start takes no time"
+        if card.site.scheduler
+        else "Slurm's own passes start them, with all its limits, shares and reservations; a start takes no time",
         "a job that still waits at the end of its hold stands where Slurm puts it; its age counts from then on",
     ]

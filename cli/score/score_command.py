@@ -40,7 +40,8 @@ _PAST_S = 7 * 86_400.0
 
 def score(
     site: Annotated[
-        Path | None, argument("SITE", "Folder of `pilotfish site record`.", default="the Slurm of the service")
+        Path | None,
+        argument("SITE", "Folder of `pilotfish site record` or `record`.", default="the site of the service"),
     ] = None,
     config: options.ConfigFile = None,
     policy: Annotated[
@@ -108,11 +109,19 @@ def score(
         folder, name = site, "" if site is None else site.resolve().name
         if folder is None:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pilotfish-"))) / "site"
-            name = "this Slurm"
-            requests = _record(service, folder, begin or (evidence and evidence.begin) or time.time() - _PAST_S)
-        from ..whatif.replay_tasks import source_of
+            name = "this site"
+            if service is not None and service.adapter.name != "slurm":
+                folder = service.record_folder
+            else:
+                requests = _record(service, folder, begin or (evidence and evidence.begin) or time.time() - _PAST_S)
+        from ...formats.record.site_of_record import is_record, site_of_record
 
-        _, recorded_site = source_of(folder, sacct, zone)
+        if is_record(folder):
+            recorded_site = site_of_record(folder)
+        else:
+            from ..whatif.replay_tasks import source_of
+
+            _, recorded_site = source_of(folder, sacct, zone)
     if not len(recorded_site.jobs):
         raise ConfigError(str(site or name), "", "no job was submitted in this period", "a period with jobs")
     card = _card(name, recorded_site, judged, begin, partition or [], hold, runtimes, range(seed, seed + repeat),
@@ -168,8 +177,11 @@ def _service(config: Path | None, *, is_needed: bool) -> DaemonConfig | None:
     path = config_file(config)
     service = load_config(path)
     if is_needed and service.adapter.name != "slurm":
-        problem = f"found {service.adapter.name!r}, whose accounting cannot be read"
-        raise ConfigError(str(path), "adapter.name", problem, "slurm, or a SITE folder")
+        from ...formats.record.site_of_record import is_record
+
+        if not is_record(service.record_folder):
+            problem = f"found {service.adapter.name!r}, whose accounting cannot be read, and the service has no record"
+            raise ConfigError(str(path), "adapter.name", problem, "slurm, `record: {enabled: true}`, or a SITE folder")
     return service
 
 

@@ -323,3 +323,4 @@ class Site:
     jobs: Sequence[SiteJob] = ()  # by submission, then id
     usage: tuple[float, ...] = ()  # RawUsage of each association when the period begins, billing seconds; () is 0
     unknown: tuple[str, ...] = ()  # what could not be read, or is not followed, and what it does to a result
+    scheduler: str = ""  # what starts jobs, if the rules stand for another scheduler than Slurm's
