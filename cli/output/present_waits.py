@@ -184,7 +184,7 @@ def _drained(drain: Drain, zone: tzinfo) -> list[str]:
     until = "" if np.isinf(drain.end) else f" to {datetime.fromtimestamp(drain.end, zone):%m-%d %H:%M}"
     lines = [
         f"{count(drain.nodes, 'node')} from {datetime.fromtimestamp(drain.start, zone):%m-%d %H:%M}{until}: "
-        f"{drain.in_time:,} of {count(drain.running, 'running job')} there end in time"
+        f"{drain.in_time:,} of {count(drain.running, 'running job')} there {'ends' if drain.running == 1 else 'end'} in time"
     ]
     if drain.late:
         shown = ", ".join(f"{name} ({100 * share:.0f} %)" for name, share in drain.late[:MOST_LATE])

@@ -1,4 +1,4 @@
-"""Why jobs of a site never start in a replay: what they ask for, and what the files of the site have.
+"""Reasons why jobs of a site never start in a replay: what they ask for, and what the files of the site have.
 
 Rule: the first reason that holds for all partitions of a job counts. What only the state of the queue decides, such as
 limits and dependencies, is "limits, dependencies, or another reason".

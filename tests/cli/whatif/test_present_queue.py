@@ -126,7 +126,7 @@ def test_the_command_asks_slurm_once_for_each_file_and_changes_nothing(
     assert main(["whatif", "--adapter", "slurm", "--drain", "n1@08:30..", "--repeat", "2", "--workers", "1"]) == 0
     printed = capsys.readouterr().out
     assert "1 job running, 2 waiting" in printed and "until the time limits" in printed
-    assert "1 node from 03-02 08:30: 1 of 1 running job there end in time" in printed
+    assert "1 node from 03-02 08:30: 1 of 1 running job there ends in time" in printed
     assert "held" in printed and "changed" in printed
     assert len(slurm.asked_for) == len(PRESENT) + 1
     assert all("show" in argv or argv[0] in ("sshare", "sacct") for argv in slurm.asked_for)
