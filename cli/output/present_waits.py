@@ -182,9 +182,10 @@ def _summary(one: PresentScenario, first: PresentScenario, now: float) -> tuple[
 
 def _drained(drain: Drain, zone: tzinfo) -> list[str]:
     until = "" if np.isinf(drain.end) else f" to {datetime.fromtimestamp(drain.end, zone):%m-%d %H:%M}"
+    verb = "ends" if drain.running == 1 else "end"
     lines = [
         f"{count(drain.nodes, 'node')} from {datetime.fromtimestamp(drain.start, zone):%m-%d %H:%M}{until}: "
-        f"{drain.in_time:,} of {count(drain.running, 'running job')} there {'ends' if drain.running == 1 else 'end'} in time"
+        f"{drain.in_time:,} of {count(drain.running, 'running job')} there {verb} in time"
     ]
     if drain.late:
         shown = ", ".join(f"{name} ({100 * share:.0f} %)" for name, share in drain.late[:MOST_LATE])
