@@ -334,4 +334,5 @@ def assumptions(card: Card) -> list[str]:
         if card.site.scheduler
         else "Slurm's own passes start them, with all its limits, shares and reservations; a start takes no time",
         "a job that still waits at the end of its hold stands where Slurm puts it; its age counts from then on",
+        "no job that is not held passes a held one here, as it does on a full machine: a canary shows what that costs",
     ]
