@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from ...formats.text import clean, count, joules
 from .text import Screen, TextColumn, hanging, numbers
-from .waits import MOST_CLASSES, seconds, show_site, show_unknown
+from .waits import MOST_CLASSES, reasons_unstarted, seconds, show_site, show_unknown
 
 if TYPE_CHECKING:
     from ...simulate.slurm.site import Site
@@ -190,7 +190,9 @@ def _metered(result: Effect) -> str:
 
 def _one_sided(result: Effect) -> str:
     parts = [
-        f"{count(result.only_before, 'job')} that start only before the change" if result.only_before else "",
+        f"{count(result.only_before, 'job')} that start only before the change ({reasons_unstarted(result.unstarted)})"
+        if result.only_before
+        else "",
         f"{count(result.only_after, 'job')} that start only after it" if result.only_after else "",
     ]
     return ", ".join(filter(None, parts))

@@ -139,8 +139,13 @@ def _printed(checks: PrintedChecks | None) -> Iterator[tuple[str, str]]:
 _MOST_REASONS = 5
 
 
+def reasons_unstarted(reasons: Sequence[tuple[str, int]]) -> str:
+    """Return how many jobs do not start for which reason, the most first."""
+    return "; ".join(f"{number:,}: {clean(reason)}" for reason, number in reasons[:_MOST_REASONS])
+
+
 def _left_out(result: Agreement) -> str:
-    reasons = "; ".join(f"{number:,}: {clean(reason)}" for reason, number in result.unstarted[:_MOST_REASONS])
+    reasons = reasons_unstarted(result.unstarted)
     parts = [
         f"{count(result.only_recorded, 'job')} that started only in the record ({reasons})"
         if result.only_recorded

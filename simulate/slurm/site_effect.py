@@ -21,6 +21,7 @@ from ..arrays import Array
 from .job_columns import SiteJobs
 from .site import Site
 from .site_outcome import HOUR_S, Grouping, SiteOutcome, groupings
+from .unstarted import reasons_never_started
 
 #: Blocks of the period, at least; draws; the share of them in an interval; blocks with jobs that an interval needs.
 LEAST_BLOCKS, DRAWS, LEVEL, LEAST_SPREAD = 10, 1000, 0.95, 3
@@ -81,6 +82,7 @@ class Effect:
 
     jobs: int  # that start in all replays of both sides
     only_before: int  # jobs that start only before the change
+    unstarted: tuple[tuple[str, int], ...]  # why those do not start after it -> how many, the most first
     only_after: int
     wait: DistributionChange  # seconds
     turnaround: DistributionChange  # seconds
@@ -133,6 +135,7 @@ def effect(
     return Effect(
         jobs=int(both.sum()),
         only_before=int((starts[0] & ~starts[1]).sum()),
+        unstarted=reasons_never_started(changed or site, starts[0] & ~starts[1]),
         only_after=int((starts[1] & ~starts[0]).sum()),
         wait=draws.distribution(waits, both),
         turnaround=draws.distribution(turnarounds, ended),

@@ -155,6 +155,15 @@ def test_moved_jobs_are_a_class_of_their_own(site: Path, capsys: pytest.CaptureF
     assert jobs["normal to teaching"] > 0 < jobs["normal"] and sum(jobs.values()) == document["jobs"]
 
 
+def test_jobs_that_a_change_keeps_from_starting_are_counted_by_reason(
+    site: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = out(capsys, "whatif", site, "--set-partition", "batch.MaxTime=1", "--repeat", 1)
+    text = " ".join(lines.split())
+    assert "jobs that start only before the change (" in text and "their time limit is above MaxTime" in text
+    assert max(map(len, lines.splitlines())) <= 80
+
+
 def test_a_change_of_jobs_that_are_not_there_is_said_to_do_nothing(
     site: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
