@@ -158,7 +158,7 @@ def test_a_plan_that_takes_time_is_carried_out_when_it_is_made() -> None:
     [("slf", "walltime"), ("mom", "walltime"), ("mom", "predicted"), ("mom", "actual"), ("lookahead", "walltime")],
 )
 def test_a_trace_has_one_schedule(policy: str, runtimes: str) -> None:
-    jobs = lublin(60, 16, load=1.1, seed=3)
+    jobs = lublin(40, 16, load=1.1, seed=3)
     first, second = (played(jobs, cluster_of(4), policy, runtimes, window=8) for _ in range(2))
     assert first.replayed.start_time.tobytes() == second.replayed.start_time.tobytes()
     assert first.replayed.pieces.tobytes() == second.replayed.pieces.tobytes()
