@@ -17,7 +17,7 @@ from ..jit import inner
 from .backfill_pass import backfill_pass
 from .bits import add, drop, next_node
 from .early_ends import fail_node, kill_out_of_minutes
-from .job_limits import age_run_minutes, is_blocked_before_nodes
+from .job_limits import age_run_minutes, counts_minutes, is_blocked_before_nodes
 from .job_states import (
     cancel,
     clean_up,
@@ -226,9 +226,10 @@ def _calculate(world: Block, now: int) -> None:
         _count_untested(world)
     see_eligible(world, now)
     calculate_priorities(world, now)
-    age_run_minutes(world, now)
-    if world.count.history == 0:
-        kill_out_of_minutes(world, now)
+    if counts_minutes(world):
+        age_run_minutes(world, now)
+        if world.count.history == 0:
+            kill_out_of_minutes(world, now)
     world.count.stale = 1
     world.clock.next_period += world.rules.period
     note_change(world, now)

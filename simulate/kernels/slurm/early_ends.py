@@ -10,7 +10,7 @@ from ..block import Block, int64
 from ..jit import inner
 from .job_limits import is_out_of_minutes
 from .job_states import end, finish_at, first_end, note_change, suspend
-from .running_order import end_until
+from .running_order import end_until, running_jobs
 from .tables import BY_TIER, IS_CANCELLED, IS_REQUEUED, IS_SUSPENDED
 from .victims import fate_of
 
@@ -27,19 +27,21 @@ def kill(world: Block, job: int, time: float, fate: int) -> None:
 @inner
 def fail_node(world: Block, node: int) -> None:
     """Kill the jobs that run on a node; they are requeued (NODE_FAIL)."""
+    running = running_jobs(world)
     for k in range(world.count.running):
-        row = world.jobs[world.running[k]]
+        row = world.jobs[running[k]]
         for place in range(row.piece0, row.piece0 + row.pieces):
             if world.pieces[place].node == node:
-                kill(world, world.running[k], world.clock.now, int64(IS_REQUEUED))
+                kill(world, running[k], world.clock.now, int64(IS_REQUEUED))
 
 
 @inner
 def kill_out_of_minutes(world: Block, now: int) -> None:
     """Kill the jobs whose groups have used up their minutes, at the next check of time limits."""
+    running = running_jobs(world)
     for k in range(world.count.running):
-        if is_out_of_minutes(world, world.running[k]):
-            kill(world, world.running[k], _next_check(world, now), int64(IS_CANCELLED))
+        if is_out_of_minutes(world, running[k]):
+            kill(world, running[k], _next_check(world, now), int64(IS_CANCELLED))
 
 
 @inner

@@ -13,6 +13,7 @@ from ..block import Block, int64
 from ..jit import inner
 from .fair_shares import decay_of
 from .priority import billing_of_amounts
+from .running_order import running_jobs
 from .tables import BILLING, CPU, GPU, JOBS, MEM, NODE_COUNT, SUBMITTED, TRES_COUNT, WALL
 
 #: Kinds of limits, see `tables.LIMIT`. HELD: allocated now and the request; PROMISED: minutes that running jobs may
@@ -242,6 +243,16 @@ def count_end(world: Block, job: int) -> None:
 
 
 @inner
+def counts_minutes(world: Block) -> bool:
+    """Return whether a limit reads the minutes that jobs used or may still take. O(limits)."""
+    for row in range(len(world.limits)):
+        kind = world.limits[row].kind
+        if kind == PROMISED or kind == SPENT or kind == SAFE:
+            return True
+    return False
+
+
+@inner
 def age_run_minutes(world: Block, now: int) -> None:
     """Move usage and the minutes that running jobs may still take, once a PriorityCalcPeriod.
 
@@ -256,8 +267,9 @@ def age_run_minutes(world: Block, now: int) -> None:
         if world.counters[counter].decays or decay == 0.0:
             for column in range(TRES_COUNT + 1):
                 world.spent[counter, column] *= decay
+    running = running_jobs(world)
     for k in range(world.count.running):
-        job = world.running[k]
+        job = running[k]
         _measure(world, job)
         _use(world, job, now)
         seconds = max(int64(0), min(world.promised_seconds[job], int64(world.jobs[job].until) - now))

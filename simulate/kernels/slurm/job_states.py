@@ -27,7 +27,7 @@ from .node_use import give_on_node, take_on_node
 from .priority import billing_of, book_end, list_job, set_priority
 from .record_order import add_records, drop_old_records
 from .reserved_nodes import end_in_reservation, has_reservation_begun
-from .running_order import add_running, end_until, remove_running
+from .running_order import add_running, end_until, remove_running, running_jobs
 from .sleeping_nodes import boot_chosen
 from .tables import (
     AFTER_ANY,
@@ -325,8 +325,9 @@ def _resume_one(world: Block, now: int) -> bool:
 
     Its time limit ends as much later as it stood still.
     """
+    running = running_jobs(world)
     for place in range(world.count.running):
-        job = world.running[place]
+        job = running[place]
         row = world.jobs[job]
         if row.state == SUSPENDED and _has_its_cores(world, job):
             row.state = RUNNING

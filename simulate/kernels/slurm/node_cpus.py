@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..block import Block, int64
 from ..jit import inner
 from .node_use import cores_of_partition, free_on
+from .tables import EMPTY
 
 
 @inner
@@ -17,12 +18,12 @@ def usable_cpus(world: Block, job: int, part: int, node: int, view: int) -> int:
     row, place, limits = world.jobs[job], world.nodes[node], world.partitions[part]
     is_whole = row.exclusive == 1 or limits.exclusive == 1
     cores, memory, gpus = place.cores, place.memory, place.gpus
-    if not is_whole:
+    if not is_whole and view != EMPTY:
         free = free_on(world, node, view)
         cores, memory, gpus = free.cores, free.memory, free.gpus
     cpus = cores * place.threads
     if limits.max_cpus_per_node >= 0:  # of all its jobs together
-        used = int64(0) if is_whole else cores_of_partition(world, part, node, view) * place.threads
+        used = int64(0) if is_whole or view == EMPTY else cores_of_partition(world, part, node, view) * place.threads
         cpus = max(min(cpus, limits.max_cpus_per_node - used), int64(0))
     if row.gpus > gpus:
         return int64(0)
@@ -38,15 +39,21 @@ def usable_cpus(world: Block, job: int, part: int, node: int, view: int) -> int:
             cpus -= cpus % max(row.cpus_per_task, int64(1))
         elif row.memory > memory:
             return int64(0)
-    if row.tasks_per_node > 0:
-        most = row.tasks_per_node * row.cpus_per_task
-        if cpus < most:
-            return int64(0)
-        if not is_whole:
-            cpus = most
-    elif cpus < row.cpus_per_task * (row.tasks if row.max_nodes == 1 else 1):
+    needed = cpus_needed(world, job)
+    if cpus < needed:
         return int64(0)
+    if row.tasks_per_node > 0 and not is_whole:
+        cpus = needed
     return max(cpus, int64(0))
+
+
+@inner
+def cpus_needed(world: Block, job: int) -> int:
+    """Return how many CPUs a node must have for a job: those of its tasks on each node, or of one task."""
+    row = world.jobs[job]
+    if row.tasks_per_node > 0:
+        return int64(row.tasks_per_node * row.cpus_per_task)
+    return int64(row.cpus_per_task * (row.tasks if row.max_nodes == 1 else 1))
 
 
 @inner

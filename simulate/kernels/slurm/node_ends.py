@@ -14,6 +14,7 @@ from ..jit import inner
 from ..queue.resources import popcount
 from .bits import add, are_shared, copy, empty, has, unite
 from .job_states import expected_end
+from .running_order import first_node, running_jobs
 from .tables import FREE, FREE_LATER, IDLE, IDLE_LATER, MOST_BLOCKS
 
 #: Running jobs of a block, at least.
@@ -28,15 +29,17 @@ def note_ends(world: Block, now: int) -> None:
     count = world.count
     if count.ends_noted == count.starts:
         return
+    running = running_jobs(world)
     _begin_notes(world, count.running)
     count.ends_noted = count.starts
     for k in range(count.running):
         end, noted = world.running_ends[k], world.latest_ends[k]
         noted.time, noted.until, noted.piece0, noted.pieces = end.until, end.until, end.piece0, end.pieces
+        noted.node = end.node
     for k in range(count.running):
         if world.latest_ends[k].until > now:
             break
-        world.latest_ends[k].time = expected_end(world, world.running[k], now)
+        world.latest_ends[k].time = expected_end(world, running[k], now)
 
 
 @inner
@@ -44,6 +47,7 @@ def _begin_notes(world: Block, number: int) -> None:
     """Begin with the ends of so many jobs, and no block."""
     count = world.count
     count.noted, count.noted_blocks, count.ends_noted = number, 0, -1
+    count.notes += 1
     count.block_jobs = max(_LEAST_JOBS, (number + MOST_BLOCKS - 1) // MOST_BLOCKS)
 
 
@@ -63,6 +67,7 @@ def note_ends_of(world: Block, running: Array, number: int, now: int) -> None:
         noted.time, noted.until, noted.piece0, noted.pieces = (
             expected_end(world, running[k], now), row.until, row.piece0, row.pieces,
         )  # fmt: skip
+        noted.node = first_node(world, int64(running[k]))
 
 
 @inner
@@ -132,7 +137,9 @@ def next_on(world: Block, place: int, words: Array) -> int:
                 place += jobs
                 continue
         noted = world.latest_ends[place]
-        for k in range(noted.piece0, noted.piece0 + noted.pieces):
+        if noted.node >= 0 and has(words, int64(noted.node)):
+            return place
+        for k in range(noted.piece0 + 1, noted.piece0 + noted.pieces):
             if has(words, world.pieces[k].node):
                 return place
         place += 1

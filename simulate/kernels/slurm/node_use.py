@@ -80,6 +80,21 @@ def give_later(world: Block, node: int, part: int, cores: int, memory: int, gpus
 
 
 @inner
+def take_later(world: Block, node: int, part: int, cores: int, memory: int, gpus: int) -> None:
+    """Undo `give_later`."""
+    later = world.views[LATER, node]
+    later.cores -= cores
+    later.memory -= memory
+    later.gpus -= gpus
+    later.jobs += 1
+    if world.partitions[part].cpu_row >= 0:
+        world.part_cores[len(world.part_cores) // 2 + world.partitions[part].cpu_row, node] += cores
+    if later.cores <= 0:
+        drop(world.node_sets[FREE_LATER], node)
+    drop(world.node_sets[IDLE_LATER], node)
+
+
+@inner
 def give_up(world: Block, job: int, words: Array) -> bool:
     """Free what a running job has in the later view, if it has a node of a set; return whether it has."""
     row = world.jobs[job]

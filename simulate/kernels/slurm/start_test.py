@@ -14,13 +14,16 @@ from .early_ends import preempt
 from .job_limits import is_blocked_before_nodes, is_blocked_on_all_nodes, is_blocked_with_nodes
 from .job_states import start
 from .node_choice import choose_nodes
+from .node_cpus import usable_cpus
 from .node_use import begin_later, give_up
 from .reserved_nodes import nodes_outside_reservations
+from .running_order import running_jobs
 from .tables import (
     BUSY,
     BY_MAIN,
     CANDIDATES,
     CLEAN,
+    EMPTY,
     IDLE_LATER,
     LATER,
     LIMITED,
@@ -131,11 +134,11 @@ def _waits_for_jobs(world: Block, job: int, slot: int, available: Array, now: in
         row.possible = slot + 1 if has_all else row.possible
         return True
     is_whole = row.exclusive == 1 or world.partitions[part].exclusive == 1
-    is_in_use = False
+    is_in_use, running = False, running_jobs(world)
     for i in range(world.count.running):
-        other = world.jobs[world.running[i]]
+        other = world.jobs[running[i]]
         if is_whole or other.exclusive == 1 or world.partitions[other.part].exclusive == 1:
-            is_in_use = is_in_use or give_up(world, world.running[i], words)
+            is_in_use = is_in_use or give_up(world, running[i], words)
     find_candidates(world, job, part, world.partition_nodes[part])
     return is_in_use and _could_run(world, job, slot)
 
@@ -143,14 +146,36 @@ def _waits_for_jobs(world: Block, job: int, slot: int, available: Array, now: in
 @inner
 def _could_run(world: Block, job: int, slot: int) -> bool:
     """Return whether a job could run on the candidates if no other did."""
-    words = world.scratch[CANDIDATES]
+    words, running = world.scratch[CANDIDATES], running_jobs(world)
+    if _fits_on_an_empty_node(world, job, slot, words):
+        return True
     begin_later(world)
     if world.jobs[job].exclusive == 1 or world.partitions[world.job_parts[slot]].exclusive == 1:
         unite(world.node_sets[IDLE_LATER], words)
     else:
         for i in range(world.count.running):
-            give_up(world, world.running[i], words)
+            give_up(world, running[i], words)
     return has_required(world, job, words) and choose_nodes(world, job, slot, CANDIDATES, LATER)
+
+
+@inner
+def _fits_on_an_empty_node(world: Block, job: int, slot: int, words: Array) -> bool:
+    """Return True if a node of a set, without jobs, certainly suffices for a job of one node on shared nodes."""
+    row, part, rules = world.jobs[job], world.job_parts[slot], world.rules
+    is_whole = row.exclusive == 1 or world.partitions[part].exclusive == 1
+    if is_whole or rules.preempts != NOT_AT_ALL or row.required >= 0 or row.contiguous == 1:
+        return False
+    if max(world.part_least_nodes[slot], row.min_nodes, row.want_nodes) > 1:
+        return False
+    if rules.bf_busy_nodes == 1 or rules.least_loaded == 1 or world.partitions[world.job_parts[row.part0]].least_loaded:
+        return False
+    node = next_node(words, 0)
+    while node >= 0:
+        usable = usable_cpus(world, job, part, node, EMPTY)
+        if usable > 0 and usable >= row.min_cpus:
+            return True
+        node = next_node(words, node + 1)
+    return False
 
 
 @inner

@@ -30,8 +30,12 @@ STAYS, IS_CANCELLED, IS_REQUEUED, IS_SUSPENDED = range(4)
 ASLEEP_WEIGHT = 1 << 40
 #: The most blocks of running jobs, and the most kinds of nodes.
 MOST_BLOCKS, MOST_KINDS = 1024, 8
+#: The most running jobs that are still to be added to the others, and the most sizes of tasks with a list of nodes.
+MOST_ADDED, MOST_SIZES = 64, 8
 #: Rows of the table `views`.
 NOW, LATER = 0, 1
+#: A question about a node as if it had no jobs.
+EMPTY = 2
 #: Who started a job.
 BY_MAIN, BY_BACKFILL, BY_HISTORY = range(3)
 #: Answers to the question whether a job can start.
@@ -132,8 +136,10 @@ SLICE = row_dtype("", "begin end nodes frees joins")
 PUT_OFF = row_dtype("", "record starts")
 #: How many nodes a backfill pass may start a job on; `passes`, `starts`: those of `count` at that time.
 STARTABLE = row_dtype("", "nodes passes starts")
-#: The latest end of a running job (0 in `running_ends`), its `until`, and its pieces.
-END = row_dtype("", "time until piece0 pieces")
+#: The latest end of a running job (0 in `running_ends`), its `until`, its pieces, and its first node, -1: it has none.
+END = row_dtype("", "time until", "piece0 pieces node")
+#: Nodes that get room for a task of so many CPUs, `number` so far: after `ended` of the ends of note `notes`.
+ROOMY = row_dtype("", "cpus notes ended number")
 #: A run of consecutive nodes that a job could use; `used`: it was tried. Nodes that the job names are taken before and
 #: count nothing; `named`: the first of them, -1 if it has none.
 RUN = row_dtype("", "first last cpus nodes weight used named")
@@ -186,7 +192,8 @@ COUNT = row_dtype(
     "passes random history limit_phase "
     "tests reservation_end stale in_pass basic next_reset listed usage_aged plans question "
     "ends_noted noted block_jobs noted_blocks shared_nodes try_later reached delayed full ended_reservations owed "
-    "suspended turns puts_off put_off horizon reach tight",
+    "suspended turns puts_off put_off horizon reach tight added gaps first_gap notes "
+    "later_notes later_question later_ended oldest_roomy",
 )
 CLOCK = row_dtype("now tick_phase next_backfill next_period main_ended next_suspend next_resume asleep_s", "")
 
@@ -220,12 +227,17 @@ class Slurm(Block):
         "after": (AFTER, 1),
         "pieces": (PIECE, 1),
         "starts": (START, 1),
-        "running": (INT, 1),  # running jobs by `until`
+        "running": (INT, 1),  # running jobs by `until`, see `running_order`
+        "added_running": (INT, 1),  # those that are still to be added to it, in the same order
         "running_ends": (END, 1),  # of each of them
         "latest_ends": (END, 1),  # of running jobs, see `node_ends`
         "block_nodes": (WORD, 2),  # nodes of each block of them
         "wide_nodes": (WORD, 2),  # nodes of several blocks
         "ended_nodes": (WORD, 2),  # nodes of all blocks up to each; `count.noted_blocks` rows
+        "roomy": (ROOMY, 1),  # see `later_room`
+        "roomy_nodes": (NARROW, 2),  # [rows, nodes] in the order in which they get room
+        "roomy_ends": (NARROW, 2),  # [rows, nodes] after how many ends each of these has it
+        "roomy_cpus": (NARROW, 2),  # [rows, nodes] free CPUs of each node after `ended` ends
         "waiting": (INT, 1),  # jobs in the queue, in no order
         "records": (RECORD, 1),  # the queue, in order unless `count.stale`
         "merged": (RECORD, 1),  # scratch of its sort, and the order outside a pass while places are exchanged

@@ -13,6 +13,7 @@ from ..jit import inner
 from .bits import add, empty, has
 from .node_choice import choose_nodes
 from .node_use import begin_later, give_up, suspend_later
+from .running_order import running_jobs
 from .tables import BY_TIER, CANDIDATES, IS_SUSPENDED, LATER, MORE, STAYS, SUSPENDED
 
 #: A key before all others, and the weight of a node in one.
@@ -99,9 +100,9 @@ def give_up_victims(world: Block, job: int, slot: int, candidates: int, now: int
         candidates: the row of `scratch` with the nodes that it may use.
         now: the time.
     """
-    staying = int64(0)
+    staying, running = int64(0), running_jobs(world)
     for i in range(world.count.running):
-        other = world.running[i]
+        other = running[i]
         if is_preemptible(world, job, slot, other, now):
             _give_way(world, other, world.scratch[candidates])
         else:
@@ -149,9 +150,9 @@ def choose_victims(world: Block, job: int, slot: int, now: int) -> int:
 @inner
 def _list_victims(world: Block, job: int, slot: int, now: int) -> int:
     """List the running jobs that a job can preempt, the least important and smallest first; return their number."""
-    number = int64(0)
+    number, running = int64(0), running_jobs(world)
     for i in range(world.count.running):
-        other = world.running[i]
+        other = running[i]
         if world.jobs[other].state != SUSPENDED and is_preemptible(world, job, slot, other, now):
             world.victims[number] = other
             world.victim_keys[other] = _rank(world, other)
@@ -196,9 +197,9 @@ def _free_until_it_fits(world: Block, job: int, slot: int, number: int, now: int
     Suspended jobs that it could preempt are not in its way; _AT_ONCE if it fits without a candidate.
     """
     begin_later(world)
-    words = world.scratch[CANDIDATES]
+    words, running = world.scratch[CANDIDATES], running_jobs(world)
     for i in range(world.count.running if world.count.suspended > 0 else int64(0)):
-        other = world.running[i]
+        other = running[i]
         if world.jobs[other].state == SUSPENDED and is_preemptible(world, job, slot, other, now):
             suspend_later(world, other, words)
     if world.count.suspended > 0 and choose_nodes(world, job, slot, int64(CANDIDATES), int64(LATER)):

@@ -4,7 +4,8 @@ It looks at the ends of running jobs in windows that double.
 
 Rule: after each end on the candidates, the next end of any job decides whether the window is over. So an end on other
 nodes that is in the window lets the next end on the candidates in, however late it is.
-Complexity: O(running + rounds x candidates); copies of the views of nodes whose jobs end.
+Complexity: O(running + rounds x candidates); copies of the views of nodes whose jobs end. On shared nodes, no choice is
+tried before a node may have room, see `later_room`.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from ...arrays import Array
 from ..block import Block, int64
 from ..jit import inner
 from .bits import add, empty, has
+from .later_room import ends_until_room, let_end
 from .node_choice import choose_nodes
 from .node_ends import let_nodes_be_idle, may_suffice, next_on, note_ends, note_ends_of
 from .node_use import begin_later, give_up
@@ -39,25 +41,25 @@ def earliest_start(world: Block, job: int, slot: int, candidates: int, now: int,
         candidates: the row of `scratch` with the nodes.
         now: the time.
         since: where `searches_from_start` is a rule, no start before it is looked for.
-        bound: any time after it may be returned for a start after it, without a choice of nodes; 0: no bound.
+        bound: any time after it, or NO_START, may be returned for a start after it, without a choice of nodes; 0: no
+            bound.
     """
     world.count.tests += 1
     first = since if world.rules.searches_from_start == 1 else now
     if first <= now and choose_nodes(world, job, slot, candidates, NOW):
         return now
-    running, words = world.running, world.scratch[candidates]
-    begin_later(world)
-    if world.rules.preempts == NOT_AT_ALL:
-        note_ends(world, now)
-    else:
-        running, number = world.staying, give_up_victims(world, job, slot, candidates, now)
-        note_ends_of(world, running, number, now)
-    number, ends = world.count.noted, world.latest_ends
+    words = world.scratch[candidates]
     least = max(world.part_least_nodes[slot], world.jobs[job].min_nodes, int64(1))
-    is_whole = world.jobs[job].exclusive == 1 or world.partitions[world.job_parts[slot]].exclusive == 1
-    ended = _let_end(world, running, int64(0), _number_ended(world, first, now), words, is_whole)
-    if (first > now or number < world.count.running) and choose_nodes(world, job, slot, candidates, LATER):
-        return max(first, now)
+    is_whole = bool(world.jobs[job].exclusive == 1 or world.partitions[world.job_parts[slot]].exclusive == 1)
+    _note_later(world, job, slot, candidates, now, is_whole)
+    number, ends, ended = world.count.noted, world.latest_ends, _number_ended(world, first, now)
+    begin = ends_until_room(world, job, words, least) if _is_kept(world, is_whole) else int64(-1)
+    if ended < begin and _is_beyond(world, begin, bound):
+        return NO_START
+    if first > now or number < world.count.running:
+        ended = _let_end(world, int64(0), ended, words, is_whole)
+        if choose_nodes(world, job, slot, candidates, LATER):
+            return max(first, now)
     window, base, i = _WINDOW, int64(0), ended
     while i < number:
         last, latest, together = int64(0), int64(0), int64(0)
@@ -80,13 +82,25 @@ def earliest_start(world: Block, job: int, slot: int, candidates: int, now: int,
             return last
         if i < number:
             window = _next_window(world, window, ends[i].until - base)
-        if may_suffice(world, words, is_whole, i, least):
-            ended = _let_end(world, running, ended, i, words, is_whole)
+        if i >= begin and (begin >= 0 or may_suffice(world, words, is_whole, i, least)):
+            ended = _let_end(world, ended, i, words, is_whole)
             if choose_nodes(world, job, slot, candidates, LATER):
-                if world.rules.waits_for_own_nodes == 1:
-                    latest = max(_last_end_on_chosen(world, i), now + 1)
-                return latest
+                return _start_after(world, i, latest, now)
     return NO_START
+
+
+@inner
+def _is_beyond(world: Block, jobs: int, bound: int) -> bool:
+    """Return whether so many noted jobs never end, or not all up to a time; 0: no bound."""
+    return bool(jobs > world.count.noted or 0 < bound < world.latest_ends[jobs - 1].until)
+
+
+@inner
+def _start_after(world: Block, jobs: int, latest: int, now: int) -> int:
+    """Return when a job starts that fits once the first noted jobs have ended, the last of them at a time."""
+    if world.rules.waits_for_own_nodes == 1:
+        return max(_last_end_on_chosen(world, jobs), now + 1)
+    return int64(latest)
 
 
 @inner
@@ -138,9 +152,29 @@ def _last_end_on_chosen(world: Block, jobs: int) -> int:
 
 
 @inner
-def _let_end(world: Block, running: Array, first: int, jobs: int, words: Array, is_whole: bool) -> int:
+def _is_kept(world: Block, is_whole: bool) -> bool:
+    """Return whether the later view is kept from search to search."""
+    return bool(world.rules.preempts == NOT_AT_ALL and not is_whole)
+
+
+@inner
+def _note_later(world: Block, job: int, slot: int, candidates: int, now: int, is_whole: bool) -> None:
+    """Note the ends of jobs, and begin a later view unless it is kept; what the job preempts is free in it."""
+    if not _is_kept(world, is_whole):
+        begin_later(world)
+    if world.rules.preempts == NOT_AT_ALL:
+        note_ends(world, now)
+    else:
+        note_ends_of(world, world.staying, give_up_victims(world, job, slot, candidates, now), now)
+
+
+@inner
+def _let_end(world: Block, first: int, jobs: int, words: Array, is_whole: bool) -> int:
     """Free what the first jobs have in the later view; those before `first` have gone before. Return their number."""
-    if is_whole and world.count.shared_nodes == 0:
+    running = world.running if world.rules.preempts == NOT_AT_ALL else world.staying
+    if _is_kept(world, is_whole):
+        let_end(world, jobs)
+    elif is_whole and world.count.shared_nodes == 0:
         let_nodes_be_idle(world, jobs)
     else:
         for place in range(first, jobs):

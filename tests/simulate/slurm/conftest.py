@@ -7,13 +7,24 @@ from types import ModuleType
 import pytest
 
 from pilotfish.simulate.kernels import interpreted
-from pilotfish.simulate.kernels.slurm import bits, fair_shares, job_limits, priority, reserved_nodes
+from pilotfish.simulate.kernels.slurm import (
+    bits,
+    fair_shares,
+    job_limits,
+    later_room,
+    node_ends,
+    node_use,
+    priority,
+    reserved_nodes,
+    running_order,
+)
 
 
 @pytest.fixture
 def plain_python(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Call the functions of limits and reservations uncompiled."""
-    modules: tuple[ModuleType, ...] = (bits, fair_shares, priority, job_limits, reserved_nodes)
+    """Call the functions of limits, reservations and running jobs uncompiled."""
+    limits: tuple[ModuleType, ...] = (bits, fair_shares, priority, job_limits, reserved_nodes)
+    modules = (*limits, running_order, node_use, node_ends, later_room)
     for module in modules:
         for name, function in vars(module).copy().items():
             if hasattr(function, "py_func"):
