@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,24 @@ def test_the_unix_user_exists_before_slurm_makes_it_an_operator(text: str) -> No
 def test_no_step_copies_into_a_folder_that_may_be_absent(lines: list[str]) -> None:
     into = [line for line in lines if re.search(r" /etc/(sysusers\.d|systemd|pilotfish)\S*$", line) and ">" not in line]
     assert all(line.startswith(("install -D", "rm -r")) for line in into if not line.startswith(("pilotfish", "sed")))
+
+
+def test_the_steps_change_the_sample_as_they_say(real: None, tmp_path: Path) -> None:
+    """From shadow to a canary, and from there to all jobs, by the commands of the guide on the sample that is shipped."""
+    config = tmp_path / "pilotfish.yaml"
+    config.write_text((ROOT / "systemd" / "pilotfish.slurm.yaml").read_text(encoding="utf-8"))
+    (tmp_path / "cluster.yaml").touch()
+    changes = [
+        line for line in typed(SLURM) if line.startswith(("sed -i", "echo")) and line.endswith("/pilotfish.yaml")
+    ]
+    configs = [load_config(config)]
+    for line in changes:
+        subprocess.run(["sh", "-c", line.replace("/etc/pilotfish/pilotfish.yaml", str(config))], check=True)
+        configs.append(load_config(config))
+    assert [(one.mode, one.handover.share) for one in configs] == [
+        ("shadow", 1.0), ("shadow", 1.0), ("shadow", 0.1), ("live", 0.1), ("live", 1.0),
+    ]  # fmt: skip
+    assert all(one.adapter.options["partitions"] == ["batch"] for one in configs[1:])
 
 
 def test_undo_takes_lua_out_before_the_script() -> None:

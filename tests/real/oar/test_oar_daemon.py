@@ -64,7 +64,9 @@ def test_a_day_in_shadow_is_recorded_and_decides_the_same_again(
             assert run.returncode == 0, run.stdout + run.stderr
             assert argv[0] == "record" or re.search("All cycles decide the same|Nothing was decided", run.stdout)
         card = subprocess.run([*COMMAND, "score", str(away), "--repeat", "1"], capture_output=True, text=True)
-        assert card.returncode == 0 and re.search(r"jobs +3 seen, 3 that started", card.stdout), card.stdout + card.stderr
+        assert card.returncode == 0 and re.search(r"jobs +3 seen, 3 that started", card.stdout), (
+            card.stdout + card.stderr
+        )
         text = "".join(gzip.decompress(path.read_bytes()).decode() for path in away.glob("*.gz"))
         assert f'"{USERS[1]}"' not in text and f"/{USERS[1]}" not in text and "oar/" in text
 
