@@ -56,7 +56,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
     metrics.expect_policy("mom")
     mean = {"mean": dict.fromkeys(("recorded", "twin", "pilotfish", "low", "high"), 1.0)}
     measures, handed = ("waiting", "turnaround", "slowdown"), ("seen", "compared", "placed", "released")
-    card = {"judged": "easy", "days": 1.0, "verdict": "gain", "handed": dict.fromkeys(handed, 1)}
+    card = {"judged": "easy", "days": 1.0, "verdict": "gain", "own_requests": 9, "handed": dict.fromkeys(handed, 1)}
     others = dict.fromkeys(("utilisation", "energy_j", "makespan"), mean["mean"])
     contention = {"contention": {"forecast": 1.1, "actual": 1.2}}
     metrics.score.show(card | others | contention | {"measures": dict.fromkeys(measures, mean)}, 1.0)
