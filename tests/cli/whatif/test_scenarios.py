@@ -15,6 +15,7 @@ from pilotfish.cli.whatif import replay_tasks, replays
 from pilotfish.cli.whatif.change_options import CHANGES, ChangeOptions
 from pilotfish.cli.whatif.replay_tasks import ReplayTask, replay_task, source_of
 from pilotfish.cli.whatif.scenarios import scenarios_of
+from pilotfish.formats.site.recording import MARK
 from pilotfish.formats.site.site_folder import read_site
 
 from .conftest import out
@@ -230,7 +231,7 @@ def test_a_file_that_changes_meanwhile_fails_the_replay(site: Path, tmp_path: Pa
 
 def test_the_source_has_every_file_that_is_read(site: Path) -> None:
     source, _ = source_of(site, None, "UTC")
-    assert source.trace.hashes.keys() == {path.name for path in site.iterdir()} - {"README"}
+    assert source.trace.hashes.keys() == {path.name for path in site.iterdir()} - {"README", MARK}
     elsewhere, _ = source_of(site, site.parent / site.name / "sacct.psv.gz", "UTC")
     assert elsewhere.trace.kept_together
 
