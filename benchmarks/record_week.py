@@ -49,6 +49,10 @@ class PlayedQueue(Adapter):
         nodes = {node.name: (64, 2.5e11) for node in CLUSTER.nodes}
         return ObservedQueue(self.now, tuple(self._queued.values()), nodes)
 
+    def wait(self, timeout_s: float) -> bool:
+        """Report no event."""
+        return False
+
     def advance(self, seconds: float, arrivals: int) -> bool:
         """Let jobs come, begin and end; return whether one did."""
         self.now += seconds
