@@ -38,6 +38,7 @@ from ..state.queue import Queue
 from .isolation import Isolation
 from .kept_policy import KeptPolicy
 from .node_shortlist import shortlist
+from .passing import passed
 from .placement_gain import placement_gain
 from .plan_bounds import FORESIGHT, parsed, window
 from .plan_steps import PlanSteps
@@ -250,7 +251,9 @@ class GuardedPlanner:
             self.metrics.count_plan(policy, plan, self.clock() - began)
             report.plan, report.policy = plan, policy
             gain = placement_gain(plan, problem, self.latency.cost_s)
-            self.released = {} if self.options.place_all else gain.released
+            self.released = {} if self.options.place_all else dict(gain.released)
+            if not (self.options.place_all or limited or options.power):  # else a job may wait on purpose
+                self.released |= passed(plan, problem, snapshot.jobs)
             report.gain_of_holding_s = None if self.options.place_all else gain.of_holding_s
             self.trigger.recheck(now, min(next_due(plan, problem), retry_s))
             self.trigger.wake(now, plan.recheck_s)
