@@ -35,7 +35,7 @@ def passed(plan: Plan, problem: Problem, views: Iterable[JobView]) -> dict[str, 
     """
     later = {planned.id for planned in plan.jobs if planned.start_time > NOW_S}
     held = {key: entry.job for key, entry in problem.startable.items() if entry.held and key in later}
-    smallest = _smallest(views) if held else {}
+    smallest = _smallest(view for view in views if view.key not in problem.workflow.index) if held else {}
     reasons = dict[str, str]()
     for key, job in held.items():
         nodes, cores = _size(job)
@@ -53,7 +53,7 @@ def _smallest(views: Iterable[JobView]) -> dict[str, list[Size]]:
     """
     waiting = defaultdict[str, set[Size]](set)
     for view in views:
-        if view.state is JobState.PENDING and not (view.offered or view.nodes or view.waits or view.restartable):
+        if view.state is JobState.PENDING and not (view.offered or view.nodes or view.waits):
             for partition in _partitions(view.job):
                 waiting[partition].add(_size(view.job))
     smallest = dict[str, list[Size]]()

@@ -43,6 +43,10 @@ def test_a_held_job_is_released_when_no_larger_one_waits_in_its_partition() -> N
     }
 
 
+def test_a_job_that_a_canary_leaves_to_the_resource_manager_passes_it() -> None:
+    assert reasons(job_of("1"), own(job_of("7"), restartable=True, due=0.0, due_why="control group"))
+
+
 @pytest.mark.parametrize(
     "other",
     [
