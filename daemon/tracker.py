@@ -267,7 +267,7 @@ class JobTracker:
             self._follow(snapshot)
         if self.pause_of_all or (returning is None and not (self.any_waiting or self._observes_start)):
             return None
-        aside = self._isolation
+        self._progress.settle()  # clients are answered meanwhile, and may change the queue
         problem = build_problem(
             self.queue,
             snapshot,
@@ -279,7 +279,7 @@ class JobTracker:
             self._breathe,
         )
         self._note_stuck(problem)
-        return aside.applied(replace(problem, observes=self._observes_start) if self._observes_start else problem)
+        return self._isolation.applied(replace(problem, observes=self._observes_start))
 
     def _set_aside(self, keys: Iterable[str]) -> dict[str, str]:
         """Return why jobs are not planned, by key: planning fails with them, or their partition is paused."""

@@ -258,7 +258,8 @@ def build_problem(
     Args:
         queue: the jobs.
         snapshot: the cluster and its jobs at this moment.
-        progress: share of its work that a running job has done, [0, 1], by key; None = estimate it from time.
+        progress: share of its work that a running job has done, [0, 1], by key; None = estimate it from time. Does not
+            breathe.
         window: the most waiting jobs to consider, see the rule; None = all.
         neighbours: of the snapshot before.
         set_aside: returns those of the jobs that are not to be planned, with the reasons, by key.

@@ -67,12 +67,16 @@ class Progress:
             del self._followed[key]
             self._has_ended = self._has_ended or (self._engine is not None and self._engine.runs(key))
 
+    def settle(self) -> None:
+        """Take the jobs that have ended out of the simulation; until the next `follow`, `of` then does not breathe."""
+        if self._has_ended and self._cluster is not None:
+            self._rebuild(self._cluster, ())
+
     def of(self, key: str) -> float | None:
         """Return the share of its work that a job has done, [0, 1]; None if it is not followed."""
         if key not in self._followed:
             return None
-        if self._has_ended and self._cluster is not None:
-            self._rebuild(self._cluster, ())
+        self.settle()
         if self._progress is None:
             self._progress = self._engine.progress_of_all() if self._engine else {}
         return self._progress.get(key, 1.0)

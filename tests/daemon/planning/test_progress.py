@@ -25,6 +25,21 @@ def hog(name: str, seconds: float) -> Job:
     return Job(name, Profile((ThreadGroup(4, seconds, bandwidth=5e9),)))
 
 
+def test_it_does_not_breathe_in_the_middle_of_a_problem_once_it_is_settled() -> None:
+    """What a client does in a breath there would change the queue while it is read."""
+    breaths = list[str]()
+    real, progress = SimulatedAdapter(SITE, start_time=100.0), Progress(lambda: breaths.append("breath"))
+    for name in "ab":
+        real.apply(Submit(f"w/{name}", hog(name, 10.0), (name,)))
+    running = {view.key: running_view(view.key, view.job, view.nodes, 100.0) for view in real.snapshot().jobs}
+    progress.follow(SITE, running, {}, 100.0)
+    del running["w/a"]
+    progress.follow(SITE, running, {}, 102.0)
+    progress.settle()
+    before = len(breaths)
+    assert progress.of("w/b") == pytest.approx(0.1) and len(breaths) == before > 0
+
+
 def test_it_follows_jobs_that_started_and_ended_between_two_snapshots() -> None:
     real, progress = SimulatedAdapter(SITE, start_time=100.0), Progress()
     real.apply(Submit("w/long", hog("long", 10.0), ("a",)))

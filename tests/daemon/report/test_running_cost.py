@@ -52,7 +52,7 @@ def test_the_costs_of_all_runs_are_kept(tmp_path: Path) -> None:
     both = read_journal(path)["cost"]
     assert both["requests"] == 24 and both["running_s"] == 2 * EVERY_S
     assert both["cpu_s"] - first["cpu_s"] == pytest.approx(used_cpu_s() - counted, abs=0.5)
-    assert both["cpu_s"] >= first["cpu_s"] + 0.05
+    assert both["cpu_s"] > first["cpu_s"] + 0.03  # both are rounded
 
 
 def test_a_stop_notes_what_came_after_the_last_note_and_cards_count(tmp_path: Path) -> None:

@@ -64,9 +64,8 @@ def test_a_day_in_shadow_is_recorded_and_decides_the_same_again(
             assert run.returncode == 0, run.stdout + run.stderr
             assert argv[0] == "record" or re.search("All cycles decide the same|Nothing was decided", run.stdout)
         card = subprocess.run([*COMMAND, "score", str(away), "--repeat", "1"], capture_output=True, text=True)
-        assert card.returncode == 0 and re.search(r"jobs +3 seen, 3 that started", card.stdout), (
-            card.stdout + card.stderr
-        )
+        match = re.search(r"jobs +(\d+) seen, \1 that started", card.stdout)  # other tests' jobs may be among them
+        assert card.returncode == 0 and match and int(match[1]) >= 3, card.stdout + card.stderr
         text = "".join(gzip.decompress(path.read_bytes()).decode() for path in away.glob("*.gz"))
         assert f'"{USERS[1]}"' not in text and f"/{USERS[1]}" not in text and "oar/" in text
 
