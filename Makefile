@@ -1,7 +1,7 @@
 # Everything sets itself up in .venv from nothing: `make run` and `make test` are all a newcomer needs.
 #
 #   make run     the tour: profile real programs, simulate, map, run, compare with the forecast
-#   make check   linters, types, pure tests with fewer examples: the quick loop, goal 120 s on two cores
+#   make check   linters, types, pure tests with fewer examples: the quick loop, two minutes on two cores
 #   make test    everything: `check`'s linters, all tests with all examples, the installed wheel, a real Slurm
 #   make lint    linters and types alone
 #   make lock    write packaging/requirements.lock and sbom.cdx.json

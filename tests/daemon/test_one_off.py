@@ -187,6 +187,7 @@ def test_a_job_goes_to_the_node_that_is_free_earlier_than_forecast(kit, follow):
     assert {view.nodes for view in manager.views.values()} == {("n1",), ("n2",)}
 
 
+@pytest.mark.long
 @given(st.integers(0, 10**6))
 @settings(max_examples=25, deadline=None)
 def test_no_node_is_idle_while_a_job_is_ready(follow, kit, seed):

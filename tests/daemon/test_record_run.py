@@ -14,11 +14,12 @@ from pilotfish.daemon.socket.pause_requests import PauseRequests
 from pilotfish.daemon.state.users import Peer
 from pilotfish.formats.record import segments
 from pilotfish.simulate.errors import ConfigError
+from tests.support import effort
 from tests.support.recorded_site import RecordedSite, played
 
 
 @pytest.mark.parametrize("mode", RunMode)
-@pytest.mark.parametrize("policy", ["lookahead", "mom", "easy:order=sjf"])
+@pytest.mark.parametrize("policy", effort.some(["lookahead", "mom", "easy:order=sjf"], 1))
 def test_a_record_gives_the_same_decisions(tmp_path, mode, policy):
     site = RecordedSite(tmp_path, mode=mode, seed=3, policy=policy)
     site.run(60)
@@ -28,7 +29,7 @@ def test_a_record_gives_the_same_decisions(tmp_path, mode, policy):
     assert comparison.decisions > 10 and comparison.strays == 0 and comparison.gaps == []
 
 
-@pytest.mark.parametrize("policy", ["lookahead", "easy:order=sjf"])
+@pytest.mark.parametrize("policy", effort.some(["lookahead", "easy:order=sjf"], 1))
 def test_what_clients_ask_for_during_a_cycle_counts_from_there_on(tmp_path, policy):
     """On a busy machine a cycle is long, and a client is often answered between its snapshot and its plan."""
     site = RecordedSite(tmp_path, seed=3, policy=policy)
@@ -114,6 +115,7 @@ def test_what_is_no_record_is_one_error(tmp_path):
         played(tmp_path)
 
 
+@pytest.mark.long
 def test_a_disk_that_was_full_for_a_while_is_a_gap_and_the_rest_is_played(tmp_path, monkeypatch):
     """The cycles of that time are lost. Those before decide the same, and the output names the gap."""
     monkeypatch.setattr(segments, "AGAIN_S", 0.0)

@@ -13,6 +13,7 @@ from pilotfish.daemon.state.audit import AuditQuestion
 from pilotfish.simulate.model.plan import Place
 from pilotfish.simulate.model.snapshot import JobState
 from tests.daemon.conftest import Bench, Offering, first_fit, make_cluster, make_job
+from tests.support import effort
 
 
 class Shadowed(Offering):
@@ -178,7 +179,7 @@ class Dying:
         return call
 
 
-@pytest.mark.parametrize("after", ["shadow", "live"])
+@pytest.mark.parametrize("after", effort.some(["shadow", "live"]))
 def test_killed_at_every_call_no_would_be_decision_is_an_intent(tmp_path, after) -> None:
     """What a shadow daemon has decided when it dies is never carried out, nor looked for, by the next one."""
     deaths = 0

@@ -21,6 +21,7 @@ from pilotfish.cli.charts.figure import Area, Axis, Bars, Boxes, Figure, Line, P
 from pilotfish.cli.charts.replay_figures import replay_gantt
 from pilotfish.formats.text import width
 from tests.cli.charts.samples import pictures, planned, random_plan, run_of, seen
+from tests.support import effort
 
 if TYPE_CHECKING:
     from bokeh.resources import INLINE
@@ -71,7 +72,7 @@ MANY = 400
 DRAWN = [(kind, count) for kind in KINDS for count in (0, MANY) if (kind, count) != ("calibration", 0)]
 
 
-@pytest.mark.parametrize(("kind", "count"), DRAWN)
+@pytest.mark.parametrize(("kind", "count"), effort.some(DRAWN))
 def test_every_picture_can_be_drawn_by_every_backend(tmp_path: Path, kind: str, count: int) -> None:
     figure = pictures(count)[kind]
     root = svg(kind, count)

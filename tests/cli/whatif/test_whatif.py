@@ -155,6 +155,7 @@ def test_moved_jobs_are_a_class_of_their_own(site: Path, capsys: pytest.CaptureF
     assert jobs["normal to teaching"] > 0 < jobs["normal"] and sum(jobs.values()) == document["jobs"]
 
 
+@pytest.mark.long
 def test_jobs_that_a_change_keeps_from_starting_are_counted_by_reason(
     site: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

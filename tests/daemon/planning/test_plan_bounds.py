@@ -17,6 +17,7 @@ from pilotfish.simulate.model.cluster import Cluster, Node, NodeType, Power
 from pilotfish.simulate.model.job import Job, Profile, Provenance, ThreadGroup, Workflow
 from pilotfish.simulate.model.plan import Plan, RunningJob
 from pilotfish.simulate.planning.queue_mapping import BEYOND, PlanRun
+from tests.support import effort
 
 CORES = 64
 KIND = NodeType("t", CORES, 1e9, 1e12, power=Power(100.0, 5.0))
@@ -65,7 +66,7 @@ def bounded(problem: Problem, cluster: Cluster, policy: str, most: int | None = 
     return simulate_plan(problem, cluster, Options(policy, window=most))
 
 
-@pytest.mark.parametrize("policy", FAMILIES)
+@pytest.mark.parametrize("policy", effort.some(FAMILIES))
 def test_what_starts_later_is_forecast_with_a_bound_of_work(policy: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A whole plan of the first four would take two to eight times that."""
     work = Work(monkeypatch)

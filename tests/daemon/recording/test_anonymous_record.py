@@ -25,6 +25,7 @@ from pilotfish.simulate.model.accounting_record import AccountingRecord
 from pilotfish.simulate.model.job import DEFAULT_PROFILE, Job, Profile, ThreadGroup, Workflow
 from pilotfish.simulate.model.observed_queue import ObservedJob
 from pilotfish.simulate.model.snapshot import JobView
+from tests.support import effort
 from tests.support.recorded_site import RecordedSite, played
 
 USERS = {"204150937": "zebraproj", "210768411": "walrusproj", "319994073": "albatross"}
@@ -83,7 +84,7 @@ def texts_of(folder: Path) -> str:
     return content.decode("utf-8", "replace")
 
 
-@pytest.mark.parametrize(("seed", "policy"), [(3, "lookahead"), (4, "easy:order=sjf"), (5, "mom")])
+@pytest.mark.parametrize(("seed", "policy"), effort.some([(3, "lookahead"), (4, "easy:order=sjf"), (5, "mom")], 2))
 def test_its_replay_decides_the_same_and_no_name_is_left(tmp_path: Path, seed: int, policy: str) -> None:
     site = recorded(tmp_path, seed, policy=policy)
     site.fails = 0.05
@@ -119,6 +120,7 @@ def test_its_replay_decides_the_same_and_no_name_is_left(tmp_path: Path, seed: i
     assert outcome.names.stat().st_mode & 0o777 == 0o600
 
 
+@pytest.mark.long
 def test_a_state_from_before_has_other_names(tmp_path: Path) -> None:
     """The journal of a daemon that ran before, with its jobs, its stories and its audit."""
     first = recorded(tmp_path, 3)

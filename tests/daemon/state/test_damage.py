@@ -96,7 +96,7 @@ def test_every_table_has_rows(lived: Any) -> None:
             assert database.execute(f"SELECT count(*) FROM {table}").fetchone()[0], table
 
 
-@pytest.mark.parametrize("broken", BROKEN)
+@pytest.mark.parametrize("broken", effort.some(BROKEN))
 def test_no_damaged_column_stops_a_daemon_without_a_remedy(
     kit: Any, lived: Any, broken: str, caplog: pytest.LogCaptureFixture
 ) -> None:

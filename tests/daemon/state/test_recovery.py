@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import pytest
 
+from tests.support import effort
+
 
 class Killed(BaseException):
     """Simulates kill -9: no handler runs."""
@@ -81,7 +83,7 @@ def run_with_kills(tmp_path, kit, kills):
     return deaths
 
 
-@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("after", effort.some([False, True]), ids=lambda after: "after" if after else "before")
 def test_killed_once_at_every_call_in_turn(tmp_path, kit, after):
     deaths = 0
     for at in range(1, 25):

@@ -18,6 +18,7 @@ from pilotfish.formats.site.submit_line import submit_options
 from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.slurm.site import Site
 from pilotfish.simulate.slurm.twin import replay_site
+from tests.support import effort
 from tests.support.slurm_queue_lines import RUNNING, WAITING, line
 from tests.support.slurm_recordings import recorded_case
 from tests.support.slurm_site_files import COLUMNS, DONE
@@ -53,7 +54,7 @@ def site_in(folder: Path, texts: dict[str, str]) -> Site:
     return read_site(folder)
 
 
-@pytest.mark.parametrize("case", ["plain", "tiers", "arrays", "memory", "preempt"])
+@pytest.mark.parametrize("case", effort.some(["plain", "tiers", "arrays", "memory", "preempt"]))
 def test_the_anonymous_site_starts_the_same(case: str, tmp_path: Path) -> None:
     texts = texts_of(case)
     site = site_in(tmp_path / "old", texts)

@@ -36,6 +36,7 @@ from pilotfish.simulate.model.job import Job, Profile, ThreadGroup, Workflow
 from pilotfish.simulate.planning.simulation import Outcome, Simulation
 from tests.profiles.calibration.known_engine import measured_mixes
 from tests.profiles.calibration.known_engine import speeds as speeds_together
+from tests.support import effort
 
 WITHIN = 0.02
 NOISE = 0.01
@@ -160,7 +161,7 @@ def test_how_cores_are_shared(truth: CpuSharing) -> None:
     assert sharing_of(figure([1.0 / time * float(part) for part in noise])) is truth
 
 
-@pytest.mark.parametrize("contention", list(Contention))
+@pytest.mark.parametrize("contention", effort.some(list(Contention), 1))
 @pytest.mark.parametrize("contending", list(ContendingThreads))
 def test_model_and_bandwidth_are_found_from_mixes(contention: Contention, contending: ContendingThreads) -> None:
     constants = I5 if contention is Contention.PIECEWISE_LINEAR else None

@@ -59,6 +59,7 @@ def on_one_node(kind: NodeType, *profiles: Profile, seed: int = 0) -> list[float
     return Intervals(Workflow("w", jobs), cluster(kind), nodes, seed=seed).finish
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("sharing", "cores", "groups", "alone", "published"),
     [

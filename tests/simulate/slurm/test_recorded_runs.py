@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support import effort
 from tests.support.slurm_recordings import cases
 from tests.support.twin_checks import (
     FreeRuns,
@@ -51,7 +52,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("sites")
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", effort.some(CASES))
 def test_the_twin_makes_the_recorded_starts(case: str, folder: Path) -> None:
     steps = sum((one_step(run, site_of(run, folder)) for run in CASES[case]), OneStep())
     least, least_nodes, most_extra = STEPS[case]

@@ -11,6 +11,7 @@ from pilotfish.simulate.slurm.handed_order import left_to_slurm, ordered_jobs
 from pilotfish.simulate.slurm.site_outcome import recorded_outcome, replayed_outcome
 from pilotfish.simulate.slurm.site_score import SAME, SiteScore, score
 from pilotfish.simulate.slurm.twin import replay_site
+from tests.support import effort
 from tests.support.slurm_recordings import cases
 from tests.support.twin_checks import site_of
 
@@ -22,7 +23,7 @@ if not CASES:
 MOST_ERROR = 0.25
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", effort.some(CASES))
 def test_the_baseline_is_the_recorded_schedule(case: str, tmp_path: Path) -> None:
     site = site_of(CASES[case][0], tmp_path)
     recorded, reasons = recorded_outcome(site), left_to_slurm(site)

@@ -27,6 +27,7 @@ from pilotfish.simulate.world.world_parts import Part
 from tests.reference.plain_shared_nodes import Plain
 from tests.reference.plain_sharing import PlainSharing
 from tests.simulate.replay.test_replay import places
+from tests.support import effort
 
 TIMES = st.one_of(st.integers(0, 9).map(float), st.floats(0, 9).map(lambda time: round(time, 3)))
 #: Gap, run time, walltime, size, GB/s per thread, GB per thread.
@@ -380,7 +381,9 @@ def alike(jobs: Workload, cluster: Cluster, policy: Easy | Strict, told: str) ->
     return compiled
 
 
-@pytest.mark.parametrize("spec", ["easy", "easy:order=sjf", "easy:order=largest", "easy:share=1.5", "strict"])
+@pytest.mark.parametrize(
+    "spec", effort.some(["easy", "easy:order=sjf", "easy:order=largest", "easy:share=1.5", "strict"])
+)
 @pytest.mark.parametrize("paces", [(1.0,), (1.0, 0.9, 1.1, 1.0)])
 def test_compiled_backfilling_is_that_in_python_where_hundreds_run_and_wait(
     spec: str, paces: tuple[float, ...]
