@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from pilotfish.formats.site.site_folder import read_site
 from pilotfish.simulate.slurm.site import SiteJob
+from tests.support import effort
 from tests.support.slurm_site_files import COLUMNS, DONE, records, write_site
 
 _TIMES = [f"2026-03-02T{hour:02d}:{minute:02d}:10" for hour in (6, 7, 9) for minute in (0, 30)]
@@ -85,10 +86,10 @@ def test_jobs_are_in_the_order_of_their_submission(dump: list[dict[str, str]]) -
 
 @pytest.mark.parametrize(
     "fields",
-    [
+    effort.some([
         {}, {"TimelimitRaw": "", "SubmitLine": "sbatch -n2"}, {"JobName": "a b", "SubmitLine": "sbatch -J a b -n4"},
         {"SubmitLine": "sbatch job.sh", "AllocCPUS": "16", "NodeList": "n[1-2]", "Account": "", "End": "Unknown"},
-    ],
+    ]),
 )  # fmt: skip
 def test_a_change_of_one_field_counts_for_its_job_alone(fields: dict[str, str]) -> None:
     base = {**DONE, **fields}
