@@ -1,3 +1,3 @@
 """pilotfish: a co-scheduler that simulates before it dispatches."""
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"

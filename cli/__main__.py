@@ -107,16 +107,17 @@ app = typer.Typer(
 
 def _version(is_requested: bool) -> None:
     if is_requested:
-        from .. import __version__
+        from ..built_from import full_version
 
-        show(f"pilotfish {__version__}")
+        show(f"pilotfish {full_version()}")
         raise typer.Exit
 
 
 @app.callback()
 def pilotfish(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Print the version and the commit."),
     ] = False,
 ) -> None:
     """Simulate before you dispatch: map workflows to nodes, with the contention that the jobs will meet there.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .. import __version__
+from ..built_from import full_version
 from ..formats.text import times
 from ..simulate.model.snapshot import Snapshot
 from .deciders import CONFIGURATION, administrator
@@ -36,7 +36,7 @@ class ModeLog(Observer):
         """Note the mode of the cycle, if it is another one."""
         if self._is_start:
             why = _CUT_OFF if self._last_kind not in ("", "stop") else ""
-            text = f"pilotfish {__version__}{'; ' if why else ''}{why}"
+            text = f"pilotfish {full_version()}{'; ' if why else ''}{why}"
             self._tracker.note_change("start", "service", before=self._mode, after=report.mode, why=text)
         elif report.mode != self._mode:
             by, why = self._reason(self._mode, report.mode)

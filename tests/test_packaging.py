@@ -22,7 +22,7 @@ ROOT = Path(pilotfish.__file__).resolve().parent
 #: Folders of the repository that are not installed; of `docs` and of the root only what DATA names.
 NOT_INSTALLED = {"tests", "benchmarks", "docs", "packaging", ".ci", ".github"}
 #: Files of the root that are installed. Everything else there is for people and for build tools.
-OF_THE_ROOT = {"__init__.py", "api.py", "machine_share.py", "py.typed", "trust.py"}
+OF_THE_ROOT = {"__init__.py", "api.py", "built_from.py", "machine_share.py", "py.typed", "trust.py"}
 #: Files of folders that are not installed, but for these.
 DATA = {"docs/slurm/job_submit.lua"}
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from rich.text import Text
 
+from ...built_from import full_version
 from ...daemon.report.accuracy import (
     CALIBRATED,
     ENOUGH_JOBS,
@@ -107,6 +108,9 @@ def show_status(reply: dict[str, Any], *, everything: bool) -> None:
     mode = f"{reply['mode']}, policy {reply['policy']}, " if "mode" in reply else ""
     mode = f"{reply['view']}, " if "view" in reply else mode
     screen.put(Text(f"{reply['cluster']}: {mode}{total}{age_of(reply)}"))
+    if version := reply.get("version"):
+        differs = f"; this command is {full_version()}: restart the service" if version != full_version() else ""
+        screen.put(*hanging("", f"service: pilotfish {version}{differs}", screen.cells))
     if reply["blocked"]:
         screen.put(Text(f"blocked: {reply['blocked']}"))
     elif reply.get("not_ready"):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import platform
 import re
 from collections import Counter
 from collections import Counter as Counts
@@ -19,6 +20,7 @@ from typing import Any
 
 from ... import __version__
 from ...adapters.base import ERROR_KINDS
+from ...built_from import commit
 from ...profiles.identity import COMMAND, KIND
 from ...profiles.prediction.conformal import MOST_GROUPS
 from ...simulate.model.cluster import Node
@@ -220,7 +222,11 @@ class Metrics:
         def make(kind: Any, name: str, text: str, labels: tuple[str, ...] = (), **options: Any) -> Any:
             return kind(f"pilotfish_{name}", text, labels, registry=registry, **options)
 
-        make(Gauge, "build_info", "Version of the running daemon.", ("version",)).labels(__version__).set(1)
+        build = make(
+            Gauge, "build_info", "1: version and commit of the running daemon, and version of its Python.",
+            ("version", "commit", "python"),
+        )  # fmt: skip
+        build.labels(__version__, commit(), platform.python_version()).set(1)
         self.reload_successful = make(
             Gauge, "config_last_reload_successful", "1 if the last reload of the configuration was accepted, else 0."
         )

@@ -14,6 +14,7 @@ from dataclasses import asdict, fields
 from operator import attrgetter
 from typing import Any
 
+from ...built_from import full_version
 from ...formats.documents.files import without_collections
 from ...formats.text import clean, count
 from ...profiles.identity import seen_by_others
@@ -195,6 +196,7 @@ class Requests:
         guard = self._cycle.planner.forecasts.guard
         worst = guard.worst
         return {
+            "version": full_version(),
             "mode": self._cycle.mode,
             "run_mode": str(self._cycle.applier.mode),
             "policy": self._cycle.planner.policy_for(self._tracker.queue),

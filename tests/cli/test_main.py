@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pilotfish import __version__
+from pilotfish.built_from import full_version
 from pilotfish.cli import lazy
 from pilotfish.cli.__main__ import Pilotfish, main
 from pilotfish.simulate.errors import ConfigError, InvariantError
@@ -97,7 +97,7 @@ def test_commands_of_a_group_are_listed_whole_and_their_help_fits(group, capsys,
 
 def test_version(capsys):
     assert main(["--version"]) == 0
-    assert capsys.readouterr().out == f"pilotfish {__version__}\n"
+    assert capsys.readouterr().out == f"pilotfish {full_version()}\n"
 
 
 @pytest.mark.parametrize(

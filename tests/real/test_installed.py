@@ -322,11 +322,17 @@ def test_what_keeps_nothing_needs_neither_home_nor_cache(kind: str, installed: I
 
 @pytest.mark.xdist_group("installed root")
 def test_the_wheel_is_the_repository_without_its_tests(installed: Installed) -> None:
+    import pilotfish
     from pilotfish import __version__
+    from pilotfish.built_from import commit_of
 
     names = zipfile.ZipFile(installed.wheel).namelist()
     rooms = {name.split("/")[1] for name in names if name.startswith("pilotfish/") and name.count("/") > 1}
     assert not rooms & {"tests", "benchmarks"} and __version__ in installed.wheel.name
+    assert (
+        commit_of(Path(pilotfish.__file__).parent)
+        == zipfile.ZipFile(installed.wheel).read("pilotfish/commit.txt").decode().strip()
+    )
     assert {"pilotfish/py.typed", "pilotfish/profiles/library/node_types.yaml"} <= set(names)
     assert not [name for name in names if name.endswith((".pyc", ".nbi", ".nbc"))]
     with tarfile.open(installed.sdist) as archive:

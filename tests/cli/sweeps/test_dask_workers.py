@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import pilotfish
 from pilotfish.cli.__main__ import main
 from pilotfish.cli.sweeps import dask_workers
 
@@ -129,7 +130,7 @@ def test_a_cluster_with_another_pilotfish_is_refused(
 ) -> None:
     monkeypatch.setattr(dask_workers, "__version__", "9.9")
     assert main(["sweep", "s.yaml", "--dask", cluster.scheduler_address]) == 1
-    assert "scheduler has pilotfish 0.1.0: install 9.9 there" in capsys.readouterr().err
+    assert f"scheduler has pilotfish {pilotfish.__version__}: install 9.9 there" in capsys.readouterr().err
 
 
 @pytest.mark.real

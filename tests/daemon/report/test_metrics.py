@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import platform
 import socket
 import struct
 import threading
@@ -18,6 +19,7 @@ from prometheus_client import generate_latest
 
 import pilotfish
 from pilotfish.adapters.base import ERROR_KINDS, NOT_SENT, AdapterError
+from pilotfish.built_from import commit
 from pilotfish.daemon.apply import Live
 from pilotfish.daemon.report import exporter
 from pilotfish.daemon.report.adapter_metrics import COUNTED, metered
@@ -71,6 +73,7 @@ def test_every_metric_is_exported_and_no_label_names_a_job(served, kit):
     assert reply.status_code == 200 and reply.headers["Content-Type"].startswith("text/plain")
     families = {line.split()[2] for line in reply.text.splitlines() if line.startswith("# TYPE")}
     assert {f"pilotfish_{name}" for name in NAMES} <= families
+    assert f'pilotfish_build_info{{commit="{commit()}",python="{platform.python_version()}"' in reply.text
     assert all(name.startswith(("pilotfish_", "process_")) for name in families)  # Slurm exports its own
     assert {"process_start_time_seconds", "process_resident_memory_bytes", "process_cpu_seconds_total"} <= families
     assert "secret" not in reply.text and workflow not in reply.text
