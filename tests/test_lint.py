@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.lint.layout import import_graph, mutual_folders, policy_checks
+from tests.lint.layout import import_graph, mutual_folders, policy_checks, strays
 from tests.lint.local_names import check, vague_functions
 
 VAGUE = "def f(jobs):\n    found = [job for job in jobs]\n    return found\n"
@@ -92,3 +92,11 @@ def test_questions_for_the_kind_of_a_policy_are_counted(tmp_path: Path) -> None:
     assert more.startswith("cli/asks.py:1, cli/asks.py:2, cli/asks.py:3: more than 2")
     (fewer,) = policy_checks(tmp_path, files, 4)
     assert "lower the number from 4 to 3" in fewer
+
+
+@pytest.mark.parametrize("name", ["o.csv", "site/slurm.conf", "setup.cfg", "Docs/notes.md"])
+def test_the_root_holds_only_what_is_listed(name: str) -> None:
+    listed = ["README.md", "simulate/sweep.py", "docs/setup.cfg", "tests/o.csv", ".ci/run"]
+    assert [*strays(listed)] == []
+    (finding,) = strays([*listed, name])
+    assert finding.startswith(f"{name.split('/')[0]}: not expected in the root")

@@ -2,7 +2,7 @@
 
 Rule: a file name is unique in the product unless it is the same thing in another world; a file has at most LONGEST
 lines, and the control loop fewer than 100; no file imports itself through others; the number of sibling folders that
-import each other only falls; a line of Markdown has at most WIDEST columns.
+import each other only falls; a line of Markdown has at most WIDEST columns; the root holds only what TOP names.
 """
 
 from __future__ import annotations
@@ -16,6 +16,12 @@ from tests.support.sources import tree_of
 
 ROOMS = ("adapters", "cli", "daemon", "formats", "profiles", "simulate")
 LONGEST, WIDEST = 450, 125
+#: Files of the root, and all other folders.
+TOP = {
+    ".gitignore", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "MANIFEST.in", "Makefile", "README.md", "__init__.py",
+    "api.py", "built_from.py", "machine_share.py", "py.typed", "pyproject.toml", "setup.py", "trust.py",
+    ".ci", "benchmarks", "docs", "learning", "monitoring", "packaging", "systemd", "tests",
+}  # fmt: skip
 #: Files with a limit of their own, lines.
 LIMITS = {"daemon/loop.py": 99}
 #: The same thing in another world: a command and the module behind it, a value and its file format, an adapter's and a
@@ -36,6 +42,12 @@ POLICY_CHECKS = 6
 
 #: A decision of a queue policy, and the action that carries it out.
 SHARED_CLASSES = {"Submit"}
+
+
+def strays(files: Iterable[str]) -> Iterator[str]:
+    """Yield one message for each file or folder of the root that is not meant to be there."""
+    for name in sorted({name.split("/")[0] for name in files} - TOP - set(ROOMS)):
+        yield f"{name}: not expected in the root (remove it, or add it to TOP)"
 
 
 def product_files(files: Iterable[str]) -> list[str]:
@@ -215,6 +227,7 @@ def _components(graph: Mapping[str, set[str]]) -> Iterator[list[str]]:
 def check(root: Path, files: Iterable[str]) -> Iterator[str]:
     """Yield all messages about the layout."""
     files = list(files)
+    yield from strays(files)
     yield from shared_names(files)
     yield from shared_classes(root, files)
     yield from long_files(root, files)
