@@ -47,8 +47,8 @@ from .run_modes import RunMode
 LIVE, SHADOW = "live", "shadow"
 #: Keys that a reload can change. The others need a restart.
 RELOADABLE = frozenset((
-    "policy", "objective", "without_gain", "budget", "time_limit", "seed", "cycle_seconds", "longest_cycle_seconds",
-    "guard", "relearn", "log", "keep_days", "mode", "paused", "handover",
+    "policy", "allow_unproven", "objective", "without_gain", "budget", "time_limit", "seed", "cycle_seconds",
+    "longest_cycle_seconds", "guard", "relearn", "log", "keep_days", "mode", "paused", "handover",
 ))  # fmt: skip
 
 
@@ -58,6 +58,7 @@ class DaemonConfig(Section):
     cluster: FilePath
     adapter: AdapterConfig = AdapterConfig()
     policy: Annotated[str, AfterValidator(any_policy)] = "lookahead"
+    allow_unproven: bool = False
     objective: str = "turnaround"
     without_gain: Literal["release", "place"] = "release"
     budget: int | None = Field(default=None, ge=1)
@@ -219,23 +220,31 @@ def _refuse_untrusted(path: str | Path) -> None:
         raise ConfigError(str(path), "", f"cannot be read: {error.strerror}") from None
 
 
-def load_policy_of(config: DaemonConfig, path: str | Path) -> None:
+def load_policy_of(config: DaemonConfig, path: str | Path, *, acts: bool = False) -> None:
     """Load the policy of a configuration, which is executed as the account of the service; read a user's file again.
 
     Args:
         config: the configuration.
         path: where it was read from.
+        acts: what it decides is carried out.
 
     Raises:
-        ConfigError: it cannot be loaded, or another user can change its file.
+        ConfigError: it cannot be loaded, another user can change its file, or it is an unproven model that would act.
     """
     from .planning.live_component import use_policy
 
     try:
-        use_policy(config.policy)
+        if use_policy(config.policy) and acts and not config.allow_unproven:
+            problem = (
+                f"{config.policy}: no verdict in its file says that it beats its baseline on jobs that it has not seen"
+            )
+            allowed = "mode: shadow; a model judged with `pilotfish evaluate --save`; or allow_unproven: true"
+            raise ConfigError(str(path), "policy", problem, allowed)
     except PolicyError as error:
         raise ConfigError(str(path), "policy", f"{error.policy}: {error.where}: {error.problem}") from error
     except ConfigError as error:
+        if error.source == str(path):
+            raise
         where = error.key if error.source == "policy" else f"{error.source}: {error.key}"
         raise ConfigError(str(path), "policy", f"{where}: {error.problem}".removeprefix(": "), error.allowed) from error
     except OSError as error:

@@ -30,7 +30,8 @@ def _known_policy(name: str) -> str:
 
 def any_policy(text: str, info: ValidationInfo) -> str:
     """Return a mapping policy, or the SPEC of a queue policy with an absolute path. Raises ValueError."""
-    from ..simulate.queue_policies.policy_specs import COMPONENT, Own, is_queue_policy, parse_planned
+    from ..simulate.queue_policies.loaded_policies import Own
+    from ..simulate.queue_policies.policy_specs import COMPONENT, is_queue_policy, parse_planned
 
     if text.startswith(COMPONENT):
         try:

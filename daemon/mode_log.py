@@ -57,6 +57,8 @@ class ModeLog(Observer):
             return "end of the pause", ""
         if "fallback" in (before, after):
             guard = self._forecasts.guard
+            if guard.overruled_model is not None:
+                return GUARD_RAIL, guard.overruled_model[1]
             worst = guard.worst
             median = guard.median(worst)
             return GUARD_RAIL, "" if median is None else f"forecasts of {worst} are off by {times(1.0 + median)}"

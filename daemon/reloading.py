@@ -24,6 +24,7 @@ from .config import (
 )
 from .planning.power_saving import check_power
 from .report.metrics import Metrics
+from .run_modes import RunMode
 from .systemd import notify, notify_reloading
 
 log = logging.getLogger("pilotfish.service")
@@ -44,7 +45,9 @@ class Reloaded:
     restart: tuple[str, ...]
 
 
-def reread(file: Path, old: DaemonConfig, cluster: Cluster, adapter: Adapter, metrics: Metrics) -> Reloaded:
+def reread(
+    file: Path, old: DaemonConfig, cluster: Cluster, adapter: Adapter, metrics: Metrics, forced: RunMode | None
+) -> Reloaded:
     """Read a configuration again, check it, and load its policy.
 
     Args:
@@ -53,6 +56,7 @@ def reread(file: Path, old: DaemonConfig, cluster: Cluster, adapter: Adapter, me
         cluster: the nodes of the service.
         adapter: the resource manager of the service.
         metrics: show whether the file was accepted.
+        forced: the mode of the service, whatever the file says; None: that of the file.
 
     Raises:
         ConfigError: the file is wrong; the old configuration stays in force.
@@ -62,7 +66,7 @@ def reread(file: Path, old: DaemonConfig, cluster: Cluster, adapter: Adapter, me
         new = load_service_config(file)
         check_objective(new, file, cluster, time.time())
         check_power(new.model_copy(update={"power": old.power}), file, adapter)
-        load_policy_of(new, file)
+        load_policy_of(new, file, acts=(forced or new.run_mode).acts)
     except ConfigError as error:
         metrics.reload_successful.set(0)
         log.error("the configuration was not reloaded, the old one stays in force: %s", error)

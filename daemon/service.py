@@ -158,7 +158,7 @@ class Service:
         for doubt in cluster_doubts(cluster):
             log.warning("%s", doubt)
         check_objective(config, self._file, cluster, time.time())
-        load_policy_of(config, self._file)
+        load_policy_of(config, self._file, acts=self._mode.acts)
         stack.callback(end_components)
         if os.geteuid() == 0 and not (config.access.root or not self._mode.keeps):
             problem = "the daemon was started as root: its jobs, and any fault in it, would have the rights of root"
@@ -396,7 +396,7 @@ class Service:
     def _reload(self) -> dict[str, Any]:
         """Read the configuration again; return what it changes. Raises ConfigError if it is wrong."""
         self._reload_wanted = False
-        new = reread(self._file, self.config, self._cluster, self._adapter, self._metrics)
+        new = reread(self._file, self.config, self._cluster, self._adapter, self._metrics, self._forced)
         mode = self._forced or new.config.run_mode
         if mode is RunMode.LIVE and self._canary.is_stepped_back:
             mode = RunMode.SHADOW

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ..simulate.errors import ConfigError
+from ..simulate.learned.guarded_order import GuardedOrder, Seen
 from ..simulate.queue_policies.learned_order import FEATURE_SET, FEATURES, MODEL_SUFFIX, LearnedOrder, OrderFile, sum_of
 from ..simulate.queue_policies.policy_specs import Easy, parse
 from ..simulate.world.known_run_times import PREDICTED, WALLTIME
@@ -23,8 +24,13 @@ from .documents.files import read_bytes
 
 SCHEMA, KIND = "pilotfish/model/v1", "linear"
 MOST_BYTES = 1 << 20
+#: The rival of a verdict that was best on the traces of the training.
+IN_TRAINING = "chosen in training"
+#: Fewest shaken copies of a verdict that proves something.
+LEAST_COPIES = 20
 #: By how much a score computed again may differ, relative.
 _CLOSE = 1e-9
+_LONGEST_TEXT = 1000
 _ALLOWED = f"a file that `pilotfish train` wrote (*{MODEL_SUFFIX})"
 
 
@@ -71,6 +77,32 @@ class Model:
         """Return the order; `text` is its name in SPECs."""
         return LearnedOrder(text, self.weights, self.max_wait)
 
+    def guarded(self, text: str) -> GuardedOrder:
+        """Return the guarded order; `text` is its name, for errors.
+
+        Raises ConfigError: the file does not say what the model was trained on.
+        """
+        ends = dict[str, tuple[float, float]]()
+        for name in ("limit", "share", "wait"):
+            values = self.seen.get(name) or ()
+            if len(values) < 2 or list(values) != sorted(values):
+                raise ConfigError(text, f"seen.{name}", "no ascending quantiles", _ALLOWED)
+            ends[name] = values[0], values[-1]
+        if not self.processors or min(self.processors) < 1:
+            raise ConfigError(text, "world.processors", repr(self.processors), "sizes of machines, 1 or more")
+        longest = ends["wait"][1] if math.isinf(self.max_wait) else math.inf  # beyond the bound, a job goes first
+        training = Seen(ends["limit"], ends["share"], longest, (min(self.processors), max(self.processors)))
+        digest = hashlib.sha256(dump_model(self).encode()).hexdigest()
+        baseline: Any = parse(self.baseline.policy)
+        return GuardedOrder(self.order(text), str(baseline.order), training, digest, self.is_proven)
+
+    @property
+    def is_proven(self) -> bool:
+        """Return whether a verdict on LEAST_COPIES says that it beats its baseline on jobs that it has not seen."""
+        number = "wait" if self.objective == "wait" else "bsld"
+        rows = [row for row in self.evaluated if row["number"] == number and row["chosen"] == IN_TRAINING]
+        return any(row.get("beats") is True and row["copies"] >= LEAST_COPIES for row in rows)
+
 
 def dump_model(model: Model) -> str:
     """Return the text of a model's file; the same model gives the same text."""
@@ -93,10 +125,7 @@ def write_model(path: Path, model: Model) -> None:
 
 def read_model(path: Path) -> Model:
     """Read a model's file. Raises ConfigError: it is none, or not intact; OSError: it cannot be read."""
-    data = read_bytes(path)
-    if len(data) > MOST_BYTES:
-        raise ConfigError(str(path), "", f"{len(data):,} bytes", f"at most {MOST_BYTES:,}")
-    return parse_model(data, str(path))
+    return parse_model(read_bytes(path), str(path))
 
 
 def parse_model(data: bytes, source: str) -> Model:
@@ -106,6 +135,8 @@ def parse_model(data: bytes, source: str) -> Model:
         data: the content.
         source: the file, for errors.
     """
+    if len(data) > MOST_BYTES:
+        raise ConfigError(source, "", f"{len(data):,} bytes or more", f"at most {MOST_BYTES:,}")
     try:
         body = json.loads(data.decode(), parse_constant=lambda word: _refuse_constant(word, source))
     except (ValueError, RecursionError) as error:
@@ -127,12 +158,17 @@ def parse_model(data: bytes, source: str) -> Model:
     world, trained, columns, rows = (body.get(key) for key in ("world", "trained", "seen", "evaluated"))
     if not isinstance(world, dict) or not isinstance(trained, dict) or not isinstance(columns, dict):
         raise ConfigError(source, "world", "world, trained or seen is missing", "a mapping each")
-    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise ConfigError(source, "evaluated", "no list of mappings", "a list of mappings")
+    verdicts = _checked(
+        rows, source, "evaluated", ("ratio", "low", "high", "copies"), ("trace", "rival", "number", "chosen")
+    )
+    _checked(trained.get("traces", []), source, "trained.traces", ("jobs", "processors"), ("name", "sha256"))
+    _checked(trained.get("seeds", []), source, "trained.seeds", ("value",), ())
+    if trained.get("seeds"):
+        _numbers([trained.get("baseline_value")], source, "trained.baseline_value", 1)
     processors = tuple(int(number) for number in _numbers(world.get("processors"), source, "processors", None))
     quantiles = {str(name): _numbers(values, source, f"seen.{name}", None) for name, values in columns.items()}
     return Model(
-        weights, max_wait, str(body.get("objective")), processors, trained, quantiles, tuple(rows),
+        weights, max_wait, str(body.get("objective")), processors, trained, quantiles, verdicts,
         _run_times(body, source), _baseline(body.get("baseline"), source),
     )  # fmt: skip
 
@@ -185,6 +221,20 @@ def _numbers(value: Any, source: str, key: str, count: int | None) -> tuple[floa
         allowed = "finite numbers" if count is None else f"{count} finite numbers"
         raise ConfigError(source, key, repr(value)[:80], allowed)
     return tuple(map(float, value))
+
+
+def _checked(
+    rows: Any, source: str, key: str, numbers: tuple[str, ...], words: tuple[str, ...]
+) -> tuple[Mapping[str, Any], ...]:
+    """Return rows. Raises ConfigError: one is no mapping with finite numbers and short texts under these keys."""
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise ConfigError(source, key, "no list of mappings", "a list of mappings")
+    for place, row in enumerate(rows):
+        _numbers([row.get(name) for name in numbers], source, f"{key}[{place}]", len(numbers))
+        if not all(isinstance(row.get(name), str) and len(row[name]) <= _LONGEST_TEXT for name in words):
+            problem = f"{', '.join(words)}: not all are texts of at most {_LONGEST_TEXT} characters"
+            raise ConfigError(source, f"{key}[{place}]", problem, _ALLOWED)
+    return tuple(rows)
 
 
 def _check_examples(examples: Any, weights: tuple[float, ...], source: str) -> None:

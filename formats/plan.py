@@ -23,6 +23,8 @@ def plan_to_dict(plan: Plan) -> dict[str, Any]:
         del document[of_queue]
     for job in document["jobs"]:
         del job["late_s"]  # of a queue, too
+        if job["scored"] is None:
+            del job["scored"]
     return document
 
 

@@ -1,8 +1,8 @@
-"""Queue policies by their SPEC: load a user's own policy with its options, and make any queue policy for plans.
+"""Queue policies by their SPEC: load a user's policy or a model, and make any queue policy for plans.
 
 Rule: an option is a parameter of the class, read as its annotation or its default says. An exception in the user's code
 is reported by the traceback of that code and one line that names the policy. A service executes only one file that its
-own account or root alone can change, or an installed module; it searches no other folder.
+own account or root alone can change, or an installed module; it searches no other folder. It reads only such a model.
 """
 
 from __future__ import annotations
@@ -20,9 +20,13 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from ..simulate.errors import ConfigError, PolicyError
+from ..simulate.learned.guarded_order import GuardedOrder, GuardedQueue
+from ..simulate.queue_policies.easy_policy import Backfilling
+from ..simulate.queue_policies.loaded_policies import FORMS, Own
 from ..simulate.queue_policies.policy_facts import PolicySpec
-from ..simulate.queue_policies.policy_specs import FORMS, Own, parse_planned, text_of
+from ..simulate.queue_policies.policy_specs import parse_planned, text_of
 from ..trust import open_file
+from .model_file import MOST_BYTES, parse_model, read_model
 
 if TYPE_CHECKING:
     from ..simulate.planning.mapping_policies import MappingPolicy
@@ -51,6 +55,9 @@ def load_policy(own: Own, seed: int, source: bytes | None = None) -> NamedPolicy
         PolicyError: the user's code raised an exception, which is the cause.
         OSError: the file cannot be read.
     """
+    if own.is_model:
+        model = _model(own, source, service=False)
+        return NamedPolicy(Backfilling(GuardedQueue(model, seed), fills=True), str(own), Path(own.where))
     make, module = _load(own, source, service=False)
     file = Path(getattr(module, "__file__", None) or "")
     return NamedPolicy(make(seed), str(own), file if file.is_file() else None)
@@ -78,6 +85,10 @@ def queue_mapping(text: str, *, service: bool = False) -> MappingPolicy:
         from ..simulate.planning.switching_mapping import SwitchingMapping
 
         return SwitchingMapping(text, policy)
+    if policy.is_model:
+        from ..simulate.learned.learned_mapping import LearnedMapping
+
+        return LearnedMapping(text, _model(policy, None, service=service))
     if policy.plain.family == "mapping":
         return UnderCap(text_of(policy.plain), policy.limit)
     if not isinstance(policy, Own):
@@ -105,6 +116,16 @@ def _load(reference: Own, source: bytes | None, *, service: bool) -> tuple[Calla
         return policy
 
     return make, module
+
+
+def _model(reference: Own, source: bytes | None, *, service: bool) -> GuardedOrder:
+    """Return the order of a model's file. Raises ConfigError, OSError."""
+    if source is not None:
+        return parse_model(source, reference.where).guarded(reference.where)
+    if not service:
+        return read_model(Path(reference.where)).guarded(reference.where)
+    with open(open_file(reference.where), "rb") as file:
+        return parse_model(file.read(MOST_BYTES + 1), reference.where).guarded(reference.where)
 
 
 def _read(reference: Own, source: bytes | None, *, service: bool) -> ModuleType:

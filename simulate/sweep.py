@@ -16,8 +16,9 @@ from itertools import count, product
 from typing import Any
 
 from .model.network import SOLVERS
+from .queue_policies.loaded_policies import Own
 from .queue_policies.policy_options import Amount, Sharing
-from .queue_policies.policy_specs import Own, Placing, Planned, Policy, text_of
+from .queue_policies.policy_specs import Placing, Planned, Policy, text_of
 from .replay.select import Select
 from .slurm.site_policy import SlurmRules
 from .world.known_run_times import WALLTIME

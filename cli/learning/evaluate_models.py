@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from ...formats.model_file import Baseline, read_model
+from ...formats.model_file import IN_TRAINING, Baseline, Model, read_model, write_model
 from ...formats.text import count
 from ...learning.contenders import rivals
 from ...learning.evaluation import Scores, Verdict, beaten, verdict
@@ -44,6 +44,9 @@ def evaluate(
     no_predictions: Annotated[
         bool, flag("--no-predictions", "Use no predicted run times, which take most of the time.")
     ] = False,
+    save: Annotated[
+        bool, flag("--save", "Write the verdicts about jobs that a model has not seen into its file.")
+    ] = False,
     procs: options.Procs = None,
     workers: options.Workers = None,
     as_json: options.Json = False,
@@ -53,7 +56,8 @@ def evaluate(
     All replay the same copies, whose submissions are moved by up to five minutes. A ratio below 1 is better than the
     rival; its interval of 95 % is of a bootstrap over copies and models. The rival is EASY in any order, by limits or
     by predicted run times, conservative backfilling, or a simple rule with the model's bound on waits. One verdict is
-    about the rival that was chosen in training, one about the best in hindsight. What is worse is printed, too.
+    about the rival that was chosen in training, one about the best in hindsight. What is worse is printed, too. With
+    --save, a model's file says what was found; without a verdict that it beats its rival, no service trusts it.
 
     \b
     Examples:
@@ -80,7 +84,7 @@ def evaluate(
     scored = _scores(inputs, named, copies, workers, predicting=predicting)
     others = [one.name for one in rivals(named[0][2], predicting)]
     learned = [name for name, *_ in named]
-    sides = {"chosen in training": chosen.intersection(others), "best in hindsight": others}
+    sides = {IN_TRAINING: chosen.intersection(others), "best in hindsight": others}
     results = [
         _result(one, sorted(names), learned, number) | {"chosen": how}
         for one in scored
@@ -98,10 +102,38 @@ def evaluate(
     else:
         _show(results, scored, others, learned)
     repeated = [path.name for path, one in zip(traces, inputs, strict=True) if digests.intersection(one.digests)]
+    if save:
+        named_digests = {one.traces()[0].name: one.digests[0] for one in inputs}
+        for path, model in models.items():
+            _save(path, model, results, named_digests, part, copies, len(models))
     if repeated:
         words = "the same jobs" if part == PARTS[0] else "another part of the same file, if it was trained on the other"
         note(f"trained on {', '.join(repeated)}: {words}")
     return 0
+
+
+def _save(
+    path: Path, model: Model, results: Sequence[dict[str, Any]], digests: dict[str, str], part: str, copies: int,
+    models: int,
+) -> None:  # fmt: skip
+    """Write the verdicts on jobs that a model has not seen into its file, in place of those on the same jobs."""
+    trained = {row.get("sha256") for row in model.trained.get("traces", ())}
+    halves = {model.trained.get("part"), part}
+    judged = [
+        {
+            "trace": row["trace"], "sha256": digests[row["trace"]], "part": part, "copies": copies, "models": models,
+            "number": row["number"], "chosen": row["chosen"], "beats": bool(row["beats"]),
+            **{key: value for key, value in asdict(row["against"]).items() if key != "trace"},
+        }
+        for row in results
+        if digests[row["trace"]] not in trained or halves == {*PARTS[1:]}
+    ]  # fmt: skip
+    if not judged:
+        note(f"{path.name}: nothing was written, because it was trained on these jobs")
+        return
+    again = {(row["sha256"], row["part"]) for row in judged}
+    others = [row for row in model.evaluated if (row.get("sha256"), row.get("part")) not in again]
+    write_model(path, replace(model, evaluated=(*others, *judged)))
 
 
 def _scores(

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
-from ...formats.model_file import Model, read_model
+from ...formats.model_file import IN_TRAINING, Model, read_model
 from ...formats.text import count
 from ...simulate.queue_policies.learned_order import FEATURES, MODEL_SUFFIX
 from .. import options
@@ -58,6 +58,14 @@ def show(file: ModelFile, as_json: options.Json = False) -> int:
         changes = sorted(math.expm1(one["value"] - trained["baseline_value"]) for one in searches)
         spread = f"{changes[0]:+.1%} to {changes[-1]:+.1%}"
         screen.put(f"{count(len(searches), 'search', 'searches')} on these traces: {spread} against the baseline.")
+    for row in model.evaluated:
+        if row["chosen"] == IN_TRAINING:
+            outcome = "beats" if row.get("beats") is True else "not shown to beat"
+            numbers_of_row = (
+                f"{row['ratio']:.2f} ({row['low']:.2f} to {row['high']:.2f}) of its, {row['copies']} copies"
+            )
+            screen.put(f"{row['trace']}, {row['number']}: {outcome} {row['rival']}: {numbers_of_row}")
+    screen.put("proven" if model.is_proven else "unproven: no service trusts it without allow_unproven: true")
     screen.put("", "Not for: machines of another size or kind of load, jobs without a limit, or a claim about jobs")
     screen.put("that it was trained on. `pilotfish evaluate` judges it on others.")
     return 0
@@ -83,4 +91,5 @@ def _document(model: Model) -> dict[str, Any]:
         "run_times": model.run_times, "baseline": asdict(model.baseline),
         "processors": list(model.processors), "trained": dict(model.trained),
         "seen": {name: list(values) for name, values in model.seen.items()}, "evaluated": list(model.evaluated),
+        "proven": model.is_proven,
     }  # fmt: skip

@@ -362,7 +362,8 @@ def _plan_lines(job: dict[str, Any], now: float) -> list[tuple[str, str]]:
         text += f"; reserved in {seconds(max(0.0, promised['start_time'] - now))} on {fold(promised['nodes'])}"
     best = plan["next_best"]
     cost = "" if best is None or best["cost_s"] is None else f", {best['cost_s']:+.3g} s"
-    return [("planned", text), ("next best", f"{fold(best['nodes'])}{cost}" if best else "")]
+    next_best = f"{fold(best['nodes'])}{cost}" if best else ""
+    return [("planned", text), ("next best", next_best), ("order", plan.get("order") or "")]
 
 
 def failure_lines(workflow: dict[str, Any]) -> list[str]:

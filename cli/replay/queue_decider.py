@@ -13,8 +13,9 @@ from ...formats.user_policy import NamedPolicy, load_policy
 from ...simulate.errors import ConfigError
 from ...simulate.model.machine import Machine
 from ...simulate.model.workload import Workload
+from ...simulate.queue_policies.loaded_policies import SITE, is_python_policy, parse_python_policy
 from ...simulate.queue_policies.policy_facts import is_built_in, spec_of
-from ...simulate.queue_policies.policy_specs import SITE, is_python_policy, parse, parse_python_policy, text_of
+from ...simulate.queue_policies.policy_specs import parse, text_of
 from ...simulate.replay.engines import Feature, engine_for, explain, features_of
 from ...simulate.replay.replay import Replayed, check_machine, replay
 from ...simulate.replay.replay_case import ReplayCase, ReplayOptions

@@ -23,7 +23,8 @@ from ...formats.user_policy import load_policy
 from ...simulate import sweep as grid
 from ...simulate.errors import ConfigError
 from ...simulate.model.machine import Machine, machine_of, speeds_of, storages_of
-from ...simulate.queue_policies.policy_specs import SITE, Own, text_of
+from ...simulate.queue_policies.loaded_policies import SITE, Own
+from ...simulate.queue_policies.policy_specs import text_of
 from ...simulate.replay.engines import Feature, engine_for
 from ...simulate.replay.metrics import Summary
 from ...simulate.replay.replay import check_machine
@@ -221,7 +222,7 @@ def _source(policy: Own, folder: Path, sweep: Sweep, *, execute: bool) -> bytes:
     try:
         if execute:
             load_policy(replace(policy, where=str(path)), sweep.seeds[0])
-        else:
+        elif not policy.is_model:
             compile(path.read_bytes(), str(path), "exec", dont_inherit=True)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         problem = f"{policy}: {policy.where}: not Python: {str(error)[:200]}"

@@ -25,8 +25,9 @@ from ...simulate.errors import ConfigError, PilotfishError
 from ...simulate.model.machine import Machine
 from ...simulate.model.workload import Workload
 from ...simulate.queue_policies.interface import QueuePolicy
+from ...simulate.queue_policies.loaded_policies import parse_python_policy
 from ...simulate.queue_policies.policy_facts import spec_of
-from ...simulate.queue_policies.policy_specs import PLANNING, Placing, Planned, Policy, parse, parse_python_policy
+from ...simulate.queue_policies.policy_specs import PLANNING, Placing, Planned, Policy, parse
 from ...simulate.replay.engines import Feature, job_features
 from ...simulate.replay.metrics import summarise
 from ...simulate.replay.replay import assumed_powers, replay

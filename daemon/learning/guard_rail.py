@@ -45,6 +45,8 @@ class Guard:
         self._last_seen: dict[Forecaster, int] = {}
         self._count = 0
         self._distrusted: set[Forecaster] = set()
+        #: The policy that decides in place of a learned one, and why; None: none does.
+        self.overruled_model: tuple[str, str] | None = None
         for forecaster, error, user in errors:
             self.add(error, forecaster, user)
 
@@ -105,7 +107,12 @@ class Guard:
 
     def overrules(self, policy: str) -> bool:
         """Return whether a plan of this policy was made because forecasts are distrusted."""
-        return self.enabled and self.tripped and policy == self.fallback
+        in_place = self.enabled and self.overruled_model is not None and policy == self.overruled_model[0]
+        return in_place or (self.enabled and self.tripped and policy == self.fallback)
+
+    def instead_of_model(self, wanted: str) -> str:
+        """Return the queue policy to plan with; `wanted` is the configured one."""
+        return self.overruled_model[0] if self.enabled and self.overruled_model is not None else wanted
 
     def _forget(self) -> bool:
         """Forget forecasters without a job for long. Return whether one of them was distrusted."""

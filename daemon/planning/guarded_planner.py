@@ -221,6 +221,10 @@ class GuardedPlanner:
     ) -> tuple[Plan | None, bool]:
         """Return the plan of this cycle, if there is one, and whether all policies failed."""
         now, guard = snapshot.time, self.forecasts.guard
+        before, guard.overruled_model = guard.overruled_model, self.kept.overruled
+        if guard.overruled_model is not None and guard.overruled_model != before:
+            instead, why = guard.overruled_model
+            log.error("%s decides in place of %s: %s", instead, self.options.policy, why)
         if not (problem.startable or self.switches or problem.observes):
             self.trigger.recheck(now, retry_s)
             return None, False
@@ -275,7 +279,8 @@ class GuardedPlanner:
 
     def policy_for(self, queue: Queue) -> str:
         """Return the policy that decides for the jobs in the queue."""
-        if not self.forecasts.guard.tripped:
+        guard = self.forecasts.guard
+        if not (guard.tripped or guard.overruled_model):
             return self.options.policy
         return self._trusted_policy(entry.job for entry in queue.active())
 
@@ -283,7 +288,7 @@ class GuardedPlanner:
         """Return the configured policy, or the fallback if it would decide for these jobs by forecasts that miss."""
         policy = self.options.policy
         if is_queue_policy(policy):  # it decides by walltimes
-            return policy
+            return self.forecasts.guard.instead_of_model(policy)
         return self.forecasts.guard.policy(policy, {source_of(job) for job in jobs})
 
     @property

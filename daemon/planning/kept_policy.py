@@ -32,7 +32,7 @@ class KeptPolicy(Observer):
 
     def __init__(self, journal: Journal, unsaved: Unsaved, queue: Queue, metrics: Metrics) -> None:
         self._journal, self._unsaved, self._queue, self._metrics = journal, unsaved, queue, metrics
-        self._policy, self._saved_at = "", float("-inf")
+        self._kind, self._saved_at = ("", ""), float("-inf")  # SPEC and digest of the configured policy
         self._decided: object = None  # as it is written
         self.kept: Kept | None = None  #: of the configured policy; None: it keeps nothing
 
@@ -40,13 +40,20 @@ class KeptPolicy(Observer):
         """Keep the state of this policy, which the planner knows, from now on; the same policy continues unchanged."""
         from ...simulate.planning.mapping_policies import POLICIES
 
-        if policy == self._policy:
+        mapping = POLICIES.get(policy)
+        kind = policy, getattr(mapping, "digest", "")
+        if kind == self._kind:
             return
         before = self.kept.state() if self.kept is not None else self._journal.kept()
-        keep = getattr(POLICIES.get(policy), "keep", None)
-        self.kept, self._policy = keep() if keep is not None else None, policy
+        keep = getattr(mapping, "keep", None)
+        self.kept, self._kind = keep() if keep is not None else None, kind
         if self.kept is not None:
             self.kept.restore(before)
+
+    @property
+    def overruled(self) -> tuple[str, str] | None:
+        """The policy that decides in place of the configured one, and why; None: none does."""
+        return None if self.kept is None else self.kept.overruled()
 
     @property
     def limit(self) -> LimitNow | None:

@@ -15,8 +15,8 @@ from ..report.cycle_report import Observer
 from ..state.queue import JobEvent
 
 
-def use_policy(name: str) -> None:
-    """Make the policy of the service known to the planner; read a user's file again.
+def use_policy(name: str) -> bool:
+    """Make the policy of the service known to the planner; read a user's file again. Return whether it is unproven.
 
     A session with another component ends; one with this component goes on.
 
@@ -27,14 +27,16 @@ def use_policy(name: str) -> None:
     Raises:
         ConfigError, PolicyError, OSError: it cannot be loaded, or is not trusted.
     """
+    from ...simulate.planning.mapping_policies import POLICIES
+
     end_components(but=name)
     if not name.startswith(COMPONENT):
         register_mapping_policy(name, service=True, renew=True)
     elif name not in _components():
         from ...adapters.batsim.live_policy import LivePolicy
-        from ...simulate.planning.mapping_policies import POLICIES
 
         POLICIES[name] = LivePolicy.at(name)
+    return getattr(POLICIES.get(name), "unproven", False)
 
 
 def end_components(but: str = "") -> None:

@@ -10,8 +10,9 @@ So each job becomes the first one, and none waits for ever. What starts later is
 from __future__ import annotations
 
 from ...formats.entry_points import spelled_out
+from ...simulate.queue_policies.loaded_policies import is_python_policy
 from ...simulate.queue_policies.policy_facts import PolicySpec
-from ...simulate.queue_policies.policy_specs import COMPONENT, is_python_policy, is_queue_policy, parse
+from ...simulate.queue_policies.policy_specs import COMPONENT, is_queue_policy, parse
 from .node_shortlist import FEW_NODES
 from .problem import WINDOW
 from .residents import FEW

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import asdict
 from typing import Any
 
 from ...formats.text import count, percent, seconds
@@ -15,7 +16,7 @@ from ...simulate.model.plan import LEVEL, Action, Plan, PlannedJob, Rejection, S
 from ...simulate.model.snapshot import JobState, Snapshot
 from ..state.applied import Applied, describe, would_have
 from ..state.endings import ending
-from ..state.forecasts import JobForecast
+from ..state.forecasts import JobForecast, order_text
 from ..state.profile_labels import has_default_profile, profile_of
 from ..state.queue import JobEvent
 from ..state.queue_entry import Entry
@@ -140,6 +141,9 @@ class JobLog:
             ours, plain = forecast.finish_time - entry.since, entry.plain_end - entry.since
             data |= {"turnaround": ours, "plain_turnaround": plain}
             text += f"; turnaround {seconds(ours)}, {seconds(plain)} in the queue's own order"
+        if planned.scored is not None and not by_manager:
+            data["scored"] = asdict(planned.scored)
+            text += f"; {order_text(planned.scored)}"
         if planned.why is not None:
             data["runner_up"] = {"nodes": planned.why.nodes, "cost_s": planned.why.cost_s}
             text += f"; runner-up {', '.join(planned.why.nodes)}{_cost(planned.why.cost_s)}"

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
-from ...simulate.model.plan import PlannedJob
+from ...formats.text import seconds
+from ...simulate.model.plan import PlannedJob, Scored
 
 #: A planned start at or before this many seconds is a start now.
 NOW_S = 1e-6
@@ -77,6 +78,8 @@ class Outlook:
             "forecast_by": self.forecast_by or None,
             "reserved": promised and {"nodes": list(promised.nodes), "start_time": self.time + promised.start_time},
             "next_best": {"nodes": list(why.nodes), "cost_s": why.cost_s} if why else None,
+            "scored": planned.scored and asdict(planned.scored),
+            "order": order_text(planned.scored),
         }
 
 
@@ -88,3 +91,18 @@ class Forecaster(NamedTuple):
 
     def __str__(self) -> str:
         return self.model + (f" on {self.source} profiles" if self.source else "")
+
+
+def order_text(scored: Scored | None) -> str:
+    """Return the place of a job in a model's order in words, "" without one."""
+    if scored is None:
+        return ""
+    start = scored.baseline_start_s
+    when = "" if start is None else f", a start {'now' if start <= NOW_S else f'in {seconds(start)}'}"
+    baseline = f"{scored.baseline}: place {scored.baseline_rank:,}{when}"
+    if scored.doubt:
+        return f"place {scored.rank:,} by the baseline, because {scored.doubt}; {baseline}"
+    if scored.score is None:
+        return f"place {scored.rank:,} in the model's order, because it has waited for too long; {baseline}"
+    parts = ", ".join(f"{name} {part:+.3g}" for name, part in scored.features)
+    return f"place {scored.rank:,} in the model's order, score {scored.score:.4g} ({parts}); {baseline}"

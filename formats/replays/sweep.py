@@ -15,15 +15,8 @@ from typing import Any
 
 from ...simulate.errors import ConfigError
 from ...simulate.model.network import SOLVERS
-from ...simulate.queue_policies.policy_specs import (
-    PLANNING,
-    SITE,
-    Planned,
-    is_python_policy,
-    parse,
-    parse_python_policy,
-    text_of,
-)
+from ...simulate.queue_policies.loaded_policies import SITE, is_python_policy, parse_python_policy
+from ...simulate.queue_policies.policy_specs import PLANNING, Planned, parse, text_of
 from ...simulate.sweep import AS_TRACED, Chosen, ClusterMachine, Sweep, Trace
 from ...simulate.world.known_run_times import RUNTIMES
 from ..documents.document_errors import bad, found, from_source, inside, shown

@@ -8,7 +8,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from ...simulate.errors import ConfigError
-from ...simulate.queue_policies.policy_specs import SITE
+from ...simulate.queue_policies.loaded_policies import SITE
 from ...simulate.slurm.site import Site
 from ...simulate.slurm.site_policy import SlurmRules, without_period
 from .site_folder import read_site

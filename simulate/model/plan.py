@@ -145,12 +145,37 @@ class Reservation:
 
 
 @dataclass(frozen=True, slots=True)
+class Scored:
+    """The place of a waiting job in the order of a model, at the beginning of a plan.
+
+    Args:
+        rank: in the order that decides, from 1.
+        score: the least comes first; None: the job has waited for too long and goes first, or it has no score.
+        features: the three that moved it most, the largest first: their names, and weight times the difference from
+            the mean of the waiting jobs; below 0 moves it to the front.
+        baseline: SPEC of the baseline.
+        baseline_rank: in the order of the baseline, from 1.
+        baseline_start_s: when the baseline would start it, seconds from the start of the plan; None: not known.
+        doubt: why the baseline decides; "": the model does.
+    """
+
+    rank: int
+    score: float | None
+    features: tuple[tuple[str, float], ...]
+    baseline: str
+    baseline_rank: int
+    baseline_start_s: float | None = None
+    doubt: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class PlannedJob:
     """The nodes and forecast of one job; times in seconds from the start of the plan.
 
     contention_slowdown = run time / isolated_run_time on that node type, at least 1; for a running job, both are those
     of the rest of its work. `within` is None if the interval of its needs is unknown or was not requested. `late_s` is
     how much later than these times it is expected, because it and others take time to start (see `start_latency`).
+    `scored` is set if a model orders the queue.
     """
 
     id: str
@@ -164,6 +189,7 @@ class PlannedJob:
     within: PredictionInterval | None = None
     late_s: float = 0.0
     reserved: Reservation | None = None
+    scored: Scored | None = None
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from ..model.job import Job
 from ..model.machine import core_powers, equal_powers
 from ..model.node_power import NodePower
 from ..model.objective import Objective, Submitted
-from ..model.plan import PowerSwitch, Reservation, RunnerUp, RunningJob
+from ..model.plan import PowerSwitch, Reservation, RunnerUp, RunningJob, Scored
 from ..queue_policies.energy.power_policies import PowerCap
 from ..queue_policies.kept import Kept
 from ..wording import count
@@ -72,6 +72,7 @@ class Mapped:
     recheck_s: float = math.inf  # when the policy wants to decide again if nothing happens, seconds
     switches: tuple[PowerSwitch, ...] = ()  # nodes that the policy switches now
     forecast_by: str = ""  # the policy that forecasts what does not start now, if another one decides
+    scored: Mapping[int, Scored] = field(default_factory=dict)  # position of a job -> its place in a model's order
 
 
 MappingPolicy = Callable[[Simulation, Request], Mapped]

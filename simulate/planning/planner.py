@@ -14,11 +14,12 @@ from ..model.cluster import Cluster
 from ..model.job import Workflow
 from ..model.node_power import NodePower
 from ..model.objective import QUEUE_KINDS, Objective, Submitted
-from ..model.plan import Plan, PlannedJob, PredictionInterval, Reservation, RunnerUp, RunningJob
+from ..model.plan import Plan, PlannedJob, PredictionInterval, RunnerUp, RunningJob
 from ..queue_policies.kept import Kept
-from ..queue_policies.policy_specs import COMPONENT, is_python_policy, is_queue_policy, parse
+from ..queue_policies.loaded_policies import is_python_policy
+from ..queue_policies.policy_specs import COMPONENT, is_queue_policy, parse
 from .bounds import lower_bound
-from .mapping_policies import POLICIES, Request
+from .mapping_policies import POLICIES, Mapped, Request
 from .open_queue import OpenQueue
 from .queue_mapping import QueueMapping
 from .simulation import Simulation
@@ -136,7 +137,7 @@ def plan(
         simulated_in=0.0,
         truncated=mapped.truncated,
         evaluations=mapped.evaluations,
-        jobs=_planned(simulation, mapped.runner_ups, intervals, left_out, late_s, mapped.reserved),
+        jobs=_planned(simulation, mapped.runner_ups, intervals, left_out, late_s, mapped),
         warnings=(*_warnings(workflow, cluster, simulation), *mapped.warnings),
         makespan_within=makespan_interval,
         objective=str(objective) if policy == "lookahead" else "",
@@ -184,7 +185,7 @@ def _planned(
     intervals: dict[int, PredictionInterval],
     done: set[str],
     late_s: Sequence[float],
-    reserved: Mapping[int, Reservation],
+    mapped: Mapped,
 ) -> tuple[PlannedJob, ...]:
     world, names, planned = simulation.world, [*simulation.cluster.index], []
     isolated, kinds, placed = simulation.isolated.tolist(), world.nodes["type"].tolist(), world.placed.tolist()
@@ -201,7 +202,8 @@ def _planned(
         forecast = start, finish, alone, max(1.0, (finish - start) / remaining_time) if remaining_time > 0.0 else 1.0
         joules = energy if world.count["powered"] else None
         chosen, why, interval = tuple(map(names.__getitem__, nodes)), runner_ups.get(i), intervals.get(i)
-        planned.append(PlannedJob(job.id, chosen, *forecast, joules, why, interval, late_s[i], reserved.get(i)))
+        more = late_s[i], mapped.reserved.get(i), mapped.scored.get(i)
+        planned.append(PlannedJob(job.id, chosen, *forecast, joules, why, interval, *more))
     return tuple(planned)
 
 

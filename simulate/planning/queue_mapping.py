@@ -163,10 +163,13 @@ class PlanRun(PolicyCalls):
         return NodeNeed(int(shape["threads"]), float(shape["memory"]), allowed)
 
     def _job(self, number: int, submit_time: float) -> NodeJob:
-        job, predicted = self.simulation.workflow.jobs[number], self.simulation.workflow.jobs[number].walltime is None
-        walltime = self.predicted[number] if job.walltime is None else job.walltime
+        job = self.simulation.workflow.jobs[number]
+        expected, is_known = self.predicted[number], job.profile.provenance.source != "default"
         size = self.places.needs[number].cores * job.nodes
-        return NodeJob(number, job.id, size, walltime, submit_time, job.owner, job.nodes, predicted)
+        if job.walltime is None:
+            return NodeJob(number, job.id, size, expected, submit_time, job.owner, job.nodes, predicted=True)
+        expected = expected if is_known else math.nan
+        return NodeJob(number, job.id, size, job.walltime, submit_time, job.owner, job.nodes, expected=expected)
 
     def _begin_underway(self) -> None:
         jobs, elapsed = (

@@ -7,16 +7,24 @@ Rule: on one node, which is what a replay is, each gives the schedule of its ker
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Protocol
 
 from .interface import Decision, QueueView, Reserve
-from .learned_order import LearnedQueue
-from .order import Order
+from .queued_job import QueuedJob
+
+
+class JobOrder(Protocol):
+    """An order of the queue."""
+
+    def sorted(self, now: QueueView) -> list[QueuedJob]:
+        """Return the waiting jobs, the first in the queue first."""
+        ...
 
 
 class Backfilling:
     """EASY backfilling, and strict order without `fills`; `queue` is the order of the jobs."""
 
-    def __init__(self, queue: Order | LearnedQueue, *, fills: bool) -> None:
+    def __init__(self, queue: JobOrder, *, fills: bool) -> None:
         self.queue, self.fills = queue, fills
 
     def decide(self, now: QueueView) -> Iterator[Decision]:

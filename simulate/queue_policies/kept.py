@@ -68,6 +68,10 @@ class Kept(Protocol):
         """Return decisions that are written to the journal as soon as they change. Default: None, nothing is."""
         return None
 
+    def overruled(self) -> tuple[str, str] | None:
+        """Return the SPEC of the policy that decides in place of it, and why. Default: None, it decides itself."""
+        return None
+
     def limit(self) -> LimitNow | None:
         """Return the limit of power or energy at the last snapshot. Default: None, it has none."""
         return None

@@ -9,12 +9,14 @@ user's last two jobs that ended. Users are never compared by name.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
+
+from .queued_job import QueuedJob
 
 if TYPE_CHECKING:
     from .interface import QueueView
-    from .queued_job import QueuedJob
 
 #: Version of FEATURES; another meaning, order or constant is another version.
 FEATURE_SET = "queue/2"
@@ -31,6 +33,11 @@ FEATURES = (
     "log1p(w) * log2(q) / 100",
     "log1p(p) / 10 * log1p(t / max(w, 60)) / 3",
 )
+#: FEATURES in words.
+FEATURE_NAMES = (
+    "limit", "size", "expected run time", "wait", "wait over limit", "wait over expected run time",
+    "share of the machine", "fits now", "limit and size", "expected run time and wait over limit",
+)  # fmt: skip
 #: What the name of a model's file ends with.
 MODEL_SUFFIX = ".pfmodel.json"
 #: The user of a job whose user is not known, in traces.
@@ -69,39 +76,68 @@ class LearnedOrder:
         return self.text
 
 
+class Traits(NamedTuple):
+    """The part of FEATURES that does not change while a job waits; times in seconds.
+
+    Args:
+        limit, size, run: the first three features.
+        limit_floor, run_floor: the limit and the expected run time, at least a minute.
+        resources: requested.
+        width: the feature of limit and size.
+    """
+
+    limit: float
+    size: float
+    run: float
+    limit_floor: float
+    run_floor: float
+    resources: int
+    width: float
+
+
 class LearnedQueue:
     """The queue under a learned order.
 
     Args:
         order: the order.
+        run_times: user -> the run times of their last two jobs that ended before, the last one first, seconds.
     """
 
     steady = False
 
-    def __init__(self, order: LearnedOrder) -> None:
-        self._order = order
-        self._lately = dict[object, tuple[float, float]]()  # user -> the run times of the last two jobs
-        self._times = dict[int, tuple[float, float]]()  # job -> its limit, and its expected run time as it came
+    def __init__(self, order: LearnedOrder, run_times: Mapping[object, tuple[float, float]] | None = None) -> None:
+        self._order, self._lately = order, dict(run_times or {})
+        self._traits = dict[int, Traits]()  # by job; a job's expected run time is that when it came
 
     def sorted(self, now: QueueView) -> list[QueuedJob]:
         """Return the waiting jobs, the first in the queue first. O(waiting jobs log waiting jobs)."""
+        self.learn(now)
+        return sorted(now.waiting, key=self.scores(now).__getitem__)
+
+    def learn(self, now: QueueView) -> None:
+        """Take in the jobs that ended and that were submitted since the last call."""
         for running in now.ended:
             if (user := running.job.user) not in (None, UNKNOWN_USER):
                 run_time = now.time - running.start_time
                 last, _ = self._lately.get(user, (run_time, run_time))
                 self._lately[user] = run_time, last
-            self._times.pop(running.job.number, None)
+            self._traits.pop(running.job.number, None)
         for job in now.submitted:
-            self._times[job.number] = self._times_of(job)
-        return sorted(now.waiting, key=lambda job: self._key(job, now))
+            self._traits[job.number] = traits(job.size, *self._times_of(job))
 
-    def _key(self, job: QueuedJob, now: QueueView) -> float:
-        wait = now.time - job.submit_time
-        if wait > self._order.max_wait:
-            return -math.inf
-        limit, expected = self._times[job.number]
-        values = features(job.size, limit, expected, wait, now.machine.processors, now.free)
-        return sum_of(self._order.weights, values)
+    def scores(self, now: QueueView) -> dict[QueuedJob, float]:
+        """Return the score of each waiting job; the least comes first."""
+        weights, longest, time, by_number = self._order.weights, self._order.max_wait, now.time, self._traits
+        processors, free, scores = now.machine.processors, now.free, dict[QueuedJob, float]()
+        for job in now.waiting:
+            wait = time - job.submit_time
+            values = features(by_number[job.number], wait, processors, free)
+            scores[job] = -math.inf if wait > longest else sum_of(weights, values)
+        return scores
+
+    def values(self, job: QueuedJob, now: QueueView) -> tuple[float, ...]:
+        """Return FEATURES of a waiting job."""
+        return features(self._traits[job.number], now.time - job.submit_time, now.machine.processors, now.free)
 
     def _times_of(self, job: QueuedJob) -> tuple[float, float]:
         """Return the limit and the expected run time of a job that is submitted now, seconds."""
@@ -113,22 +149,32 @@ class LearnedQueue:
         return job.walltime, min(0.5 * (last + before), job.walltime)
 
 
-def features(size: int, walltime: float, expected: float, wait: float, processors: int, free: int) -> tuple[float, ...]:
-    """Return FEATURES of a waiting job.
+def traits(size: int, walltime: float, expected: float) -> Traits:
+    """Return the traits of a job.
 
     Args:
         size: its requested resources.
         walltime: its limit, seconds.
         expected: its expected run time, seconds, at most its limit.
+    """
+    limit, width, run = math.log1p(walltime) / 10.0, math.log2(size) / 10.0, math.log1p(expected) / 10.0
+    return Traits(limit, width, run, max(walltime, _LEAST_S), max(expected, _LEAST_S), size, limit * width)
+
+
+def features(job: Traits, wait: float, processors: int, free: int) -> tuple[float, ...]:
+    """Return FEATURES of a waiting job.
+
+    Args:
+        job: its traits.
         wait: seconds since its submission.
         processors: resources of the machine.
         free: those that are free.
     """
-    limit, width, run = math.log1p(walltime) / 10.0, math.log2(size) / 10.0, math.log1p(expected) / 10.0
-    patience = math.log1p(wait / max(walltime, _LEAST_S)) / 3.0
+    limit, width, run, limit_floor, run_floor, size, product = job
+    patience = math.log1p(wait / limit_floor) / 3.0
     return (
-        limit, width, run, math.log1p(wait) / 10.0, patience, math.log1p(wait / max(expected, _LEAST_S)) / 3.0,
-        size / processors, float(size <= free), limit * width, run * patience,
+        limit, width, run, math.log1p(wait) / 10.0, patience, math.log1p(wait / run_floor) / 3.0,
+        size / processors, float(size <= free), product, run * patience,
     )  # fmt: skip
 
 

@@ -27,6 +27,11 @@ class PolicySpec:
     looks_ahead: ClassVar[bool] = False
 
     @property
+    def is_model(self) -> bool:
+        """Return whether it is a learned order, which the file of a model describes."""
+        return False
+
+    @property
     def plain(self) -> Any:
         """Return the policy without its energy-saving parts."""
         return self

@@ -23,59 +23,19 @@ from ..errors import ConfigError, did_you_mean
 from ..kernels.mapping import layout
 from .energy.power_policies import EnergyBudget, Inertial, Opportunistic, PowerCap, Proportional, ReducePC
 from .learned_order import LearnedOrder, OrderFile
+from .loaded_policies import LEARNED, SITE, is_python_policy, parse_python_policy
 from .order_ranks import CHANGING, ORDERS
 from .policy_facts import PolicySpec
 from .policy_options import Sharing, choice, format_options, order_option, parse_options, sharing
 
 #: Queue policies that decide for plans, in words.
-PLANNED = "easy, strict, conservative, pairs, nodes, easy+powercap:cap=..., ./mine.py:Class, package.module:Class"
+PLANNED = (
+    "easy, strict, conservative, pairs, nodes, easy+powercap:cap=..., learned:FILE, ./my.py:Class, package.module:Class"
+)
 #: What the name of a decision component of Batsim 4, and of Batsim 5, begins with; its endpoint follows.
 COMPONENT = "batsim:", "batsim5:"
-#: What the SPEC of Slurm's own rules begins with; the folder of a site follows.
-SITE = "slurm:"
-FORMS = "./file.py:Class or package.module:Class, then :option=value,..."
 #: Between two parts; not before the zone of a date.
 _PLUS = re.compile(r"\+(?=\D|$)")
-_FORM = re.compile(r"(?P<where>.+\.py|\w+(?:\.\w+)*):(?P<name>[^\W\d]\w*)(?::(?P<options>.*))?")
-
-
-@dataclass(frozen=True, slots=True)
-class Own(PolicySpec):
-    """A Python policy: a class in a file or module, and the options of its constructor as text."""
-
-    where: str
-    name: str
-    options: tuple[tuple[str, str], ...] = ()
-
-    @property
-    def is_file(self) -> bool:
-        """Return whether `where` is the path of a file, not the name of a module."""
-        return self.where.endswith(".py")
-
-    def __str__(self) -> str:
-        options = ",".join(f"{key}={value}" for key, value in self.options)
-        return ":".join(filter(None, (self.where, self.name, options)))
-
-
-def is_python_policy(text: str) -> bool:
-    """Return whether a SPEC names a Python policy."""
-    is_form = re.search(r"[./\\]", text.partition(":")[0]) or re.match(r"\w+:[A-Z]\w*(:|$)", text)
-    return bool(is_form) and not text.startswith(SITE)
-
-
-def parse_python_policy(text: str) -> Own:
-    """Parse the SPEC of a Python policy. The class itself is checked when it is loaded. Raises ConfigError."""
-    form = _FORM.fullmatch(text)
-    if form is None:
-        raise ConfigError("policy", "", f"{text!r}", FORMS)
-    options: dict[str, str] = {}
-    for word in filter(None, (form["options"] or "").split(",")):
-        key, equals, value = word.partition("=")
-        if not equals or key in options:
-            problem = "given twice" if equals else f"{word!r}"
-            raise ConfigError("policy", f"{form['name']}:{key}", problem, "once" if equals else f"{key}=...")
-        options[key] = value
-    return Own(form["where"], form["name"], tuple(options.items()))
 
 
 JOBS = {
@@ -424,8 +384,8 @@ def parse_planned(text: str, *, service: bool = False) -> PolicySpec:
         problem = f"{text!r} switches nodes off and on: only the daemon can do that, not a plan of one workflow"
         raise ConfigError("policy", "", problem, PLANNED)
     if isinstance(getattr(policy.plain, "order", None), OrderFile):
-        problem = f"{text!r}: a learned order decides in replays alone so far"
-        raise ConfigError("policy", "", problem, "simulate, evaluate; here one of the other orders")
+        problem = f"{text!r}: an order without guards decides in replays alone"
+        raise ConfigError("policy", "", problem, f"{LEARNED}{policy.plain.order}")
     limit = policy.limit
     if limit is not None and limit.is_budget and math.isinf(limit.end):
         problem = f"{text!r} needs an end, because the last submission is not known in advance"

@@ -21,7 +21,7 @@ from pilotfish.daemon.state.unsaved import Unsaved
 #: Keys that say where things are, what is learned or reported, and who may do what: a decision follows from `DECIDING`.
 OTHERS = {
     "cluster", "adapter", "state_dir", "profiles", "longest_cycle_seconds", "keep_days", "mode", "paused", "handover", "socket", "events",
-    "access", "quotas", "metrics", "relearn", "accounting", "counters", "calibration", "record", "log", "score",
+    "access", "allow_unproven", "quotas", "metrics", "relearn", "accounting", "counters", "calibration", "record", "log", "score",
 }  # fmt: skip
 #: Another value of each key that decides.
 CHANGED: dict[str, Any] = {

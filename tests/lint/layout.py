@@ -37,7 +37,9 @@ MUTUAL_FOLDERS = 7
 
 #: Files whose classes are kinds of policies and their parts, and how often the product asks for one with `isinstance`:
 #: a policy states its facts itself. Lower the number, never raise it.
-POLICY_FILES = ("policy_facts", "policy_specs", "energy/power_policies", "energy/power_limits", "energy/saving_policy")
+POLICY_FILES = (
+    "policy_facts", "policy_specs", "loaded_policies", "energy/power_policies", "energy/power_limits", "energy/saving_policy",
+)  # fmt: skip
 POLICY_CHECKS = 6
 
 #: A decision of a queue policy, and the action that carries it out.

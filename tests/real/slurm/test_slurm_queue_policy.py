@@ -19,7 +19,7 @@ from slurm_work import all_ended, hand_over
 
 from pilotfish.formats.user_policy import load_policy
 from pilotfish.simulate.model.workload import Workload
-from pilotfish.simulate.queue_policies.policy_specs import parse_python_policy
+from pilotfish.simulate.queue_policies.loaded_policies import parse_python_policy
 from pilotfish.simulate.replay.replay import replay
 
 pytestmark = pytest.mark.xdist_group("slurm 2")

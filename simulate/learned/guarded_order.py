@@ -1,0 +1,169 @@
+"""A learned order with a net: where the model is not trusted, a baseline orders the queue.
+
+Rule: everything but the order is exact EASY backfilling, so the model starts no job that does not fit and delays no
+reservation. A decision is the baseline's if a waiting job, its wait, or the machine is unlike what the model was
+trained on, or if a score is no number. Under both, a job that has waited for longer than the bound goes first.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ..model.plan import Scored
+from ..queue_policies.learned_order import FEATURE_NAMES, LearnedOrder, LearnedQueue
+from ..queue_policies.order import Order
+from ..queue_policies.queued_job import QueuedJob
+from ..wording import count
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ..queue_policies.interface import QueueView
+
+#: By how much a machine may differ from those of the training, as a factor.
+SIZE_FACTOR = 2.0
+#: Features that `Scored` names.
+_NAMED = 3
+_CLOSE = 1.0 + 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """The least and the most in training.
+
+    Args:
+        limit: of a job, seconds.
+        share: of the machine that a job requests.
+        wait: longest wait of a job, seconds; inf: a bound on waits takes care of it.
+        processors: resources of the machines.
+    """
+
+    limit: tuple[float, float]
+    share: tuple[float, float]
+    wait: float
+    processors: tuple[int, int]
+
+    def doubt_of(self, job: QueuedJob, limit: float, processors: int) -> str:
+        """Return why a job is unlike those of the training, "" if it is not."""
+        share = job.size / processors
+        if not self.limit[0] / _CLOSE <= limit <= self.limit[1] * _CLOSE:
+            low, high = self.limit
+            return f"a waiting job has a limit of {limit:,.0f} s, in training {low:,.0f} to {high:,.0f} s"
+        if not self.share[0] / _CLOSE <= share <= self.share[1] * _CLOSE:
+            low, high = self.share
+            return f"a waiting job requests {share:.3g} of the machine, in training {low:.3g} to {high:.3g}"
+        return ""
+
+    def doubt_of_machine(self, processors: int) -> str:
+        """Return why a machine is unlike those of the training, "" if it is not."""
+        low, high = self.processors
+        if low / SIZE_FACTOR <= processors <= high * SIZE_FACTOR:
+            return ""
+        sizes = f"{low:,}" if low == high else f"{low:,} to {high:,}"
+        return f"the machine has {count(processors, 'core')}, {sizes} in training"
+
+
+@dataclass(frozen=True, slots=True)
+class GuardedOrder:
+    """A learned order with what it needs to be guarded.
+
+    Args:
+        order: the order.
+        baseline: the order of the queue in its place, a key of `order_ranks.ORDERS`.
+        seen: what it was trained on.
+        digest: SHA-256 that names the model.
+        is_proven: a verdict says that it beats the baseline on jobs that it has not seen.
+    """
+
+    order: LearnedOrder
+    baseline: str
+    seen: Seen
+    digest: str
+    is_proven: bool = False
+
+    @property
+    def baseline_spec(self) -> str:
+        """The SPEC of the baseline."""
+        return f"easy:order={self.baseline}"
+
+
+class GuardedQueue:
+    """The queue under a guarded order.
+
+    Args:
+        model: the order.
+        seed: of a random baseline.
+        run_times: see `LearnedQueue`.
+        explains: keep how the first decision came about.
+    """
+
+    steady = False
+
+    def __init__(
+        self, model: GuardedOrder, seed: int = 0, run_times: Mapping[object, tuple[float, float]] | None = None, *,
+        explains: bool = False,
+    ) -> None:  # fmt: skip
+        self._model, self._learned = model, LearnedQueue(model.order, run_times)
+        self._baseline, self._explains = Order(model.baseline, seed), explains
+        self._unlike = dict[int, str]()  # job -> why it is unlike those of the training
+        #: How the first decision came about, by number of the job.
+        self.scored: dict[int, Scored] = {}
+        #: Decisions of the model and of the baseline.
+        self.decided = {"model": 0, "baseline": 0}
+
+    def sorted(self, now: QueueView) -> list[QueuedJob]:
+        """Return the waiting jobs, the first in the queue first. O(waiting jobs log waiting jobs)."""
+        self._learned.learn(now)
+        for job in now.submitted:
+            limit = job.limit if job.predicted and not math.isnan(job.limit) else job.walltime
+            if doubt := self._model.seen.doubt_of(job, limit, now.machine.processors):
+                self._unlike[job.number] = doubt
+        scores, doubt = dict[QueuedJob, float](), self._doubt(now)
+        if self._explains or not doubt:
+            scores = self._learned.scores(now)
+            if not all(score < math.inf for score in scores.values()):
+                doubt = "a score is no number"
+        learned = [] if doubt else sorted(now.waiting, key=scores.__getitem__)
+        baseline = self._by_baseline(now) if doubt or self._explains else []
+        self.decided["baseline" if doubt else "model"] += 1
+        if self._explains:
+            self._explains = False
+            self._explain(now, learned or baseline, baseline, scores, doubt)
+        return learned or baseline
+
+    def _doubt(self, now: QueueView) -> str:
+        """Return why the model is not trusted now, "" if it is."""
+        if doubt := self._model.seen.doubt_of_machine(now.machine.processors):
+            return doubt
+        oldest = next(iter(now.waiting), None)
+        if oldest is not None and now.time - oldest.submit_time > self._model.seen.wait * _CLOSE:
+            wait, longest = now.time - oldest.submit_time, self._model.seen.wait
+            return f"a job has waited for {wait:,.0f} s, in training at most {longest:,.0f} s"
+        for job in now.waiting if self._unlike else ():
+            if doubt := self._unlike.get(job.number, ""):
+                return doubt
+        return ""
+
+    def _by_baseline(self, now: QueueView) -> list[QueuedJob]:
+        longest = self._model.order.max_wait
+        jobs = self._baseline.sorted(now)
+        late = [job for job in now.waiting if now.time - job.submit_time > longest]
+        return [*late, *(job for job in jobs if now.time - job.submit_time <= longest)] if late else jobs
+
+    def _explain(
+        self, now: QueueView, order: Sequence[QueuedJob], baseline: Sequence[QueuedJob],
+        scores: Mapping[QueuedJob, float], doubt: str,
+    ) -> None:  # fmt: skip
+        weights = self._model.order.weights
+        values = [self._learned.values(job, now) for job in order]
+        means = [sum(column) / len(order) for column in zip(*values, strict=True)]
+        ranks = {job: rank for rank, job in enumerate(baseline, 1)}
+        for rank, (job, row) in enumerate(zip(order, values, strict=True), 1):
+            parts = [weight * (value - mean) for weight, value, mean in zip(weights, row, means, strict=True)]
+            largest = sorted(range(len(parts)), key=lambda place: -abs(parts[place]))[:_NAMED]
+            features = tuple((FEATURE_NAMES[place], parts[place]) for place in largest)
+            score = scores[job] if math.isfinite(scores[job]) else None
+            baseline_spec = self._model.baseline_spec
+            self.scored[job.number] = Scored(rank, score, features, baseline_spec, ranks[job], doubt=doubt)

@@ -1,0 +1,205 @@
+"""The state of a learned order in a service: the last run times of users, and what became of the jobs it ordered.
+
+Rule: each time EACH more jobs have ended, the last WINDOW jobs are replayed as they came and as they ran, once under
+the order and once under the baseline, on as many cores as they had together at most. If their mean wait under the order
+is longer by more than the slack, the baseline overrules the order: at once, and until another file of a model is used.
+Both replays know the same later submissions and run times, so their difference is the order's. Jobs that still wait are
+in both, so an order that never starts some of them is seen. Jobs of all users count in turns, so that no user alone
+decides.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..model.bounded import turns
+from ..model.cluster import Cluster
+from ..model.snapshot import JobState, Snapshot
+from ..model.workload import Workload
+from ..queue_policies.easy_policy import Backfilling
+from ..queue_policies.kept import Kept
+from ..queue_policies.learned_order import LearnedQueue
+from ..queue_policies.order import Order
+from ..replay.replay import replay
+from ..wording import count
+from .guarded_order import GuardedOrder, GuardedQueue
+
+if TYPE_CHECKING:
+    from ..queue_policies.interface import QueuePolicy
+
+#: Jobs that are compared at most and at least, and after how many ends they are compared again.
+WINDOW, LEAST, EACH = 100, 20, 10
+#: Users whose run times are kept.
+MOST_USERS = 10_000
+#: By what share, and by how many seconds, the mean wait may be longer than that of the baseline.
+SLACK, SLACK_S = 0.1, 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class OrderedJob:
+    """A job that the order has seen.
+
+    Args:
+        user: who submitted it.
+        submit_time: epoch seconds.
+        size: cores.
+        limit: seconds.
+        start_time, finish_time: epoch seconds; nan: not yet.
+    """
+
+    user: Any
+    submit_time: float
+    size: int
+    limit: float
+    start_time: float = math.nan
+    finish_time: float = math.nan
+
+    @property
+    def run_time(self) -> float:
+        """The run time; its limit if it has not ended, seconds."""
+        run_time = self.finish_time - self.start_time
+        return self.limit if math.isnan(run_time) else min(run_time, self.limit)
+
+
+class KeptModel(Kept):
+    """Keeps it.
+
+    Args:
+        model: the guarded order.
+    """
+
+    def __init__(self, model: GuardedOrder) -> None:
+        self._model = model
+        self._lately = dict[Any, tuple[float, float]]()  # by user
+        self._running = dict[str, tuple[Any, float]]()  # user and start, by key
+        self._present = dict[str, OrderedJob]()  # jobs that wait or run, by key
+        self._ended = deque[OrderedJob](maxlen=WINDOW)
+        self._fresh = 0  # jobs that ended since the last comparison
+        self._why = ""
+
+    def policy(self, seed: int, now: float, cluster: Cluster) -> QueuePolicy:
+        """Return the policy of a plan."""
+        return Backfilling(GuardedQueue(self._model, seed, self._lately, explains=True), fills=True)
+
+    def note_waiting(self, jobs: Mapping[str, OrderedJob]) -> None:
+        """Note the jobs that wait in a plan, by key."""
+        self._present = {key: one for key, one in self._present.items() if key in jobs or key in self._running}
+        for key, one in jobs.items():
+            self._present.setdefault(key, one)
+
+    def observe(self, snapshot: Snapshot) -> None:
+        """Note what has started and ended since the last snapshot, and compare if it is time. O(jobs)."""
+        now, running = snapshot.time, dict[str, tuple[Any, float]]()
+        for view in snapshot.jobs:
+            if view.state is JobState.RUNNING and view.start_time is not None:
+                running[view.key] = view.job.owner, view.start_time
+                if (one := self._present.get(view.key)) is not None and math.isnan(one.start_time):
+                    self._present[view.key] = replace(one, start_time=view.start_time)
+        for key, (user, start) in self._running.items():
+            if key not in running:
+                ended = snapshot.jobs.by_key.get(key)
+                self._end(key, user, start, now if ended is None or ended.finish_time is None else ended.finish_time)
+        self._running = running
+        while len(self._lately) > MOST_USERS:
+            del self._lately[next(iter(self._lately))]
+        if self._fresh >= EACH and not self._why:
+            self._fresh, self._why = 0, self._harm(now)
+
+    def _end(self, key: str, user: Any, start: float, end: float) -> None:
+        run_time = max(0.0, end - start)
+        if user is not None:
+            last, _ = self._lately.pop(user, (run_time, run_time))
+            self._lately[user] = run_time, last
+        if (one := self._present.pop(key, None)) is not None:
+            self._ended.append(replace(one, start_time=start, finish_time=start + run_time))
+            self._fresh += 1
+
+    def _harm(self, now: float) -> str:
+        """Return by how much the order has made jobs wait longer, "" if that is within the slack or not known yet."""
+        present = list(self._present.values())[:WINDOW]
+        jobs = sorted([*self._ended, *present], key=lambda one: one.submit_time)
+        jobs = [one for one in jobs if one.submit_time <= now]
+        cores = _most_at_once(jobs, now)
+        jobs = [one for one in jobs if one.size <= cores]
+        if len(jobs) < LEAST:
+            return ""
+        model = self._model
+        sides = LearnedQueue(model.order), Order(model.baseline)
+        counted = turns([one.user for one in jobs])[:WINDOW]
+        wait, baseline = (float(_waits(jobs, cores, queue)[counted].mean()) for queue in sides)
+        if wait <= (1.0 + SLACK) * baseline + SLACK_S:
+            return ""
+        return (
+            f"the last {count(len(counted), 'job')} wait {wait:,.0f} s on average under its order, and would wait "
+            f"{baseline:,.0f} s under {model.baseline_spec}"
+        )
+
+    def overruled(self) -> tuple[str, str] | None:
+        """Return the SPEC of the baseline, and why it overrules the order; None: it does not."""
+        return (self._model.baseline_spec, self._why) if self._why else None
+
+    def decided(self) -> object:
+        """Return why the order is overruled: that is on disk before anything follows from it."""
+        return self._why
+
+    def state(self) -> dict[str, Any]:
+        """Return run times of users, and the jobs that this model has ordered; times in seconds."""
+        return {
+            "model": self._model.digest,
+            "why": self._why,
+            "lately": [[user, *times] for user, times in self._lately.items()],
+            "ended": [_row(one) for one in self._ended],
+            "present": [[key, *_row(one)] for key, one in self._present.items()],
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on with the run times of users, and with all of it if it is of the same model."""
+        with suppress(KeyError, TypeError, ValueError):
+            self._lately = {user: (float(last), float(before)) for user, last, before in state["lately"]}
+            if state["model"] == self._model.digest:
+                self._why = str(state["why"])
+                self._ended.extend(_job_of(row) for row in state["ended"])
+                self._present = {str(key): _job_of(row) for key, *row in state["present"]}
+
+
+def _row(one: OrderedJob) -> list[Any]:
+    times = (None if math.isnan(time) else time for time in (one.start_time, one.finish_time))
+    return [one.user, one.submit_time, one.size, one.limit, *times]
+
+
+def _job_of(row: list[Any]) -> OrderedJob:
+    user, *numbers = row
+    submit, size, limit, start, finish = (math.nan if number is None else float(number) for number in numbers)
+    return OrderedJob(user, submit, int(size), limit, start, finish)
+
+
+def _most_at_once(jobs: Iterable[OrderedJob], now: float) -> int:
+    """Return the most cores that started jobs had at one time."""
+    changes = list[tuple[float, int]]()
+    for one in jobs:
+        if not math.isnan(one.start_time):
+            end = now if math.isnan(one.finish_time) else one.finish_time
+            changes += [(one.start_time, one.size), (end, -one.size)]
+    used = most = 0
+    for _, change in sorted(changes):
+        used += change
+        most = max(most, used)
+    return most
+
+
+def _waits(jobs: list[OrderedJob], cores: int, queue: Order | LearnedQueue) -> Any:
+    """Return how long jobs, in the order of submission, wait under an order of the queue, seconds [jobs]."""
+    users = {user: number for number, user in enumerate(dict.fromkeys(one.user for one in jobs))}
+    columns = [(one.submit_time - jobs[0].submit_time, one.run_time, one.limit, one.size) for one in jobs]
+    submit, run, limit, size = np.array(columns, np.float64).T
+    more = {"user": np.array([users[one.user] for one in jobs], np.int64)}
+    workload = Workload("ordered", np.arange(len(jobs)), submit, run, limit, size.astype(np.int64), more=more)
+    replayed = replay(workload, cores, Backfilling(queue, fills=True))
+    return replayed.start_time - replayed.workload.submit_time
