@@ -96,7 +96,7 @@ def show_policies() -> None:
                 _put_policy(name, policy)
     _title("Slurm's own rules, for `simulate` and `sweep`")
     show("  slurm:SITE, the folder of a site; see the guide on another slurm.conf")
-    _title("A learned order with guard rails, for all of these; see the guide on learned orders")
+    _title("A learned order with guard rails, for all of these")
     show("  learned:FILE, the file of a model (*.pfmodel.json)")
     _title("Your own queue policy, a class, for all of these")
     show("  ./mine.py:Class, package.module:Class; options as in ./mine.py:Class:depth=3")
