@@ -23,6 +23,7 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
+from io import BufferedWriter
 
 StrPath = str | os.PathLike[str]
 MOST_LINKS = 40
@@ -166,6 +167,18 @@ def open_own_file(path: StrPath, flags: int) -> int:
         OSError: it is not this user's, or it cannot be opened.
     """
     return _open(_absolute(path), flags)
+
+
+@contextmanager
+def new_file(path: StrPath) -> Iterator[BufferedWriter]:
+    """Open a file of this user for writing, empty, with mode 0600 if it is new. Raises OSError with the path."""
+    with os.fdopen(open_own_file(path, os.O_WRONLY | os.O_CREAT), "wb") as file:
+        try:
+            file.truncate()
+            yield file
+            file.flush()
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, error.filename or os.fspath(path)) from None
 
 
 def destination(path: StrPath) -> tuple[str, bool]:

@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ..formats.documents.file_version import UnknownVersionError, Upgrade, upgrade
+from ..formats.documents.file_version import UnknownVersionError, Upgrade, copy_before, keep_copy, upgrade
 from ..simulate.errors import ConfigError
 from ..trust import prepare_database
 
@@ -206,11 +206,16 @@ class StoreFile:
             self._upgrade(connection)
 
     def _upgrade(self, connection: sqlite3.Connection) -> None:
+        keep_copy(connection, self.path, VERSION)
         connection.execute("BEGIN IMMEDIATE")
         try:
             upgrade(connection, VERSION, UPGRADES)
         except UnknownVersionError as error:
-            raise self.invalid(f"found schema version {error.version}, this pilotfish reads {VERSION}") from None
+            copy = copy_before(self.path, error.version)
+            before = f"; {copy} is the store before its upgrade" if copy.exists() else ""
+            raise self.invalid(
+                f"found schema version {error.version}, this pilotfish reads {VERSION}{before}"
+            ) from None
         connection.execute("COMMIT")
 
     def _switch_to_wal(self, connection: sqlite3.Connection) -> None:

@@ -3,49 +3,78 @@
 Rule: only its owner can read it, and it is trusted, because its commands are run (see `trust`). A file that is damaged,
 emptied or of a newer version is refused, never replaced. A copy leaves the original untouched: SQLite never opens the
 original, since even a reader would leave files next to it; a file that changes during the copy is copied again, so that
-the copy is consistent.
+the copy is consistent. Before a migration the file is copied.
 """
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import os
 import shutil
 import sqlite3
 import tempfile
+import time
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
+from io import BufferedReader
 from pathlib import Path
 
-from ...formats.documents.file_version import UnknownVersionError, Upgrade, upgrade
+from ... import __version__
+from ...formats.documents.file_version import UnknownVersionError, Upgrade, copy_before, keep_copy, upgrade
 from ...simulate.errors import ConfigError
-from ...trust import check_file, prepare_database
+from ...trust import check_file, new_file, prepare_database
 from . import audit, members
 
 log = logging.getLogger("pilotfish.service")
 #: Attempts to copy a file that keeps changing.
 COPIES = 100
+#: A file that changed less than this ago may change again without a new time: the kernel's clock ticks every 10 ms.
+TICK_NS = 20_000_000
+#: Bytes of the header of a write-ahead log.
+LOG_HEADER = 32
 
 
-def copy_database(path: Path, folder: Path) -> Path:
+def _opened(path: Path) -> BufferedReader:
+    return path.open("rb")
+
+
+def copy_database(path: Path, folder: Path, opened: Callable[[Path], BufferedReader] = _opened) -> Path:
     """Copy a SQLite file and its -wal, if they exist, into `folder`, while others may write; return the copy's path.
+
+    A write-ahead log may grow meanwhile: up to any length it is a state that was committed. The file itself must not
+    change, and the log not begin again (file format of SQLite, section 4: the salts of its header).
 
     Args:
         path: the file.
         folder: an existing directory.
+        opened: opens a file for reading.
 
     Raises:
-        OSError: the file cannot be read.
+        OSError: a file cannot be read, or the copy not written.
         sqlite3.OperationalError: it changed during every attempt.
     """
-    files = (path, path.with_name(f"{path.name}-wal"))
+    log_path = path.with_name(f"{path.name}-wal")
     for _ in range(COPIES):
-        before = [_version_of(file) for file in files]
-        for file in files:
-            (folder / file.name).unlink(missing_ok=True)
+        for name in (path.name, log_path.name):
+            (folder / name).unlink(missing_ok=True)
+        with ExitStack() as stack:
+            try:
+                files = [stack.enter_context(opened(path))]
+            except FileNotFoundError:
+                return folder / path.name
+            is_fresh = time.time_ns() - os.fstat(files[0].fileno()).st_mtime_ns < TICK_NS
             with suppress(FileNotFoundError):
-                shutil.copyfile(file, folder / file.name)
-        if before == [_version_of(file) for file in files]:
-            return folder / path.name
+                files.append(stack.enter_context(opened(log_path)))
+            before = _state_of(files, is_fresh)
+            for file, name in zip(files, (path.name, log_path.name), strict=False):
+                with new_file(folder / name) as copy:
+                    shutil.copyfileobj(file, copy, 2**20)
+            again = [files[0]]
+            with suppress(FileNotFoundError):
+                again.append(stack.enter_context(opened(log_path)))
+            if before == _state_of(again, is_fresh):
+                return folder / path.name
     raise sqlite3.OperationalError("it changes all the time")
 
 
@@ -74,13 +103,24 @@ def temporary_copy(path: Path, stack: ExitStack) -> Path:
         return folder / path.name
 
 
-def _version_of(path: Path) -> tuple[int, ...] | None:
-    """Return a value that changes whenever the file's content does; None without a file."""
-    try:
-        status = os.stat(path)
-    except FileNotFoundError:
-        return None
-    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+def _state_of(files: Sequence[BufferedReader], is_fresh: bool) -> list[object]:
+    """Return values that change whenever the copy of a database and its log must be made again.
+
+    Args:
+        files: the database and, if there is one, its log.
+        is_fresh: the database changed so lately that its next change may leave its time as it is.
+    """
+    about = os.fstat(files[0].fileno())
+    state: list[object] = [about.st_ino, about.st_size, about.st_mtime_ns]
+    if is_fresh:
+        files[0].seek(0)
+        state.append(hashlib.file_digest(files[0], "sha256").digest())
+        files[0].seek(0)
+    for log_file in files[1:]:
+        log_file.seek(0)
+        state += [os.fstat(log_file.fileno()).st_ino, log_file.read(LOG_HEADER)]
+        log_file.seek(0)
+    return state
 
 
 VERSION = 1
@@ -137,7 +177,7 @@ def open_file(path: Path) -> sqlite3.Connection:
             _refuse_emptied(path)
         database = sqlite3.connect(path, isolation_level=None, timeout=0.5)
         try:
-            _prepare(path, database)
+            _prepare(path, database, keeps_copy=True)
         except BaseException:
             database.close()
             raise
@@ -204,12 +244,25 @@ def unusable(path: Path, error: Exception) -> ConfigError:
     return ConfigError(str(path), "", f"the journal cannot be opened: {error}")
 
 
-def _prepare(path: Path, database: sqlite3.Connection) -> None:
+def _newer(path: Path, version: int) -> ConfigError:
+    """Return the error for a journal of a version that this program does not know: what to do."""
+    if version < VERSION:
+        return ConfigError(str(path), "", f"it is a journal of version {version}", f"version {VERSION}")
+    copy = copy_before(path, version)
+    backup = str(copy) if copy.exists() else "FILE, a backup made before the upgrade"
+    remedy = f"install the newer pilotfish again, or go back: pilotfish restore {backup}"
+    allowed = f"version {VERSION}, which pilotfish {__version__} reads; it was left as it is: {remedy}"
+    return ConfigError(str(path), "", f"it is a journal of version {version}, of another pilotfish", allowed)
+
+
+def _prepare(path: Path, database: sqlite3.Connection, *, keeps_copy: bool = False) -> None:
     run = database.execute
     run("PRAGMA locking_mode=EXCLUSIVE")
     run("PRAGMA journal_mode=WAL")
     run("PRAGMA synchronous=FULL")
     run("PRAGMA foreign_keys=ON")
+    if keeps_copy:
+        keep_copy(database, path, VERSION)
     run("BEGIN IMMEDIATE")
     version = run("PRAGMA user_version").fetchone()[0]
     if version == 0 and not run("SELECT count(*) FROM sqlite_master").fetchone()[0]:
@@ -219,8 +272,7 @@ def _prepare(path: Path, database: sqlite3.Connection) -> None:
     try:
         upgrade(database, VERSION, UPGRADES)
     except UnknownVersionError as error:
-        allowed = f"version {VERSION}; or move the file away, to start with an empty journal"
-        raise ConfigError(str(path), "", f"it is a journal of version {error.version}", allowed) from None
+        raise _newer(path, error.version) from None
     run("COMMIT")
     verdict = run("PRAGMA quick_check(1)").fetchone()[0]
     if verdict != "ok":

@@ -47,6 +47,14 @@ GRID = (BRIEFLY[0], r"taskset -c 0 \1\2\3 --seconds 0.1")
 QUICKLY = ("$", " --settle 0.1")
 #: In order: the first that matches counts.
 RULES = (
+    Rule(
+        r"^pilotfish (backup|restore)\b",
+        skip="it needs the state of a service, as in tests/daemon/state/test_backup.py",
+    ),
+    Rule(
+        r"^/opt/pilotfish/bin/pip ",
+        skip="it installs a later version; the paths of the page are walked in test_backup.py",
+    ),
     Rule(r"^make ", skip="make run and make test run the tests"),
     Rule(r"^(\.|pip|git|python3? -m venv|source) ", skip="it prepares an environment, as `installed` does"),
     Rule(r"^(PYTHONPATH=\S+ )?python ", skip="tests/docs follows the recipes word by word"),

@@ -151,7 +151,10 @@ def test_the_first_version_is_1_and_a_newer_one_is_refused(filled):
     with closing(sqlite3.connect(path, isolation_level=None)) as database:
         database.execute("PRAGMA user_version=2")
     for in_memory in (False, True):
-        with pytest.raises(ConfigError, match=r"version 2 \(allowed: version 1; or move the file away"):
+        with pytest.raises(
+            ConfigError,
+            match=r"version 2, of another pilotfish \(allowed: version 1, which .* again, or go back: pilotfish restore FILE",
+        ):
             Journal(path, in_memory=in_memory)
     assert version_of(path) == 2
 

@@ -35,23 +35,24 @@ def count_in(copy: Path) -> int:
 
 def test_a_write_between_the_two_files_is_copied_again(live, tmp_path, monkeypatch) -> None:
     write(live, 5)
-    folder, plain, busy = tmp_path / "copy", shutil.copyfile, [3]
+    folder, plain, busy = tmp_path / "copy", shutil.copyfileobj, [3]
     folder.mkdir()
 
-    def copyfile(source, target):
-        plain(source, target)
+    def copy(source, target, size):
+        plain(source, target, size)
         if busy[0]:
             busy[0] -= 1
             write(live, 50)
 
-    monkeypatch.setattr(journal_db.shutil, "copyfile", copyfile)
+    monkeypatch.setattr(journal_db.shutil, "copyfileobj", copy)
     assert count_in(copy_database(tmp_path / "live.sqlite", folder)) == 155
 
 
 def test_a_file_that_always_changes_is_an_error(live, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(journal_db, "_version_of", lambda path, count=iter(range(10**6)): next(count))
+    monkeypatch.setattr(journal_db, "_state_of", lambda files, is_fresh, count=iter(range(10**6)): next(count))
+    (tmp_path / "copy").mkdir()
     with pytest.raises(sqlite3.OperationalError, match="all the time"):
-        copy_database(tmp_path / "live.sqlite", tmp_path)
+        copy_database(tmp_path / "live.sqlite", tmp_path / "copy")
 
 
 def test_the_wal_is_copied_too_and_the_original_stays_unchanged(live, tmp_path) -> None:
