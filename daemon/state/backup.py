@@ -48,7 +48,7 @@ HIDDEN = "REMOVED"
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What a backup has.
+    """The contents of a backup.
 
     Attributes:
         pilotfish: the version that made it.

@@ -52,7 +52,7 @@ _UNREADABLE = (tarfile.TarError, EOFError, zlib.error, OSError)
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """What a restore did.
+    """The outcome of a restore.
 
     Attributes:
         manifest: of the backup; None for the copy of a journal.
