@@ -105,8 +105,8 @@ def _pack(folder: Path, names: list[str], manifest: Manifest, target: str) -> No
             with tarfile.open(fileobj=file, mode="w:gz", compresslevel=1) as packed:
                 text = json.dumps({"schema": SCHEMA, **asdict(manifest)}, indent=1).encode()
                 about = tarfile.TarInfo(MANIFEST)
-                about.size, about.mtime, about.mode = len(text), int(manifest.time), 0o600
-                packed.addfile(about, io.BytesIO(text))
+                about.size = len(text)
+                packed.addfile(about.replace(mtime=int(manifest.time), mode=0o600), io.BytesIO(text))
                 for name in names:
                     packed.add(folder / name, name, filter=_plain)
             file.flush()
@@ -118,10 +118,7 @@ def _pack(folder: Path, names: list[str], manifest: Manifest, target: str) -> No
 
 
 def _plain(member: tarfile.TarInfo) -> tarfile.TarInfo:
-    member.uid = member.gid = 0
-    member.uname = member.gname = ""
-    member.mode = 0o600
-    return member
+    return member.replace(uid=0, gid=0, uname="", gname="", mode=0o600)
 
 
 @contextmanager
