@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from .judged_policy import JudgedPolicy
 
 if TYPE_CHECKING:
+    from ...simulate.slurm.handed_order import Handling
     from ...simulate.slurm.site import Site
     from ...simulate.slurm.site_outcome import SiteOutcome
     from ...simulate.slurm.site_score import SiteScore
@@ -22,7 +23,7 @@ class Card:
     Args:
         name: of the site.
         partitions: whose jobs are handed over; empty: all.
-        hold_s: how long a job is ordered after its submission, seconds.
+        handling: of the jobs that are handed over.
         run_times: walltime or predicted.
         expected: share of the jobs whose run time was predicted; None: time limits count.
         evidence: traces of the service; None: no journal was read.
@@ -35,7 +36,7 @@ class Card:
     policy: JudgedPolicy
     score: SiteScore
     partitions: Sequence[str]
-    hold_s: float
+    handling: Handling
     run_times: str
     expected: float | None
     evidence: Evidence | None

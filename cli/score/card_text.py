@@ -77,7 +77,9 @@ def card_document(card: Card) -> dict[str, Any]:
         "judged": card.policy.judged,
         "reason": card.policy.reason,
         "partitions": list(card.partitions),
-        "hold_s": card.hold_s,
+        "hold_s": card.handling.hold_s,
+        "wide_nodes": card.handling.wide_nodes,
+        "start_delay_s": card.handling.seen_s,
         "run_times": card.run_times,
         "predicted": card.expected,
         **columns,
@@ -101,7 +103,7 @@ def card_document(card: Card) -> dict[str, Any]:
 def _about(card: Card) -> list[tuple[str, str]]:
     where = f"partitions {', '.join(card.partitions)}" if card.partitions else "all partitions"
     by = "time limits" if card.run_times == "walltime" else _predicted(card.expected)
-    how = f"{card.policy.judged}, by {by}; {where}; held {time_words(card.hold_s)} at most"
+    how = f"{card.policy.judged}, by {by}; {where}; held {time_words(card.handling.hold_s)} at most"
     if card.policy.is_itself:
         return [("policy", how)]
     return [
@@ -120,7 +122,7 @@ def _jobs(card: Card) -> str:
     reasons = ", ".join(f"{number:,} {reason}" for reason, number in handed.left.items())
     return "; ".join((
         f"{handed.seen:,} seen, {handed.compared:,} that started on all sides",
-        f"{handed.placed:,.0f} would have been placed, {handed.released:,.0f} released at their hold's end",
+        f"{handed.placed:,.0f} would have been placed, {handed.released:,.0f} released before (see the assumptions)",
         f"left to {'the resource manager' if card.site.scheduler else 'Slurm'}: {reasons or 'none'}",
     ))  # fmt: skip
 
@@ -329,10 +331,13 @@ def assumptions(card: Card) -> list[str]:
     """Return what the card rests on, as sentences."""
     return [
         "the same jobs, submissions, run times and cancellations on all sides; users would not have acted otherwise",
-        "jobs that are handed over exchange places among those of their partition; all others keep theirs",
-        f"{card.site.scheduler} starts them, first come, first served, without limits and shares; a start takes no time"
+        "held jobs stand in the order of the policy, behind all others; while another job waits in their partition, "
+        "they are released",
+        f"{card.site.scheduler} starts them, first come, first served, without limits and shares"
         if card.site.scheduler
-        else "Slurm's own passes start them, with all its limits, shares and reservations; a start takes no time",
-        "a job that still waits at the end of its hold stands where Slurm puts it; its age counts from then on",
-        "no job that is not held passes a held one here, as it does on a full machine: a canary shows what that costs",
+        else "Slurm's own passes start them, with all its limits, shares and reservations",
+        f"none of them starts within {time_words(card.handling.seen_s)} of its submission (--start-delay); a later "
+        "start takes no time",
+        "a job that is released, or still waits at the end of its hold, stands where Slurm puts it; its age counts "
+        "from then on",
     ]

@@ -27,6 +27,7 @@ from .judged_policy import USUAL, JudgedPolicy, judged_policy
 if TYPE_CHECKING:
     from ...daemon.config import DaemonConfig
     from ...simulate.arrays import Array
+    from ...simulate.slurm.handed_order import Handling
     from ...simulate.slurm.ordered_jobs import OrderedJobs
     from ...simulate.slurm.site import Site
     from ...simulate.slurm.site_outcome import SiteOutcome
@@ -34,8 +35,10 @@ if TYPE_CHECKING:
 
 #: Replays of each side; how long job_submit.lua lets a job wait for pilotfish, seconds.
 REPEATS, HOLD_S = 5, 600.0
-#: How far back accounting is read if the journal says nothing.
-_PAST_S = 7 * 86_400.0
+#: From the submission of a job until pilotfish has seen and placed it, seconds.
+START_DELAY_S = 2.0
+#: How far back accounting is read if the journal says nothing, and at most unless a time is named: a day is a request.
+_PAST_S, _LONGEST_S = 7 * 86_400.0, 31 * 86_400.0
 
 
 def score(
@@ -58,6 +61,13 @@ def score(
     hold: Annotated[
         float, option("SECONDS", "How long a job waits for pilotfish at most; then Slurm orders it.", min=0.0)
     ] = HOLD_S,
+    wide_nodes: Annotated[
+        int | None, option("N", "Jobs of so many nodes or more are held for one backfill pass only.", min=1,
+                           default="that of the service, else more than a quarter of the partition")
+    ] = None,
+    start_delay: Annotated[
+        float, option("SECONDS", "How long pilotfish takes to see and place a job.", min=0.0, max=3600.0)
+    ] = START_DELAY_S,
     runtimes: options.RunTimes = "walltime",
     sacct: Annotated[Path | None, option("FILE", "Accounting records to replay.", default="SITE/sacct.psv")] = None,
     zone: Annotated[str, option("ZONE", "Time zone of the dumps and of --drain, such as Europe/Berlin.")] = "UTC",
@@ -94,6 +104,7 @@ def score(
         raise bad("--html", f"{html.name!r} (allowed: a name that ends with .html)")
     picture_files.check(html, "--html")
     from ...formats.site.site_folder import time_zone
+    from ...simulate.slurm.handed_order import Handling
 
     time_zone(zone)
     if canary:
@@ -113,7 +124,9 @@ def score(
             if service is not None and service.adapter.name != "slurm":
                 folder = service.record_folder
             else:
-                requests = _record(service, folder, begin or (evidence and evidence.begin) or time.time() - _PAST_S)
+                now = time.time()
+                first = (evidence and evidence.begin) or now - _PAST_S
+                requests = _record(service, folder, begin or max(first, now - _LONGEST_S))
         from ...formats.record.site_of_record import is_record, site_of_record
 
         if is_record(folder):
@@ -124,7 +137,10 @@ def score(
             _, recorded_site = source_of(folder, sacct, zone)
     if not len(recorded_site.jobs):
         raise ConfigError(str(site or name), "", "no job was submitted in this period", "a period with jobs")
-    card = _card(name, recorded_site, judged, begin, partition or [], hold, runtimes, range(seed, seed + repeat),
+    if wide_nodes is None and service is not None and service.adapter.name == "slurm":
+        wide_nodes = service.adapter.options.get("wide_nodes")
+    handling = Handling(hold, wide_nodes, start_delay)
+    card = _card(name, recorded_site, judged, begin, partition or [], handling, runtimes, range(seed, seed + repeat),
                  workers, idle_power, evidence, requests)  # fmt: skip
     from ..output.text import Screen
     from .card_text import card_document, show_card
@@ -208,7 +224,7 @@ def _record(service: DaemonConfig | None, folder: Path, since: float) -> int:
 
 
 def _card(
-    name: str, site: Site, policy: JudgedPolicy, since: float | None, partitions: list[str], hold_s: float,
+    name: str, site: Site, policy: JudgedPolicy, since: float | None, partitions: list[str], handling: Handling,
     run_times: str, seeds: range, workers: int | None, idle_w: float, evidence: Evidence | None,
     requests: int,
 ) -> Card:  # fmt: skip
@@ -223,14 +239,14 @@ def _card(
     except ConfigError as error:
         raise bad_value("--partition", error) from None
     expected = _expected(site) if run_times == "predicted" else None
-    handed = ordered_jobs(site, policy.order, reasons, hold_s, expected)
+    handed = ordered_jobs(site, policy.order, reasons, handling, expected)
     load_kernels("slurm.site_requests")
     recorded = recorded_outcome(site)
     twin, pilotfish = _replays(site, seeds, handed, workers)
     numbers = scored(site, recorded, twin, pilotfish, reasons, handed, since=-np.inf if since is None else since,
                      seed=seeds[0], idle_w=idle_w)  # fmt: skip
     share = None if expected is None else float(np.mean(~np.isnan(expected)))
-    return Card(name, site, policy, numbers, partitions, hold_s, run_times, share, evidence, requests, recorded, twin,
+    return Card(name, site, policy, numbers, partitions, handling, run_times, share, evidence, requests, recorded, twin,
                 pilotfish)  # fmt: skip
 
 

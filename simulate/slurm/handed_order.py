@@ -7,6 +7,7 @@ reservation or a user's hold. Only orders that do not change with time are known
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -59,14 +60,32 @@ def left_to_slurm(site: Site, partitions: Collection[str] = ()) -> Array:
     return codes
 
 
-def ordered_jobs(site: Site, order: str, left: Array, hold_s: float, run_s: Array | None = None) -> OrderedJobs:
+@dataclass(frozen=True, slots=True)
+class Handling:
+    """The treatment of jobs that are handed over, by the service.
+
+    Args:
+        hold_s: longest time that a job is held after its submission, seconds, 0 or more; infinite: always.
+        wide_nodes: jobs of so many nodes or more are held for one backfill pass only; None: those of 2 nodes and more
+            that ask for more than a quarter of their partition.
+        seen_s: from the submission of a job until it can be placed, seconds, 0 or more.
+    """
+
+    hold_s: float
+    wide_nodes: int | None = None
+    seen_s: float = 0.0
+
+
+def ordered_jobs(
+    site: Site, order: str, left: Array, handling: Handling, run_s: Array | None = None
+) -> OrderedJobs:  # fmt: skip
     """Return the jobs that are handed over, in one of the orders of queue policies.
 
     Args:
         site: the site.
         order: one of `order_ranks.ORDERS` that does not change with time.
         left: of `left_to_slurm`.
-        hold_s: see `OrderedJobs`.
+        handling: of these jobs.
         run_s: expected run times by which jobs are ordered, seconds [jobs], NaN where nothing is known; None: by
             their time limits. A job is never expected to run beyond its limit.
     """
@@ -76,7 +95,24 @@ def ordered_jobs(site: Site, order: str, left: Array, hold_s: float, run_s: Arra
         length = np.where(np.isnan(run_s), length, np.minimum(run_s, length))
     since = jobs.submit - jobs.submit.min(initial=np.inf)
     keys = static_keys(order, length, size, since, 0).astype(np.float64)
-    return OrderedJobs(np.where(left == 0, keys, np.nan), hold_s)
+    pause_s = min(max(site.rules.scheduler.bf_interval, 0.0), handling.hold_s)
+    holds = np.where(_is_wide(site, handling.wide_nodes), pause_s, handling.hold_s)
+    return OrderedJobs(np.where(left == 0, keys, np.nan), holds, handling.seen_s)
+
+
+def _is_wide(site: Site, wide_nodes: int | None) -> Array:
+    """Return whether each job needs so many nodes that only a reservation frees them together, as the adapter says."""
+    cpus = {node.name: node.cpus for node in site.nodes}
+    machines = {
+        part.name: (len(part.nodes), max((cpus[name] for name in part.nodes), default=1)) for part in site.partitions
+    }
+    default, jobs = next((one.name for one in site.partitions if one.is_default), ""), SiteJobs.of(site.jobs)
+    is_wide = np.zeros(len(jobs.patterns), bool)
+    for row, job in enumerate(jobs.patterns):
+        size, largest = machines.get((job.partitions or (default,))[0], (0, 1))
+        nodes = max(job.min_nodes, -(-requested_cpus(job) // largest))
+        is_wide[row] = nodes >= wide_nodes if wide_nodes is not None else nodes >= 2 and 4 * nodes > size > 0
+    return np.asarray(is_wide[jobs.pattern])
 
 
 def limits_s(site: Site) -> Array:

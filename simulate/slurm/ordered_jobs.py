@@ -1,14 +1,15 @@
-"""Jobs of a site that pilotfish orders: the world that would have been if they had been handed over.
+"""Jobs of a site that pilotfish holds and orders: the world that would have been if they had been handed over.
 
-Rule: jobs that were handed over exchange their places in Slurm's queue among those of one partition (and, with
-preemption, of one QOS), and nothing else changes: passes, nodes, limits, shares and reservations are Slurm's, and every
-other job keeps its place. A job takes part for `hold_s` after its submission; its age counts from then on, because
-Slurm does not count the wait for a begin time (`PriorityFlags=ACCRUE_ALWAYS` apart).
+Rule: a held job has no place in Slurm's queue. It stands behind the jobs that are not held, in an order among those of
+one partition (and, with preemption, of one QOS). As the service does, the world releases held jobs while any other job
+waits in their partition; see `kernels.slurm.exchanged_places`. Everything else is Slurm's: passes, nodes, limits,
+shares and reservations. The age of a job counts from the end of its hold, because Slurm does not count the wait for a
+begin time (`PriorityFlags=ACCRUE_ALWAYS` apart).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -18,6 +19,9 @@ from ..kernels.slurm.tables import TURN
 from .job_columns import SiteJobs, distinct
 from .site import Site
 
+#: A hold without an end, seconds.
+_ALWAYS_S = float(2**60)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OrderedJobs:
@@ -26,11 +30,14 @@ class OrderedJobs:
     Args:
         keys: of each job; of two handed-over jobs of a partition, the one with the smaller key stands first, then the
             one that was submitted first. NaN: the job is left to Slurm.
-        hold_s: how long after its submission a job is ordered, seconds, 0 or more; infinite: always.
+        hold_s: how long after its submission a job is held, of all jobs or of each, seconds, 0 or more; infinite:
+            always.
+        seen_s: how long after its submission pilotfish first can start a job, seconds, 0 or more, at most `hold_s`.
     """
 
     keys: Array
-    hold_s: float
+    hold_s: float | Array
+    seen_s: float = 0.0
 
     @property
     def jobs(self) -> Array:
@@ -38,20 +45,32 @@ class OrderedJobs:
         return np.asarray(~np.isnan(self.keys))
 
 
+def seen_late(site: Site, handed: OrderedJobs | None) -> Site:
+    """Return a site in which no job that is handed over can start before pilotfish has seen and placed it."""
+    if handed is None or not handed.seen_s:
+        return site
+    jobs = SiteJobs.of(site.jobs)
+    late_s = np.minimum(handed.seen_s, handed.hold_s)
+    released = np.where(handed.jobs & (late_s > 0), jobs.submit + late_s, jobs.released)
+    return replace(site, jobs=replace(jobs, released=released))
+
+
 def order_tables(site: Site, jobs: Array, parts: Array, handed: OrderedJobs | None) -> dict[str, Array]:
-    """Return the tables of the kernels that say which jobs exchange places in which order. O(parts log parts).
+    """Return the tables of the kernels that say which jobs are held, and in which order. O(parts log parts).
 
     Args:
         site: the site, completed.
-        jobs: the table of its jobs; the ages of those that are handed over begin with the end of their hold.
+        jobs: the table of its jobs, in which holds are written; ages begin with the end of the hold.
         parts: partition of each record.
         handed: the jobs; None: none.
     """
     nothing = np.zeros(0, INT)
     if handed is None or not handed.jobs.any():
         return {"turn_records": np.zeros(0, TURN), "part_turn": nothing, "turns": nothing, "next_turn": nothing}
-    if np.isfinite(handed.hold_s):
-        jobs["accrue"][handed.jobs] = jobs["submit"][handed.jobs] + int(handed.hold_s)
+    hold_s = np.broadcast_to(handed.hold_s, len(jobs))[handed.jobs]
+    until = jobs["submit"][handed.jobs] + np.minimum(hold_s, _ALWAYS_S).astype(np.int64)
+    jobs["held_until"][handed.jobs] = until
+    jobs["accrue"][handed.jobs] = np.where(np.isinf(hold_s), 0, until)
     owner = np.repeat(np.arange(len(jobs)), jobs["parts"])
     slots = np.flatnonzero(handed.jobs[owner])
     qos = jobs["qos"][owner[slots]] if site.rules.preempt_type else np.zeros(len(slots), np.int64)

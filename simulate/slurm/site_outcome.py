@@ -51,6 +51,7 @@ class SiteOutcome:
     nodes: int
     span_s: float  # length of the period
     asleep_s: Array | None = None  # node seconds asleep in each hour; None: no node sleeps, or not known
+    released: Array | None = None  # whether pilotfish released each job for others; None: none was handed over
 
     @property
     def utilisation(self) -> float | None:
@@ -131,7 +132,7 @@ def replayed_outcome(site: Site, replay: SiteReplay) -> SiteOutcome:
     cpus = np.where(is_exclusive, of_nodes, recorded[starts.job]) if starts.cpus is None else starts.cpus
     power = _job_powers(jobs)[starts.job]
     outcome = _outcome(site, _Runs(starts.job, starts.start, starts.end, cpus, starts.by, power))
-    return replace(outcome, asleep_s=_asleep(site, starts))
+    return replace(outcome, asleep_s=_asleep(site, starts), released=replay.released)
 
 
 def _asleep(site: Site, starts: SiteStarts) -> Array | None:

@@ -115,7 +115,7 @@ class Handed:
         seen: jobs of the period.
         compared: jobs that started on all three sides.
         placed: jobs that pilotfish would have started within their hold, a mean over the replays.
-        released: those that it would have let go at the end of their hold.
+        released: those that it would have let go before, for other jobs or at the end of their hold.
         left: why jobs were left to Slurm -> their number.
     """
 
@@ -203,7 +203,7 @@ def score(
     return SiteScore(
         days=days,
         replays=len(twin),
-        handed=_handed(in_period, both, left, waits[1], handed),
+        handed=_handed(in_period, both, left, pilotfish, handed),
         measures=measures,
         busy_periods=busy.number,
         makespan=_makespan(site, busy, recorded, sides, seed),
@@ -288,13 +288,18 @@ def _energy(outcome: SiteOutcome, idle_w: float) -> float | None:
     return None if power is None else float((power * outcome.hours).sum())
 
 
-def _handed(in_period: Array, both: Array, left: Array, waits: Array, handed: OrderedJobs) -> Handed:
+def _handed(in_period: Array, both: Array, left: Array, pilotfish: Side, handed: OrderedJobs) -> Handed:
     numbers = {reason: int(((left == code) & in_period).sum()) for code, reason in enumerate(LEFT, 1)}
-    of_jobs = waits[:, both & handed.jobs]
-    placed = mean_of((of_jobs <= handed.hold_s).sum(axis=1).tolist()) or 0.0
-    released = of_jobs.shape[1] - placed
+    jobs, holds = both & handed.jobs, np.broadcast_to(handed.hold_s, len(both))
+    is_placed = [(one.wait_s <= holds)[jobs] & ~_released(one)[jobs] for one in pilotfish]
+    placed = mean_of([float(one.sum()) for one in is_placed]) or 0.0
+    released = int(jobs.sum()) - placed
     counts = {reason: number for reason, number in numbers.items() if number}
     return Handed(int(in_period.sum()), int(both.sum()), placed, released, counts)
+
+
+def _released(outcome: SiteOutcome) -> Array:
+    return np.zeros(len(outcome.wait_s), bool) if outcome.released is None else outcome.released
 
 
 def _classes(grouping: Grouping, result: Effect, recorded: SiteOutcome, both: Array) -> tuple[ClassScore, ...]:

@@ -34,7 +34,7 @@ from .history_tables import history_table
 from .job_columns import SiteJobs, distinct
 from .job_tables import NodeSets, agenda, job_tables, node_words
 from .limit_tables import limit_tables
-from .ordered_jobs import OrderedJobs, order_tables
+from .ordered_jobs import OrderedJobs, order_tables, seen_late
 from .preemption_tables import preemption_tables, set_preemption
 from .reservation_tables import instances, reservation_tables
 from .share_tables import set_shares, share_tables
@@ -110,9 +110,9 @@ def site_block(
         seed: of what is random later.
         repeats: whether jobs start as the record says, and passes start none.
         begin: when the clocks begin, epoch seconds, if the site goes on after its record; None: with the first event.
-        handed: jobs that exchange their places in the queue; None: none.
+        handed: jobs that pilotfish holds and orders; None: none.
     """
-    sets = NodeSets(site)
+    site, sets = seen_late(site, handed), NodeSets(site)
     tables = job_tables(site, sets)
     jobs, parts = tables["jobs"], tables["job_parts"]
     tables["agenda"] = agenda(site, repeats=repeats)
@@ -137,7 +137,6 @@ def site_block(
         block.rules["epilog_least"] = block.rules["epilog_most"] = 0.0  # the record says when nodes were free
     first = float(block.agenda["time"][0]) if len(block.agenda) else 0.0
     block.count["jobs"], block.count["history"], block.clock["now"] = len(jobs), int(repeats), first
-    block.rules["hold"] = 2**62 if handed is None or handed.hold_s == np.inf else int(handed.hold_s)
     if not repeats:
         set_power(block, site, int(first if begin is None else begin))
     set_clocks(block, site, phases, first if begin is None else begin, seed)

@@ -32,9 +32,10 @@ ADVANCE, MAIN, FULL_MAIN, BACKFILL, REPEAT = range(5)
 
 @dataclass(frozen=True, slots=True)
 class SiteReplay:
-    """Result of a replay of a site: its starts in order."""
+    """Result of a replay of a site: its starts in order, and of each job whether pilotfish released it for others."""
 
     starts: Sequence[SiteStart]
+    released: Array | None = None
 
 
 def replay_site(
@@ -46,12 +47,14 @@ def replay_site(
         site: the site and its jobs.
         seed: of the phases of Slurm's clocks and of what is random later; at least 0.
         phases: of the clocks; None: drawn from the seed.
-        handed: jobs whose order in the queue is not Slurm's; None: none.
+        handed: jobs that pilotfish holds and orders; None: none.
     """
     site = completed(site)
     block = site_block(site, phases or Phases.drawn(site, seed), seed=seed, handed=handed)
     last = int(block.agenda["time"].max(initial=0))
-    return SiteReplay(SiteStarts.of_state(site, advanced(block, last + 400.0 * 86400)))
+    block = advanced(block, last + 400.0 * 86400)
+    released = None if handed is None else handed.jobs & (block.jobs["held_until"] == 0)
+    return SiteReplay(SiteStarts.of_state(site, block), released)
 
 
 def advanced(block: Slurm, until: float) -> Slurm:

@@ -76,7 +76,8 @@ class Machine:
 
     def __init__(self, site: Site) -> None:
         self.order_keys = dict[int, float]()  # of the jobs that something else than Slurm orders
-        self.hold_s = 0.0  # how long after its submission such a job is ordered
+        self.hold_s = 0.0  # how long after its submission such a job is held
+        self.released = set[int]()  # those of them that were released before, because others would pass them
         self.site, self.now = site, 0
         self.nodes = range(len(site.nodes))
         self.rank = {node.name: index for index, node in enumerate(site.nodes)}

@@ -67,18 +67,38 @@ def queue(machine: Machine) -> list[Record]:
             record.tasks[0].key,
         ),
     )  # fmt: skip
+    held = [record for record in records if is_ordered(machine, record)]
     for part in machine.site.partitions:
-        places = [place for place, record in enumerate(records) if record.part is part and is_ordered(machine, record)]
-        ordered = sorted((records[place] for place in places), key=lambda record: order_key(machine, record))
+        places = [place for place, record in enumerate(held) if record.part is part]
+        ordered = sorted((held[place] for place in places), key=lambda record: order_key(machine, record))
         for place, record in zip(places, ordered, strict=True):
-            records[place] = record
-    return records
+            held[place] = record
+    return [*(record for record in records if not is_ordered(machine, record)), *held]
+
+
+def release_passed(machine: Machine) -> None:
+    """Release the held jobs of partitions in which a job waits for nodes alone that is not held."""
+    waiting = [record for record in queue(machine) if any(job.state == "pending" for job in record.tasks)]
+    passing = {
+        record.part.name
+        for record in waiting
+        if not is_ordered(machine, record)
+        if any(
+            not job.is_limited and reservation_of(machine, job) is None
+            for job in record.tasks
+            if job.state == "pending"
+        )
+    }
+    for record in waiting:
+        if record.part.name in passing and is_ordered(machine, record):
+            machine.released.add(record.tasks[0].number)
 
 
 def is_ordered(machine: Machine, record: Record) -> bool:
     """Return whether something else than Slurm orders the job of a record now."""
     job = record.tasks[0]
-    return job.number in machine.order_keys and machine.now < job.asked.submit + machine.hold_s
+    is_held = job.number in machine.order_keys and job.number not in machine.released
+    return is_held and machine.now < job.asked.submit + machine.hold_s
 
 
 def order_key(machine: Machine, record: Record) -> tuple[float, float, int]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from tests.reference.slurm_limits import blocks_before
 from tests.reference.slurm_machine import Job, Machine
-from tests.reference.slurm_passes import Start, backfill_pass, main_pass
+from tests.reference.slurm_passes import Start, backfill_pass, main_pass, release_passed
 from tests.reference.slurm_reservations import reservation_of
 
 #: Seconds between two looks at the time limits.
@@ -29,6 +29,7 @@ class PlainReplay:
         for time, kind in passes:
             self.advance(time)
             starts += backfill_pass(machine) if kind == "backfill" else main_pass(machine, full=kind == "full")
+            release_passed(machine)
             waiting = (job for job in machine.jobs if job.state == "pending" and job.expected)
             plans.append({job.number: job.expected or 0 for job in waiting})
         return starts, plans

@@ -18,6 +18,8 @@ install -D -m 644 -t /etc/systemd/system systemd/pilotfishd.service
 install -D -m 644 -t /etc/systemd/system systemd/pilotfish-reap.service systemd/pilotfish-reap.timer
 install -D -m 644 systemd/pilotfish.slurm.yaml /etc/pilotfish/pilotfish.yaml
 pilotfish cluster --adapter slurm > /etc/pilotfish/cluster.yaml
+install -D -m 644 systemd/pilotfish.tmpfiles.conf /etc/tmpfiles.d/pilotfish.conf
+systemd-tmpfiles --create /etc/tmpfiles.d/pilotfish.conf
 # So that a freed node is seen at once, also EpilogSlurmctld=/etc/pilotfish/pilotfish-job-end.sh in slurm.conf (restart
 # slurmctld), and the SlurmUser under `events` in pilotfish.yaml:
 install -m 755 -t /etc/pilotfish systemd/pilotfish-job-end.sh
@@ -35,8 +37,8 @@ runuser -u pilotfish -- pilotfish reap --config /etc/pilotfish/pilotfish.yaml --
 systemctl disable --now pilotfish-reap.timer
 sacctmgr -i modify user where name={user} set AdminLevel=None
 # Or, if the account was made for this: sacctmgr -i delete user name={user}
-rm -r /etc/pilotfish /etc/systemd/system/pilotfish* /etc/sysusers.d/pilotfish.conf
+rm -r /etc/pilotfish /etc/systemd/system/pilotfish* /etc/sysusers.d/pilotfish.conf /etc/tmpfiles.d/pilotfish.conf
 systemctl daemon-reload
 # Left: the program, the state (with names of jobs and users), the compiled kernels, and the Unix user. To remove them:
-# rm -r /usr/bin/pilotfish /opt/pilotfish /var/lib/pilotfish /var/cache/pilotfish
+# rm -r /usr/bin/pilotfish /opt/pilotfish /var/lib/pilotfish /var/cache/pilotfish /run/pilotfish-asked
 # userdel {user}"""

@@ -73,7 +73,7 @@ def backfill_pass(world: Block, now: int) -> int:
             _count_task(world, array, part, outcome == IS_PASSED_OVER)
         if outcome == IS_PLANNED and k < hope < count.records:
             hope = still_may_start(world, hope, now)
-    end_pass(world)
+    end_pass(world, now)
     return started
 
 

@@ -1,8 +1,9 @@
-"""Places in the queue that jobs exchange during a pass, because something else than Slurm orders them.
+"""Jobs that were handed over: while they are held, something else than Slurm orders them.
 
-Rule: jobs that were handed over exchange places among those of their group alone, so that every other job keeps its
-place, and the group its places. A job takes part while it could start and is not held for longer than `rules.hold`
-seconds after its submission; a requeued job does not. Outside a pass the queue has Slurm's own order.
+Rule: a held job has no place in Slurm's queue. It stands behind all jobs that are not held, and those of a group are in
+an order of their own. While any job that is not held waits in its partition after a pass, it is released: it then waits
+in Slurm's order, and its age begins. A hold also ends at `held_until`, and when a job is requeued. Outside a pass the
+queue has Slurm's own order.
 Complexity: O(records) a pass, O(turns) a new job; nothing where no job was handed over.
 """
 
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 from ..block import Block, int64
 from ..jit import inner
+from .job_limits import is_allowed_in_partition
 from .tables import HELD, NOT_AT_ALL, PENDING
 
 
@@ -39,16 +41,23 @@ def drop_old_turns(world: Block) -> None:
 
 
 @inner
-def _takes_part(world: Block, job: int, slot: int, now: int) -> bool:
+def _is_ordered(world: Block, job: int, now: int) -> bool:
     row = world.jobs[job]
-    if world.part_turn[slot] < 0 or row.state != PENDING or row.begin_at > now or row.restarts > 0:
-        return False
-    return bool(now < row.submit + world.rules.hold)
+    return bool(now < row.held_until and row.state == PENDING and row.begin_at <= now and row.restarts == 0)
 
 
 @inner
-def exchange_places(world: Block, now: int) -> None:
-    """Give the places of each group to its jobs in their own order, and keep Slurm's order."""
+def _could_start(world: Block, job: int, slot: int, now: int) -> bool:
+    """Return whether the job of a record is not held, and waits for nodes alone."""
+    row = world.jobs[job]
+    if row.state != PENDING or row.begin_at > now or row.unmet > 0 or row.reservation >= 0 or row.limited == 1:
+        return False
+    return bool(not _is_ordered(world, job, now) and is_allowed_in_partition(world, job, world.job_parts[slot]))
+
+
+@inner
+def order_held(world: Block, now: int) -> None:
+    """Put held jobs behind the others, each group in its own order, and keep Slurm's order."""
     count, records, before, turns, next_turn = (
         world.count, world.records, world.merged, world.turns, world.next_turn,
     )  # fmt: skip
@@ -58,29 +67,51 @@ def exchange_places(world: Block, now: int) -> None:
         next_turn[group] = count.turns
     for i in range(count.turns - 1, -1, -1):
         next_turn[world.turn_records[turns[i]].group] = i
+    number = int64(0)
     for k in range(count.records):
         job, slot = records[k].job, records[k].slot
         before[k].job, before[k].slot = job, slot
-        if not _takes_part(world, job, slot, now):
+        if not _is_ordered(world, job, now):
+            records[number].job, records[number].slot = job, slot
+            number += 1
+    for k in range(count.records):
+        if not _is_ordered(world, before[k].job, now):
             continue
-        group = world.turn_records[world.part_turn[slot]].group
+        group = world.turn_records[world.part_turn[before[k].slot]].group
         i = next_turn[group]
-        while i < count.turns - 1 and not _takes_part(
-            world, world.turn_records[turns[i]].job, world.turn_records[turns[i]].slot, now
-        ):
+        while i < count.turns - 1 and not _is_ordered(world, world.turn_records[turns[i]].job, now):
             i += 1
-        records[k].job, records[k].slot = world.turn_records[turns[i]].job, world.turn_records[turns[i]].slot
+        records[number].job, records[number].slot = world.turn_records[turns[i]].job, world.turn_records[turns[i]].slot
         next_turn[group] = i + 1
+        number += 1
 
 
 @inner
-def restore_places(world: Block) -> None:
-    """Bring Slurm's order back after a pass; where the pass may have requeued jobs, the next one sorts them."""
+def restore_order(world: Block, now: int) -> None:
+    """Bring Slurm's order back after a pass, and release the held jobs that others would pass.
+
+    Where the pass may have requeued jobs, the next one sorts the records.
+    """
     if world.count.turns == 0:
         return
     if world.rules.preempts != NOT_AT_ALL:
         world.count.stale = 1
-        return
-    records, before = world.records, world.merged
-    for k in range(world.count.records):
-        records[k].job, records[k].slot = before[k].job, before[k].slot
+    else:
+        records, before = world.records, world.merged
+        for k in range(world.count.records):
+            records[k].job, records[k].slot = before[k].job, before[k].slot
+    _release_passed(world, now)
+
+
+@inner
+def _release_passed(world: Block, now: int) -> None:
+    count, records = world.count, world.records
+    for k in range(count.records):
+        if _could_start(world, records[k].job, records[k].slot, now):
+            world.partitions[world.job_parts[records[k].slot]].passing = count.passes
+    for i in range(count.turns):
+        turn = world.turn_records[world.turns[i]]
+        if world.partitions[world.job_parts[turn.slot]].passing == count.passes and _is_ordered(world, turn.job, now):
+            row = world.jobs[turn.job]
+            row.held_until, row.accrue = 0, now
+            count.wanted, count.changed = 1, now

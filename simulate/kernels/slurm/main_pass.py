@@ -57,7 +57,7 @@ def main_pass(world: Block, now: int, is_full: bool) -> int:
             _close(world, job, part)
             if is_empty(world.scratch[AVAILABLE]) and row.reservation < 0 and rules.preempts == NOT_AT_ALL:
                 break  # jobs in reservations stand before all others
-    end_pass(world)
+    end_pass(world, now)
     return started
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..block import Block, int64
 from ..jit import inner
-from .exchanged_places import exchange_places, restore_places
+from .exchanged_places import order_held, restore_order
 from .record_order import sort_records
 
 
@@ -13,16 +13,16 @@ def begin_pass(world: Block, now: int) -> None:
     """Begin a pass, with the records in order."""
     if world.count.stale == 1:
         sort_records(world)
-    exchange_places(world, now)
+    order_held(world, now)
     world.count.passes += 1
     world.count.in_pass = 1
 
 
 @inner
-def end_pass(world: Block) -> None:
+def end_pass(world: Block, now: int) -> None:
     """End a pass."""
     world.count.in_pass = 0
-    restore_places(world)
+    restore_order(world, now)
 
 
 @inner

@@ -77,8 +77,7 @@ RULES = row_dtype(
     "resv_over_run counts_memory least_loaded threads cpus_total nodes_total pack_serial weighs_tres "
     "restarts preempts preempt_pause preempt_exempt preempt_youngest_first preempt_strict_order "
     "preempt_reorder_count soft_time_min closes_late searches_from_start waits_for_own_nodes "
-    "short_jobs_apart drops_jobs kills_dependents suspend_time suspend_timeout resume_timeout suspend_rate resume_rate "
-    "hold",
+    "short_jobs_apart drops_jobs kills_dependents suspend_time suspend_timeout resume_timeout suspend_rate resume_rate",
 )
 #: A node: its size and state; `jobs`: jobs on it; `completing`: jobs that have ended on it and are not cleaned up;
 #: `touched`: the question for which its later view was made.
@@ -88,15 +87,15 @@ NODE = row_dtype("", "cpus cores threads memory weight gpus state completing tou
 SLEEP = row_dtype("", "stays_on idle_since asleep slept_at ready_at")
 #: What is free on a node in one view, and how many jobs have a part of it.
 VIEW = np.dtype([("cores", INT), ("memory", INT), ("gpus", INT), ("jobs", INT)], align=True)
-#: A partition; `closed`, `emptied`, `tested`, `reserves`: the pass in which a job of it was refused, and its nodes were
-#: taken from others; records tested in this pass,
+#: A partition; `closed`, `emptied`, `passing`: the pass in which a job of it was refused, in which its nodes were taken
+#: from others, and after which a job waits in it that is not held; `tested`, `reserves`: records tested in this pass,
 #: and reservations made in it; `taken`: nodes of it in the present reservation; `cpu_row`: its row of `part_cores`, -1:
 #: its jobs may have all CPUs of a node.
 PARTITION = row_dtype(
     "factor",
     "tier max_time min_nodes max_nodes max_cpus_per_node exclusive least_loaded up qos preempt_mode grace cpus nodes "
-    "over_time cpu_row closed emptied tested tested_pass reserves reserves_pass taken reach reach_first reach_last "
-    "reach_nodes",
+    "over_time cpu_row closed emptied passing tested tested_pass reserves reserves_pass taken reach reach_first "
+    "reach_last reach_nodes",
 )
 #: A job. `limit`: minutes; `run`: seconds that it runs if nothing stops it; `until`: its start and its limit; `finish`:
 #: when it ends; `clean`: when its nodes were clean in the record, 0 outside one;
@@ -105,13 +104,14 @@ PARTITION = row_dtype(
 #: task of an array, the pass and partition in which a task was refused; `running_tasks`: of the first task of an array;
 #: `successful`: whether afterok counts it as met; `fate`: what becomes of it at its end, STAYS if it is not killed;
 #: `yields`: 1 once it was preempted; `preempted_at`, `preempted_pass`: when it last preempted jobs, 0 if never;
+#: `held_until`: when its hold by something else than Slurm ends, 0: it is not held, or was released;
 #: `granted`: the limit with which it starts, -1: `limit`;
 #: `limited`: whether a limit stopped it when a main pass tested it last, or at its submission;
 #: `never`: 1 once a job ended so that this one's dependency on it can no longer be met;
 #: `possible`: 1 + the row of `job_parts` in which it could run if no other job did, 0 if none is known.
 JOB = row_dtype(
     "run finish clean billing",
-    "submit begin accrue begin_at deadline start until expected preempted_at memory reservation part",
+    "submit begin accrue begin_at deadline start until expected preempted_at held_until memory reservation part",
     "limit time_min min_nodes max_nodes want_nodes min_cpus tasks cpus_per_task tasks_per_node gpus nice user account "
     "assoc qos part0 parts array array_limit after0 afters unmet allowed required piece0 pieces counted_cpus cpus "
     "refused refused_part running_tasks restarts log preempted_pass resv_count resv_pass licence0 licences magnet0 "

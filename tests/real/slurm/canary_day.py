@@ -44,7 +44,7 @@ from pilotfish.daemon.state.members import Member
 from pilotfish.formats.site.site_folder import read_site
 from pilotfish.simulate.arrays import Array
 from pilotfish.simulate.results.group_contrast import GroupContrast, group_contrast
-from pilotfish.simulate.slurm.handed_order import ordered_jobs
+from pilotfish.simulate.slurm.handed_order import Handling, ordered_jobs
 from pilotfish.simulate.slurm.ordered_jobs import OrderedJobs
 from pilotfish.simulate.slurm.site import Site
 from pilotfish.simulate.slurm.site_outcome import SiteOutcome, recorded_outcome, replayed_outcome
@@ -55,6 +55,8 @@ RULES = f"{PRIORITIES}\nSelectType=select/cons_tres\nSelectTypeParameters=CR_Cor
 POLICY, ORDER = "easy:order=sjf", "sjf"
 #: How long job_submit.lua lets a job wait for pilotfish, and mean run time, fast seconds.
 HOLD_S, RUN_S = 3600, 600.0
+#: From a submission until a job that finds free nodes starts, in the median of a day at speed 20: 2.5 true seconds.
+SEEN_S = 49.0
 CPUS = (1, 1, 2, 2, 4, 4, 8, 16)
 PILOTFISH = (sys.executable, "-m", "pilotfish.cli")
 REPLAYS = 20
@@ -150,11 +152,11 @@ def _submit(slurm: DaySlurm, jobs: Sequence[tuple[float, str]]) -> None:
         assert int(number) == place + 1, "the ids are those of the other day"
 
 
-def compare(folder: Path) -> None:
+def compare(folder: Path, wide_nodes: int) -> None:
     """Print how far the twin is from the day in shadow, and its forecasts from the days live and in the canary."""
-    site = read_site(folder / "shadow/site")
+    site, handling = read_site(folder / "shadow/site"), Handling(HOLD_S, wide_nodes, SEEN_S)
     recorded, twin = recorded_outcome(site), _replayed(site, None)
-    all_handed = ordered_jobs(site, ORDER, np.zeros(len(site.jobs), int), HOLD_S)
+    all_handed = ordered_jobs(site, ORDER, np.zeros(len(site.jobs), int), handling)
     print(f"mean wait, s: shadow {_mean([recorded]):.0f}, twin {_mean(twin):.0f}, replays +- {_spread(twin):.0f}")
     if (folder / "live").exists():
         live, forecast = recorded_outcome(read_site(folder / "live/site")), _replayed(site, all_handed)
@@ -164,16 +166,16 @@ def compare(folder: Path) -> None:
             f"live minus shadow, s: {_blocks(live.wait_s - recorded.wait_s)}; forecast {_blocks(expected[0] - expected[1])}"
         )
     if (folder / "canary").exists():
-        _compare_canary(folder, site)
+        _compare_canary(folder, site, handling)
 
 
-def _compare_canary(folder: Path, site: Site) -> None:
+def _compare_canary(folder: Path, site: Site, handling: Handling) -> None:
     with closing(Journal(folder / "canary/state/journal.sqlite", in_memory=True)) as journal:
         members = {one.key: one for one in journal.members()}
     card = json.loads((folder / "canary/canary.json").read_text())
     drawn = [members.get(f"slurm/{job.id}") for job in site.jobs]
     reasons = np.array([int(one is None or one.side != Group.CANARY) for one in drawn])
-    handed = ordered_jobs(site, ORDER, reasons, HOLD_S)
+    handed = ordered_jobs(site, ORDER, reasons, handling)
     print(f"canary: {card['jobs']}, control group held {card['hold_s']:.1f} s in the mean")
     sides = {
         "shadow": [recorded_outcome(site)], "twin": _replayed(site, None), "forecast": _replayed(site, handed),
@@ -232,7 +234,7 @@ def main() -> None:
     options = parser.parse_args()
     folder = options.folder.resolve()
     if options.what == "compare":
-        compare(folder)
+        compare(folder, options.wide_nodes)
         return
     if why := fast_slurm.missing():
         sys.exit(f"no real Slurm with a fast clock: {why}")

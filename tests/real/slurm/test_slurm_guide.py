@@ -27,7 +27,7 @@ ROOT = Path(pilotfish.__file__).resolve().parent
 TEXT = (ROOT / "docs" / "guides" / "slurm.md").read_text()
 SECTIONS = dict(re.findall(r"^## (.*?)\n(.*?)(?=^## |\Z)", TEXT, re.M | re.S))
 ACCOUNT = "irc"  #: stands for the user `pilotfish`
-NOT_HERE = ("systemd-sysusers", "journalctl")
+NOT_HERE = ("systemd-sysusers", "systemd-tmpfiles", "journalctl")
 
 
 class Walk:
@@ -80,6 +80,7 @@ class Walk:
             ("/run/pilotfish/pilotfish.sock", self.folder / "s"), ("/run/pilotfish/heartbeat", self.folder / "heartbeat"),
             ("/var/lib/pilotfish", self.folder / "state"),
             ("/etc/systemd/system", self.units), ("/etc/sysusers.d", self.folder / "sysusers"),
+            ("/etc/tmpfiles.d", self.folder / "tmpfiles"),
         ):  # fmt: skip
             text = text.replace(path, str(ours))
         return text

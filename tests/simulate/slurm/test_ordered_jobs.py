@@ -1,4 +1,4 @@
-"""Jobs that are handed over exchange their places in the queue, and nothing else changes."""
+"""Jobs that are handed over stand in an order of their own while they are held, and nothing else changes."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilotfish.simulate.errors import ConfigError
-from pilotfish.simulate.slurm.handed_order import LEFT, left_to_slurm, limits_s, ordered_jobs
+from pilotfish.simulate.slurm.handed_order import LEFT, Handling, left_to_slurm, limits_s, ordered_jobs
 from pilotfish.simulate.slurm.ordered_jobs import OrderedJobs
-from pilotfish.simulate.slurm.site import PriorityRules, Site, SiteJob
+from pilotfish.simulate.slurm.site import PriorityRules, Site, SiteJob, SiteLimits
 from pilotfish.simulate.slurm.site_tables import completed
 from pilotfish.simulate.slurm.twin import replay_site
 from tests.reference.slurm_machine import Machine
@@ -34,7 +34,7 @@ def drawn_keys(site: Site, draws: st.DataObject) -> np.ndarray:
 
 @given(some_sites, passes_of(), st.sampled_from((0.0, 60.0, 700.0, math.inf)), st.data())
 @settings(max_examples=60, deadline=None)
-def test_the_passes_start_what_a_naive_exchange_starts(
+def test_the_passes_start_what_a_naive_hold_starts(
     site: Site, passes: Passes, hold_s: float, draws: st.DataObject
 ) -> None:
     keys = drawn_keys(site, draws)
@@ -49,11 +49,11 @@ def test_the_passes_start_what_a_naive_exchange_starts(
 @given(some_sites.map(with_own_clocks), st.integers(0, 3), st.data())
 @settings(max_examples=40, deadline=None)
 def test_the_order_that_slurm_has_changes_nothing(site: Site, seed: int, draws: st.DataObject) -> None:
-    """Under priority/basic, the first come stand first."""
+    """Under priority/basic, the first come stand first; all jobs are held, and none is requeued."""
     rules = replace(site.rules, priority=PriorityRules(is_multifactor=False))
-    jobs = tuple(replace(job, nice=0) for job in site.jobs)
-    site = replace(site, rules=rules, jobs=jobs)
-    order = ordered_jobs(site, "fcfs", left_to_slurm(site), math.inf)
+    jobs = tuple(replace(job, nice=0) for job, reason in zip(site.jobs, left_to_slurm(site), strict=True) if not reason)
+    site = replace(site, rules=rules, jobs=jobs, events=())
+    order = ordered_jobs(site, "fcfs", left_to_slurm(site), Handling(math.inf, 10**6))
     assert list(replay_site(site, seed, handed=order).starts) == list(replay_site(site, seed).starts)
 
 
@@ -61,8 +61,8 @@ def test_the_order_that_slurm_has_changes_nothing(site: Site, seed: int, draws: 
 @settings(max_examples=30, deadline=None)
 def test_without_a_hold_or_without_jobs_nothing_changes(site: Site, seed: int, order: str) -> None:
     starts = list(replay_site(site, seed).starts)
-    at_once = ordered_jobs(site, order, left_to_slurm(site), 0.0)
-    none = ordered_jobs(site, order, np.ones(len(site.jobs)), math.inf)
+    at_once = ordered_jobs(site, order, left_to_slurm(site), Handling(0.0))
+    none = ordered_jobs(site, order, np.ones(len(site.jobs)), Handling(math.inf))
     assert list(replay_site(site, seed, handed=at_once).starts) == starts
     assert list(replay_site(site, seed, handed=none).starts) == starts
 
@@ -83,8 +83,67 @@ def test_a_held_job_gains_no_age_until_its_hold_is_over() -> None:
     def first(handed: OrderedJobs | None) -> int:
         return replay_site(site, handed=handed).starts[1].job
 
-    assert first(None) == first(OrderedJobs(keys, math.inf)) == 1
+    assert first(None) == first(OrderedJobs(keys, 0.0)) == 1
     assert first(OrderedJobs(keys, 600.0)) == 2
+
+
+ALL_NODES = {"min_nodes": 6, "is_exclusive": True}
+
+
+def starts_of(site: Site, handed: OrderedJobs | None) -> list[int]:
+    """Return the jobs in the order of their starts."""
+    return [start.job for start in replay_site(site, handed=handed).starts]
+
+
+def test_held_jobs_are_released_while_another_waits_and_only_then() -> None:
+    jobs = [
+        small_sites.job(id=f"{row}", run_s=2000.0, limit_min=limit, **ALL_NODES)
+        for row, limit in enumerate((60, 60, 10))
+    ]
+    site = small_sites.site(jobs)
+    all_held, first_left = np.array([9.0, 2.0, 1.0]), np.array([math.nan, 2.0, 1.0])
+    assert starts_of(site, None) == [0, 1, 2]
+    assert starts_of(site, OrderedJobs(all_held, math.inf)) == [2, 1, 0]
+    assert starts_of(site, OrderedJobs(first_left, math.inf)) == [0, 2, 1]  # none but held ones wait behind it
+    late = small_sites.job(id="3", submit=small_sites.T0 + 100.0, run_s=10.0, **ALL_NODES)
+    replay = replay_site(
+        replace(site, jobs=(*jobs, late)), handed=OrderedJobs(np.append(first_left, math.nan), math.inf)
+    )
+    assert [start.job for start in replay.starts] == [0, 1, 2, 3]  # in the order of Slurm
+    assert replay.released is not None and replay.released.tolist() == [False, True, True, False]
+
+
+def test_a_job_in_another_partition_or_that_a_limit_stops_releases_none() -> None:
+    jobs = [small_sites.job(id=f"{row}", run_s=2000.0, **ALL_NODES) for row in range(3)]
+    side = replace(small_sites.PARTITION, name="side", is_default=False)
+    elsewhere = small_sites.job(id="3", partitions=("side",), **ALL_NODES)
+    keys = np.array([math.nan, 2.0, 1.0, math.nan])
+    site = small_sites.site([*jobs, elsewhere])
+    site = replace(site, partitions=(*site.partitions, side))
+    assert starts_of(site, OrderedJobs(keys, math.inf))[:3] == [0, 3, 2]
+    none = SiteLimits(max_jobs=0)
+    assert starts_of(
+        small_sites.site([*jobs, small_sites.job(id="3", user="bob", **ALL_NODES)], associations={"bob": none}),
+        OrderedJobs(keys, math.inf),
+    )[:3] == [0, 2, 1]
+
+
+@pytest.mark.parametrize("hold_s", [700.0, 20.0, 0.0])
+def test_a_job_that_is_handed_over_starts_once_it_was_seen(hold_s: float) -> None:
+    site = small_sites.site([small_sites.job()])
+    (start,) = replay_site(site, handed=OrderedJobs(np.zeros(1), hold_s, seen_s=40.0)).starts
+    assert min(40.0, hold_s) <= start.start - small_sites.T0 <= min(40.0, hold_s) + 5.0
+
+
+def test_wide_jobs_are_held_for_one_backfill_pass_only() -> None:
+    jobs = [small_sites.job(id="0"), small_sites.job(id="1", tasks=8), small_sites.job(id="2", min_nodes=2)]
+    site = small_sites.site([*jobs, small_sites.job(id="3", tasks=4)])
+
+    def holds(wide_nodes: int | None) -> list[float]:
+        return np.asarray(ordered_jobs(site, "fcfs", left_to_slurm(site), Handling(600.0, wide_nodes)).hold_s).tolist()
+
+    assert holds(None) == [600.0, 30.0, 30.0, 600.0]  # of six nodes with four CPUs each
+    assert holds(3) == [600.0] * 4 and holds(1) == [30.0] * 4
 
 
 def test_jobs_that_the_script_leaves_alone_are_left_to_slurm() -> None:
@@ -107,7 +166,11 @@ def test_jobs_are_ordered_by_what_was_expected_of_them_up_to_their_limits() -> N
     jobs: list[SiteJob] = [small_sites.job(id=f"{row}", limit_min=limit) for row, limit in enumerate((60, 10, None))]
     site = small_sites.site(jobs)
     assert limits_s(site).tolist() == [3600.0, 600.0, 36_000.0]
-    by_limit = ordered_jobs(site, "sjf", left_to_slurm(site), 600.0)
+    by_limit = ordered_jobs(site, "sjf", left_to_slurm(site), Handling(600.0))
     assert by_limit.keys.tolist() == [3600.0, 600.0, 36_000.0]
     expected = np.array([120.0, 9999.0, math.nan])
-    assert ordered_jobs(site, "sjf", left_to_slurm(site), 600.0, expected).keys.tolist() == [120.0, 600.0, 36_000.0]
+    assert ordered_jobs(site, "sjf", left_to_slurm(site), Handling(600.0), expected).keys.tolist() == [
+        120.0,
+        600.0,
+        36_000.0,
+    ]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pilotfish.simulate.slurm.handed_order import left_to_slurm, ordered_jobs
+from pilotfish.simulate.slurm.handed_order import Handling, left_to_slurm, ordered_jobs
 from pilotfish.simulate.slurm.site_outcome import recorded_outcome, replayed_outcome
 from pilotfish.simulate.slurm.site_score import SAME, SiteScore, score
 from pilotfish.simulate.slurm.twin import replay_site
@@ -30,7 +30,7 @@ def test_the_baseline_is_the_recorded_schedule(case: str, tmp_path: Path) -> Non
     twin = [replayed_outcome(site, replay_site(site, seed)) for seed in range(3)]
 
     def judged(hold_s: float) -> SiteScore:
-        handed = ordered_jobs(site, "sjf", reasons, hold_s)
+        handed = ordered_jobs(site, "sjf", reasons, Handling(hold_s))
         pilotfish = [replayed_outcome(site, replay_site(site, seed, handed=handed)) for seed in range(3)]
         return score(site, recorded, twin, pilotfish, reasons, handed)
 
