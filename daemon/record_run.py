@@ -1,8 +1,8 @@
 """A record that runs under the daemon's own loop again: the same decisions, or where another daemon decides otherwise.
 
 Rule: the loop is that of the service, with its journal and profiles as they were when the record began. Time is the
-recorded time; a limit in seconds cuts nothing. The same version and configuration decide the same, as far as the record
-has all that the daemon saw: `Comparison` says where it does not.
+recorded time; a limit in seconds cuts a search where it did in the record. The same version and configuration decide
+the same, as far as the record has all that the daemon saw: `Comparison` says where it does not.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Comparison:
         decided_now: actions and rejections that are decided now.
         equal: cycles in which the same is decided now.
         failed: recorded cycles that ended with an error.
-        cut: recorded plans that a limit in seconds cut short.
+        cut: recorded plans that a limit in seconds, or the end of the daemon, cut short.
         strays: calls of the resource manager for which the record has no answer.
         gaps: why the record is not whole, one sentence each.
     """
@@ -191,7 +191,7 @@ class RecordRun:
 
         self._cycle = assemble(
             player, applier, journal, metrics, decided_by(config, journal), player.clock, stopwatch=_still,
-            breathe=player.breathe, profiles=profiles, drift=drift, observers=learners,
+            stopping=player.stopping, breathe=player.breathe, profiles=profiles, drift=drift, observers=learners,
             delays_file=folder / "delays.json" if mode.keeps else None,
         )  # fmt: skip
         self._journal = journal

@@ -81,7 +81,7 @@ def _print(folder: Path, outcome: Comparison, version: str, differences: list[Pl
     if outcome.failed:
         show(f"{count(outcome.failed, 'cycle')} had failed, because the resource manager did not answer.")
     if outcome.cut:
-        show(f"{count(outcome.cut, 'plan')} had been cut by time_limit; nothing cuts them now.")
+        show(f"{count(outcome.cut, 'plan')} had been cut by time_limit or a stop; the replay cuts at the same place.")
 
 
 def _print_side(word: str, facts: Mapping[str, Any]) -> None:

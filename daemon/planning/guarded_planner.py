@@ -233,7 +233,7 @@ class GuardedPlanner:
         for policy in dict.fromkeys((choice,) if limited else (choice, guard.fallback)):
             objective = self.options.objective if policy == choice else "turnaround"
             began = self.clock()
-            limit = self._limit(began)
+            limit = self._limit(began, report)
             options = dataclasses.replace(
                 self.options, policy=policy, objective=objective, should_stop=limit,
                 breathe=self._steps, latency_s=self.latency.gap_s,
@@ -337,9 +337,18 @@ class GuardedPlanner:
             log.error("cycle %d: %s", report.number, text, exc_info=not isinstance(error, PilotfishError))
         self.metrics.plans.labels(policy, "failed").inc()
 
-    def _limit(self, began: float) -> Callable[[], bool]:
+    def _limit(self, began: float, report: CycleReport) -> Callable[[], bool]:
+        """Return whether a search is to end, a question that it asks now and then; `report` counts the questions."""
         deadline = began + (self.options.time_limit or math.inf)
-        return lambda: self.stopping() or self.clock() > deadline or self.trigger.cache.has_news()
+
+        def is_over() -> bool:
+            report.questions += 1
+            if self.stopping() or self.clock() > deadline:
+                report.cut_at = report.cut_at or report.questions
+                return True
+            return self.trigger.cache.has_news()
+
+        return is_over
 
 
 def _text(error: Exception) -> str:

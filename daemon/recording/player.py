@@ -55,7 +55,7 @@ class Player(Adapter):
         self._readings, self._now = deque[int](), 0
         self._answers = dict[str, deque[Callable[[], Any]]]()
         self._version, self.strays = 0, 0
-        self._looks, self._news = 0, None
+        self._looks, self._news, self._questions, self._cut = 0, None, 0, 0
         self._calls = self._breaths = 0
         self._meanwhile = deque[tuple[int, int, str, list[Any]]]()
         self._snapshot: Snapshot | None = None
@@ -96,7 +96,7 @@ class Player(Adapter):
         """
         first, *others = line["clock"]
         self._readings, self._now = deque([0, *others]), first
-        self._looks, self._news = 0, line.get("news")
+        self._looks, self._news, self._questions, self._cut = 0, line.get("news"), 0, int(line.get("cut", 0))
         self._calls = self._breaths = 0
         meanwhile = line.get("meanwhile", ())
         self._meanwhile = deque((int(calls), int(breaths), kind, facts) for calls, breaths, (kind, *facts) in meanwhile)
@@ -206,6 +206,11 @@ class Player(Adapter):
         """Return at once, whether the recorded loop heard news at this place of its search for a plan."""
         self._looks += 1
         return self._looks == self._news
+
+    def stopping(self) -> bool:
+        """Return whether a search for a plan is to end, because the recorded one did so at this question or before."""
+        self._questions += 1
+        return 0 < self._cut <= self._questions
 
     def fileno(self) -> int | None:
         """Return a number that is no descriptor, so that a search asks for news where the recorded one could."""

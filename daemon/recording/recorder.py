@@ -5,7 +5,8 @@ Rule: recording changes no answer and no decision, and an error of the record is
 - `clock`: the readings of the daemon's clock, whole microseconds: the first, then differences;
 - `calls`: [name, answer] of each call of the adapter, or [name, null, error];
 - `did`: what was decided and became of it, each as one line; `plan`: the policy; `forecasts`: a check sum of its plan;
-  `cut`: a limit in seconds cut it;
+- `cut`: how often the search for a plan had asked whether to end when a limit in seconds, or the end of the daemon,
+  ended it;
 - `news`: which look for news during the search for a plan was the first that had some;
 - `inputs`: what clients submitted, cancelled or paused before the cycle;
 - `meanwhile`: the same during the cycle, each as [number of calls before it, number of breaths since the last of these
@@ -195,7 +196,7 @@ def decisions_of(report: CycleReport) -> dict[str, Any]:
         "did": lines,
         "plan": report.policy,
         "forecasts": report.plan and forecasts_sum(report.plan),
-        "cut": report.plan is not None and report.plan.truncated,
+        "cut": report.cut_at,
         "mode": report.mode,
     }
     return {name: fact for name, fact in facts.items() if fact}

@@ -33,6 +33,8 @@ class CycleReport:
         trouble: what keeps jobs from being planned, or "".
         set_aside: workflows that are not planned, because planning fails with them.
         failures: policies that could not make a plan, each with its error.
+        questions: how often searches for a plan asked whether to end.
+        cut_at: the question at which a limit in seconds, or the end of the daemon, ended a search; 0: none did.
     """
 
     number: int
@@ -49,6 +51,8 @@ class CycleReport:
     trouble: str = ""
     set_aside: int = 0
     failures: list[str] = field(default_factory=list)
+    questions: int = 0
+    cut_at: int = 0
 
     @property
     def dry(self) -> bool:

@@ -8,6 +8,7 @@ import resource
 import pytest
 
 from pilotfish.daemon.config_sections import AccessConfig, QuotaConfig
+from pilotfish.daemon.recording.player import Player
 from pilotfish.daemon.run_modes import RunMode
 from pilotfish.daemon.socket.access import Access
 from pilotfish.daemon.socket.pause_requests import PauseRequests
@@ -39,6 +40,19 @@ def test_what_clients_ask_for_during_a_cycle_counts_from_there_on(tmp_path, poli
     assert [cycle.number for cycle in cycles if cycle.differs] == []
     assert comparison.equal == comparison.cycles == 60 and comparison.strays == 0 and comparison.gaps == []
     assert min(site.answered[kind] for kind in ("submit", "cancel")) > 3
+
+
+def test_a_search_that_was_cut_ends_at_the_same_place(tmp_path, monkeypatch):
+    site = RecordedSite(tmp_path, seed=5, policy="lookahead")
+    site.patience = 3
+    for _ in range(12):
+        site.submit()
+    site.run(40)
+    cycles, comparison = played(site.config.record_folder)
+    assert [cycle.number for cycle in cycles if cycle.differs] == []
+    assert comparison.equal == comparison.cycles == 40 and comparison.cut > 5
+    monkeypatch.setattr(Player, "stopping", lambda player: False)
+    assert played(site.config.record_folder)[1].equal < 40  # what was cut would have ended otherwise
 
 
 def test_a_pause_is_in_the_record(tmp_path):

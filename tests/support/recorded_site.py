@@ -44,6 +44,8 @@ class RecordedSite:
         self.manager = SimulatedManager(self.cluster)
         self.fails = self.asks = 0.0  #: shares of requests that fail, and of breaths in which a client asks
         self.answered = Counter[str]()
+        self.patience = 0  #: the most questions after which a cycle's search for a plan is cut; 0: none is
+        self._questions_left = 0
         adapter = HandOverAdapter(self.manager, self._answer)
         self.journal = Journal(self.config.journal, in_memory=not mode.keeps)
         ticks = iter(range(10**9))
@@ -57,9 +59,13 @@ class RecordedSite:
             decided_by(self.config, self.journal), self.recorder.clock, stopwatch=lambda: 0.0,
             profiles=LearnedProfiles(self.config.profile_store),
             delays_file=self.config.delays if mode.keeps else None,
-            breathe=self.recorder.breathing(self._answer_client),
+            stopping=self._is_over, breathe=self.recorder.breathing(self._answer_client),
         )  # fmt: skip
         self.cycle.tracker.note_input = self.recorder.note_input
+
+    def _is_over(self) -> bool:
+        self._questions_left -= 1
+        return bool(self.patience) and self._questions_left < 0
 
     def _answer(self, change: bool) -> Answer:
         return Answer.LOST if self.draw.random() < self.fails else Answer.GIVEN
@@ -95,6 +101,8 @@ class RecordedSite:
             if self.draw.random() < 0.05:
                 states = (NodeState.UP, NodeState.DRAINED)
                 self.manager.set_node(f"n{self.draw.randint(1, 4)}", self.draw.choice(states))
+            if self.patience:
+                self._questions_left = self.draw.randint(0, self.patience)
             with suppress(AdapterError):
                 self.recorder.end(self.cycle.run())
             self.manager.advance(step_s)
