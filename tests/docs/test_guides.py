@@ -35,7 +35,7 @@ def test_the_configurations_of_the_guides_are_read(tmp_path: Path) -> None:
             elif "pilotfish/cluster/v1" in text:
                 (tmp_path / "cluster.yaml").write_text(text)
                 assert read_cluster(tmp_path / "cluster.yaml").nodes
-    assert [(name, lines) for name, lines, _ in seen] == [("oar", 5), ("one-machine", 2), ("replay", 3), ("slurm", 4)]
+    assert [(name, lines) for name, lines, _ in seen] == [("oar", 6), ("one-machine", 2), ("replay", 3), ("slurm", 4)]
     assert all(
         seen[at][2].adapter.name == name and seen[at][2].mode == "shadow" for at, name in ((0, "oar"), (3, "slurm"))
     )
