@@ -1,6 +1,7 @@
 #!/bin/sh
 # Becomes systemd, as process 1 of namespaces of its own, on a root file system whose changes stay in memory.
-# Arguments: an empty directory; the checkout; the prefix of the Python that runs pilotfish; its site-packages; kernels.
+# Arguments: an empty directory; the checkout; the prefix of the Python that runs pilotfish; its site-packages; kernels;
+# "" or "bare": then no pilotfish is installed; folders, each with the place where it is seen.
 set -e
 scratch=$1
 mount --make-rprivate /
@@ -27,19 +28,27 @@ mount -t tmpfs -o mode=755 tmpfs run
 mount -t tmpfs -o mode=1777 tmpfs tmp
 ip link set lo up
 
-mkdir -p opt/pilotfish/packages opt/pilotfish/python opt/pilotfish/libraries
-mkdir opt/pilotfish/packages/pilotfish
-mount --bind "$2" opt/pilotfish/packages/pilotfish
-mount --bind "$3" opt/pilotfish/python
-mount --bind "$4" opt/pilotfish/libraries
-mkdir -p var/cache/pilotfish/kernels
-cp -a "$5"/. "var/cache/pilotfish/kernels/$(basename "$5")"
-cat >usr/bin/pilotfish <<'SCRIPT'
+if [ "$6" != bare ]; then
+    mkdir -p opt/pilotfish/packages opt/pilotfish/python opt/pilotfish/libraries
+    mkdir opt/pilotfish/packages/pilotfish
+    mount --bind "$2" opt/pilotfish/packages/pilotfish
+    mount --bind "$3" opt/pilotfish/python
+    mount --bind "$4" opt/pilotfish/libraries
+    cat >usr/bin/pilotfish <<'SCRIPT'
 #!/bin/sh
 export PYTHONPATH=/opt/pilotfish/packages:/opt/pilotfish/libraries LD_LIBRARY_PATH=/opt/pilotfish/python/lib
 exec /opt/pilotfish/python/bin/python3 -P -m pilotfish.cli "$@"
 SCRIPT
-chmod 755 usr/bin/pilotfish
+    chmod 755 usr/bin/pilotfish
+fi
+mkdir -p var/cache/pilotfish/kernels
+cp -a "$5"/. "var/cache/pilotfish/kernels/$(basename "$5")"
+shift 6
+while [ $# -gt 1 ]; do
+    mkdir -p ".$2"
+    mount --bind "$1" ".$2"
+    shift 2
+done
 for unit in systemd-udevd systemd-sysctl systemd-modules-load systemd-remount-fs systemd-networkd systemd-resolved; do
     ln -sf /dev/null "etc/systemd/system/$unit.service"
 done

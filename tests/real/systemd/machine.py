@@ -15,6 +15,7 @@ import subprocess
 import sys
 import sysconfig
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -60,9 +61,15 @@ def _hierarchy() -> Path | None:
 
 
 class Machine:
-    """A systemd below `folder`, which starts at once; `down` ends it."""
+    """A systemd below `folder`, which starts at once; `down` ends it.
 
-    def __init__(self, folder: Path) -> None:
+    Args:
+        folder: for what it needs; empty.
+        bare: whether no pilotfish is installed.
+        seen: folders of this machine, and where they are seen inside.
+    """
+
+    def __init__(self, folder: Path, *, bare: bool = False, seen: Mapping[Path, str] | None = None) -> None:
         hierarchy, kernels = _hierarchy(), cache_directory()
         assert hierarchy is not None and kernels is not None
         self._groups = hierarchy / f"pilotfish-test-{os.getpid()}"
@@ -70,9 +77,10 @@ class Machine:
         scratch = folder / "scratch"
         scratch.mkdir(parents=True)
         places = [scratch, ROOT, Path(sys.base_prefix).resolve(), sysconfig.get_path("purelib"), kernels]
+        bound = [str(word) for pair in (seen or {}).items() for word in pair]
         self._log = (folder / "boot").open("w")
         self._parent = subprocess.Popen(
-            ["unshare", *NAMESPACES, "sh", BOOT, *map(str, places)],
+            ["unshare", *NAMESPACES, "sh", BOOT, *map(str, places), "bare" * bare, *bound],
             stdin=subprocess.DEVNULL, stdout=self._log, stderr=self._log, preexec_fn=self._enter,
         )  # fmt: skip
         self._folder, self._first = folder, 0
@@ -106,11 +114,11 @@ class Machine:
         assert not check or done.returncode == 0, f"{argv}: {done.stdout}{done.stderr}"
         return (done.stdout + done.stderr * both).strip()
 
-    def process(self, *argv: str | Path) -> subprocess.CompletedProcess[str]:
-        """Run a command inside, as root."""
+    def process(self, *argv: str | Path, patience_s: float = PATIENCE_S) -> subprocess.CompletedProcess[str]:
+        """Run a command inside, as root, for so many seconds at most."""
         inside = ["nsenter", f"--target={self._first}", "--all", *map(str, argv)]
         environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8", "TZ": "UTC"}
-        return subprocess.run(inside, capture_output=True, text=True, timeout=PATIENCE_S, env=environment)
+        return subprocess.run(inside, capture_output=True, text=True, timeout=patience_s, env=environment)
 
     def write(self, path: str, text: str) -> None:
         """Write a file inside, for everybody to read."""
