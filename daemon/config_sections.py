@@ -114,6 +114,7 @@ class AccessConfig(Section):
     submit: bool | None = None
     see: Literal["everybody", "own"] = "everybody"
     admins: list[UserName] = Field(default_factory=list)
+    viewers: list[UserName] = Field(default_factory=list)
     admin_group: str | None = None
     root: bool = False
 

@@ -22,7 +22,8 @@ ROOMS = {
     "adapters": {"adapters", "formats", "simulate"},
     "daemon": {"daemon", "adapters", "profiles", "formats", "simulate"},
     "learning": {"learning", "simulate"},
-    "cli": {"cli", "learning", "daemon", "adapters", "profiles", "formats", "simulate"},
+    "web": {"web", "daemon", "formats", "simulate"},
+    "cli": {"cli", "web", "learning", "daemon", "adapters", "profiles", "formats", "simulate"},
 }
 FILES = sorted(path for room in ROOMS for path in (ROOT / room).rglob("*.py"))
 #: What would let the world into the engine; `random` only as a generator of its own.

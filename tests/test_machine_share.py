@@ -208,7 +208,7 @@ ELSEWHERE = re.compile(r"cpu_count\(|SC_PHYS_PAGES|virtual_memory|SC_NPROCESSORS
 
 def test_nothing_else_counts_the_cpus_or_the_memory_of_the_machine() -> None:
     root = Path(pilotfish.__file__).parent
-    rooms = ("cli", "daemon", "profiles", "adapters", "formats", "simulate", "learning")
+    rooms = ("cli", "daemon", "profiles", "adapters", "formats", "simulate", "learning", "web")
     files = [path for room in rooms for path in (root / room).rglob("*.py")]
     assert len(files) > 500
     assert [str(path) for path in files if ELSEWHERE.search(path.read_text())] == []

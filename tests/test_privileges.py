@@ -16,12 +16,13 @@ from tests.support.sources import tree_of
 
 pytestmark = pytest.mark.xdist_group("sources")  # one process reads them
 ROOT = Path(trust.__file__).parent
-ROOMS = ("adapters", "cli", "daemon", "formats", "profiles", "simulate")
+ROOMS = ("adapters", "cli", "daemon", "formats", "profiles", "simulate", "web")
 #: Files that listen, and where.
 LISTENERS = {
     "adapters/batsim/sockets.py": "`pilotfish edc` answers a Batsim where its user says, 127.0.0.1 by default",
     "daemon/socket/socket_server.py": "the Unix socket, mode 0600 by default, in a folder that is trusted",
     "daemon/socket/event_socket.py": "datagrams that only wake the daemon; anybody may write, root and users named are heard",
+    "cli/service/web.py": "`pilotfish web` shows pages, read only, at 127.0.0.1 by default, or at a Unix socket, mode 0660",
     "daemon/report/exporter.py": "metrics and health, read only, at 127.0.0.1 by default",
 }
 LISTENING = {
@@ -99,15 +100,24 @@ def test_no_file_gives_its_user_rights() -> None:
             assert not path.lstat().st_mode & (stat.S_ISUID | stat.S_ISGID), path
 
 
-@pytest.mark.parametrize("name", ["pilotfishd.service", "pilotfish-reap.service"])
-def test_the_services_need_no_privilege(name: str) -> None:
-    """No capability, no root, no further group; what they run is the program alone."""
+@pytest.mark.parametrize(
+    ("name", "account", "groups"),
+    [
+        ("pilotfishd.service", "pilotfish", None),
+        ("pilotfish-reap.service", "pilotfish", None),
+        ("pilotfish-web.service", "pilotfish-web", "pilotfish"),  # by which it connects to the socket of the service
+    ],
+)
+def test_the_services_need_no_privilege(name: str, account: str, groups: str | None) -> None:
+    """No capability, no root, no group that is not needed; what they run is the program alone."""
     lines = [line.partition("=")[::2] for line in (ROOT / "systemd" / name).read_text().splitlines() if "=" in line]
-    said = dict(lines)
-    assert (said["User"], said["Group"], said["CapabilityBoundingSet"]) == ("pilotfish", "pilotfish", "")
-    assert said["NoNewPrivileges"] == said["RestrictSUIDSGID"] == "yes" and said["UMask"] == "0077"
-    assert not {"AmbientCapabilities", "SupplementaryGroups", "PermissionsStartOnly", "DynamicUser"} & said.keys()
+    unit = dict(lines)
+    assert (unit["User"], unit["Group"], unit["CapabilityBoundingSet"]) == (account, account, "")
+    assert unit["NoNewPrivileges"] == unit["RestrictSUIDSGID"] == "yes" and unit["UMask"] == "0077"
+    assert not {"AmbientCapabilities", "PermissionsStartOnly", "DynamicUser"} & unit.keys()
+    assert unit.get("SupplementaryGroups") == groups
     starts = [value.removeprefix("-") for key, value in lines if key.startswith("Exec")]
     assert all(value.startswith(("/usr/bin/pilotfish ", "/bin/sh -c ")) for value in starts), "no '+' and no '!'"
-    (user,) = [line for line in (ROOT / "systemd/pilotfish.sysusers.conf").read_text().splitlines() if line[:2] == "u "]
-    assert user.split()[:2] == ["u", "pilotfish"] and "-:" not in user
+    users = [line for line in (ROOT / "systemd/pilotfish.sysusers.conf").read_text().splitlines() if line[:2] == "u "]
+    assert [user.split()[:2] for user in users] == [["u", "pilotfish"], ["u", "pilotfish-web"]]
+    assert not any("-:" in user for user in users)

@@ -180,9 +180,7 @@ class QueueForecasts(Observer):
 
     def document(self, job: ObservedJob) -> dict[str, Any]:
         """Return the document of a job that is not handed over, as `status` shows it."""
-        forecast, plan = self.forecasts.get(job.key) or QueueForecast(unknown="it was submitted a moment ago"), None
-        if not job.waiting:
-            forecast = QueueForecast()
+        forecast, plan = self.of(job), None
         if forecast.start_time is not None and forecast.finish_time is not None:
             plan = {
                 "nodes": [],
@@ -211,6 +209,20 @@ class QueueForecasts(Observer):
             "manager_start_time": job.manager_start,
             "unknown": forecast.unknown,
         }
+
+    def of(self, job: ObservedJob) -> QueueForecast:
+        """Return the forecast of a job; an empty one if it does not wait."""
+        if not job.waiting:
+            return QueueForecast()
+        return self.forecasts.get(job.key) or QueueForecast(unknown="it was submitted a moment ago")
+
+    def end_of_run(self, job: ObservedJob) -> dict[str, float | None]:
+        """Return when a job that runs is expected to end, epoch seconds, from past runs; None: they do not say."""
+        run = self._expected(job) if job.key in self._records and job.start_time is not None else None
+        if run is None or run.guess or job.start_time is None or job.start_time + run.median <= self.time:
+            return dict.fromkeys(("finish_time", "finish_early", "finish_late"))
+        ends = (job.start_time + span for span in (run.median, run.low, run.high))
+        return dict(zip(("finish_time", "finish_early", "finish_late"), ends, strict=True))
 
     def find(self, key: str) -> ObservedJob | None:
         """Return the job of a key that waits or runs; None if there is no such job."""

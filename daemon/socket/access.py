@@ -60,9 +60,12 @@ class Access:
     """
 
     def __init__(self, access: AccessConfig, quotas: QuotaConfig, *, operated: str, file: Path) -> None:
-        self._quotas, self._everybody_sees = quotas, access.see == "everybody"
+        self._quotas = quotas
+        #: Whether each user may see the jobs of all.
+        self.everybody_sees = access.see == "everybody"
         self._submits, self._operated = not operated if access.submit is None else access.submit, operated
         self._admins = {0, os.geteuid(), *(uid_of(admin, file, "access.admins") for admin in access.admins)}
+        self._viewers = {uid_of(viewer, file, "access.viewers") for viewer in access.viewers}
         self._admin_group = _gid(access.admin_group, file) if access.admin_group else None
 
     def bars(self, peer: Peer) -> str:
@@ -80,13 +83,17 @@ class Access:
         if not self.administers(peer):
             raise ForbiddenError("only an administrator may do this (access.admins, access.admin_group)")
 
+    def views_all(self, peer: Peer) -> bool:
+        """Return whether a user may see everything, and ask as others: an administrator, or one that shows pages."""
+        return peer.uid in self._viewers or self.administers(peer)
+
     def sees(self, peer: Peer, owner: int | None) -> bool:
         """Return whether a user may see a workflow of that owner; None = unknown, or many users."""
-        return self._everybody_sees or peer.uid == owner or self.administers(peer)
+        return self.everybody_sees or peer.uid == owner or self.views_all(peer)
 
     def view_of(self, peer: Peer) -> Callable[[int | None], bool]:
         """Return a function that is `sees` for this user; what decides about all jobs alike is looked up once."""
-        if self._everybody_sees or self.administers(peer):
+        if self.everybody_sees or self.views_all(peer):
             return lambda owner: True
         return lambda owner: owner == peer.uid
 

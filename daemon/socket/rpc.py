@@ -1,4 +1,4 @@
-"""The requests of clients: submit, status, nodes, cancel, explain, accuracy, rights, reload, pause, resume, log.
+"""The requests of clients: submit, status, nodes, cancel, explain, accuracy, rights, board, reload, pause, resume, log.
 
 Rule: every request is answered; a wrong one changes nothing and gets one sentence back. A workflow is accepted whole or
 not at all. Who changes something is written to the log and to the journal.
@@ -53,6 +53,7 @@ from .canary_requests import CanaryRequests
 from .intake import Answer, Intake, text_of
 from .ipc import refusal
 from .log_requests import LogRequests, Reaped
+from .page_requests import PageRequests
 from .pause_requests import PauseRequests
 
 log = logging.getLogger("pilotfish.requests")
@@ -107,6 +108,7 @@ class Requests:
         self._pauses = PauseRequests(cycle, access)
         self._log_requests = LogRequests(cycle, journal, access, reaped)
         self._canary = next((one for one in cycle.observers if isinstance(one, CanaryWatch)), None)
+        self._pages = PageRequests(cycle, access, self._overall)
         self._calls: dict[str, Callable[[dict[str, Any], Peer], dict[str, Any] | Answer]] = {
             "submit": self._submit,
             "status": self._status,
@@ -114,7 +116,8 @@ class Requests:
             "cancel": self._cancel,
             "explain": self._explain,
             "accuracy": self._accuracy,
-            "rights": lambda request, peer: {"administers": self._access.administers(peer)},
+            "rights": lambda request, peer: {"uid": peer.uid, "administers": self._access.administers(peer)},
+            "board": self._pages.board,
             "reload": self._reload,
             "pause": self._pauses.pause,
             "resume": self._pauses.resume,
@@ -134,6 +137,7 @@ class Requests:
             return refusal(f"found {do[:40]!r} (allowed: {', '.join(self._calls)})", 404)
         log.debug("%s asks for %s", peer, do)
         try:
+            peer = self._pages.seen_as(request, peer)
             if self._tracker.snapshot is not None:
                 self._cycle.queue_forecasts.observe(self._tracker.snapshot)
             with without_collections():
@@ -193,6 +197,10 @@ class Requests:
                 if not all_words and (job.get("owner") or workflow["owner"]) != str(peer):
                     job["profile"] = seen_by_others(job["profile"])
             workflow["set_aside"] = self._cycle.planner.isolation.reasons.get(workflow["id"], "")
+        return self._overall() | reply
+
+    def _overall(self) -> dict[str, Any]:
+        """Return what is to be known of the whole service."""
         guard = self._cycle.planner.forecasts.guard
         worst = guard.worst
         return {
@@ -212,7 +220,6 @@ class Requests:
                 "bound": 1.0 + guard.bound,
                 **worst._asdict(),
             },
-            **reply,
         }
 
     def _waiting_elsewhere(self, shown: VisibleJobs) -> Steps[tuple[list[dict[str, Any]], int]]:

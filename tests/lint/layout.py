@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tests.support.sources import tree_of
 
-ROOMS = ("adapters", "cli", "daemon", "formats", "profiles", "simulate")
+ROOMS = ("adapters", "cli", "daemon", "formats", "profiles", "simulate", "web")
 LONGEST, WIDEST = 450, 125
 #: Files of the root, and all other folders.
 TOP = {

@@ -39,6 +39,7 @@ missing $oar && install postgresql openssh-server oar-server oar-user oar-node o
 missing faketime && install faketime
 missing promtool && install prometheus
 missing bwrap && install bubblewrap python3-seccomp
+missing chromium chromedriver && install chromium chromium-driver
 simgrid() {
     /usr/bin/python3 -c "import simgrid" >/dev/null 2>&1
 }
@@ -49,6 +50,8 @@ missing faketime &&
     echo "WARNING: faketime is not here: tests of Slurm's rules and of a clock that is stepped are SKIPPED" >&2
 missing promtool &&
     echo "WARNING: promtool is not here (package prometheus): the test that it takes the alert rules is SKIPPED" >&2
+missing chromium chromedriver &&
+    echo "WARNING: no chromium here (packages chromium chromium-driver): tests/web/test_browser.py is SKIPPED" >&2
 missing bwrap &&
     echo "WARNING: bubblewrap is not here: the test of the service under the restrictions of its unit is SKIPPED" >&2
 missing /usr/lib/systemd/systemd ip nsenter unshare pivot_root journalctl &&

@@ -80,7 +80,7 @@ def test_the_sample_beside_oar_names_every_option(tmp_path):
     assert all(options[name] == takes[name] for name in ("max_defer_s", "server", "timeout_s"))
 
 
-UNITS = ("pilotfishd.service", "pilotfish-reap.service", "pilotfish-reap.timer")
+UNITS = ("pilotfishd.service", "pilotfish-reap.service", "pilotfish-reap.timer", "pilotfish-web.service")
 
 
 #: Settings that imply NoNewPrivileges (systemd.exec(5)), with which no setuid program works.
