@@ -64,8 +64,8 @@ class Pilotfish(LazyGroup):
             "score": Lazy(".score.score_command", "score", "Say what a dry run would have gained: the card."),
             "accuracy": Lazy(".service.accuracy", "accuracy", "Compare the forecasts of jobs with their outcomes."),
             "log": Lazy(".service.log", "log", "Show what the service wrote and changed, and who decided it."),
-            "backup": Lazy(".service.backup", "backup", "Keep the state of the service in one file."),
-            "restore": Lazy(".service.backup", "restore", "Put the state of the service back from a backup."),
+            "backup": Lazy(".service.backup_commands", "backup", "Keep the state of the service in one file."),
+            "restore": Lazy(".service.backup_commands", "restore", "Put the state of the service back from a backup."),
             "record": Lazy(".service.record", "record", "Keep what a resource manager shows, for `replay`."),
         },
         "Replay": {

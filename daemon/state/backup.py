@@ -106,7 +106,7 @@ def _pack(folder: Path, names: list[str], manifest: Manifest, target: str) -> No
                 text = json.dumps({"schema": SCHEMA, **asdict(manifest)}, indent=1).encode()
                 about = tarfile.TarInfo(MANIFEST)
                 about.size = len(text)
-                packed.addfile(about.replace(mtime=int(manifest.time), mode=0o600), io.BytesIO(text))
+                packed.addfile(about.replace(mtime=int(manifest.time), mode=0o600, deep=False), io.BytesIO(text))
                 for name in names:
                     packed.add(folder / name, name, filter=_plain)
             file.flush()
@@ -118,7 +118,7 @@ def _pack(folder: Path, names: list[str], manifest: Manifest, target: str) -> No
 
 
 def _plain(member: tarfile.TarInfo) -> tarfile.TarInfo:
-    return member.replace(uid=0, gid=0, uname="", gname="", mode=0o600)
+    return member.replace(uid=0, gid=0, uname="", gname="", mode=0o600, deep=False)
 
 
 @contextmanager

@@ -230,6 +230,7 @@ def describe(outcome: Restored) -> dict[str, Any]:
     return {
         "made": None if about is None else about.time,
         "pilotfish": None if about is None else about.pilotfish,
+        "journal_version": None if about is None else about.journal_version,
         "files": list(outcome.names),
         "aside": outcome.aside or None,
     }
