@@ -46,18 +46,18 @@ class Kernel:
 
 #: All kernels, by name.
 KERNELS = {
-    "mapping.entry": Kernel("the simulator of workflows", 2142, 6, 1),
-    "mapping.networked": Kernel("shared nodes on a network", 2619, 6, 1, "mapping.entry"),
+    "mapping.entry": Kernel("the simulator of workflows", 2159, 6, 1),
+    "mapping.networked": Kernel("shared nodes on a network", 2636, 6, 1, "mapping.entry"),
     "swf.parser": Kernel("the reader of SWF files", 62, 1),
-    "queue.easy": Kernel("the replay under EASY and strict order", 546, lowered=True),
-    "queue.easy_rich": Kernel("EASY with dependencies or predictions", 583, module="queue.easy"),
-    "queue.stepwise": Kernel("the replay under policies in Python", 472, 1),
+    "queue.easy": Kernel("the replay under EASY and strict order", 572, lowered=True),
+    "queue.easy_rich": Kernel("EASY with dependencies or predictions", 611, module="queue.easy"),
+    "queue.stepwise": Kernel("the replay under policies in Python", 475, 1),
     "queue.classed": Kernel("EASY with classes of nodes", 263),
     "queue.conservative": Kernel("the conservative replay", 538, lowered=True),
-    "queue.power.easy_power": Kernel("the replay with power policies", 1192, lowered=True),
-    "queue.easy_networked": Kernel("the replay on a network", 1034, module="queue.easy"),
+    "queue.power.easy_power": Kernel("the replay with power policies", 1206, lowered=True),
+    "queue.easy_networked": Kernel("the replay on a network", 1060, module="queue.easy"),
     "queue.conservative_networked": Kernel("the conservative replay on a network", 1024, module="queue.conservative"),
-    "queue.power_networked": Kernel("the power replay on a network", 1678, module="queue.power.easy_power"),
+    "queue.power_networked": Kernel("the power replay on a network", 1692, module="queue.power.easy_power"),
     "queue.network.steps": Kernel("jobs on a network, step by step", 554, 3, 1),
     "slurm.site_requests": Kernel("Slurm's own rules", 3228, 2, 1),
 }

@@ -136,25 +136,28 @@ class _Profile:
         self._free_at_ends(now.running, ends, [free.held(run) for run in now.running])
 
     def _free_at_ends(self, running: Sequence[Running], ends: Sequence[float], held: Sequence[tuple[int, ...]]) -> None:
-        """Free what running jobs hold, from their ends on: the cores, which are whole numbers, of all jobs at once."""
-        rows, sizes = np.searchsorted(self._times, ends), np.array([*map(len, held)], np.int64)
-        cores = np.array([self._need(run.job).cores for run in running], np.int64)
-        freed, nodes = np.zeros_like(self._cores), np.array([*chain.from_iterable(held)], np.int64)
-        np.add.at(freed, (np.repeat(rows, sizes), nodes), np.repeat(cores, sizes))
-        self._cores += np.cumsum(freed, axis=0)
+        """Free what running jobs hold, from their ends on; on several nodes the cores of all jobs at once."""
+        rows, at_once = np.searchsorted(self._times, ends), self._cores.shape[1] > 1
+        if at_once:
+            sizes, nodes = np.array([*map(len, held)], np.int64), np.array([*chain.from_iterable(held)], np.int64)
+            cores = np.array([self._need(run.job).cores for run in running], np.int64)
+            freed = np.zeros_like(self._cores)
+            np.add.at(freed, (np.repeat(rows, sizes), nodes), np.repeat(cores, sizes))
+            self._cores += np.cumsum(freed, axis=0)
         for run, first, nodes_of in zip(running, rows.tolist(), held, strict=True):
-            self._add_others(first, len(self._times), run.job, nodes_of, 1)
+            self._add(first, len(self._times), run.job, nodes_of, 1, cores=not at_once)
 
-    def _add(self, first: int, stop: int, job: QueuedJob, nodes: tuple[int, ...], sign: int) -> None:
-        self._cores[first:stop, _columns(nodes)] += sign * self._need(job).cores
-        self._add_others(first, stop, job, nodes, sign)
-
-    def _add_others(self, first: int, stop: int, job: QueuedJob, nodes: tuple[int, ...], sign: int) -> None:
-        """Add what may not be whole numbers: memory, and what the limit leaves."""
+    def _add(
+        self, first: int, stop: int, job: QueuedJob, nodes: tuple[int, ...], sign: int, *, cores: bool = True
+    ) -> None:
+        """Add what a job has to these rows; without `cores` only memory and what the limit leaves."""
+        need, columns = self._need(job), _columns(nodes)
+        if cores:
+            self._cores[first:stop, columns] += sign * need.cores
         if self._headroom is not None:
             self._headroom[first:stop] += sign * job.size
-        if memory := self._need(job).memory:
-            self._memory[first:stop, _columns(nodes)] += sign * memory
+        if need.memory:
+            self._memory[first:stop, columns] += sign * need.memory
 
     def _row(self, time: float) -> int:
         """Return the row that begins at this time, made if it is missing. O(rows x nodes) if so."""

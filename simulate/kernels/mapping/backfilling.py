@@ -17,10 +17,11 @@ from __future__ import annotations
 import math
 
 from ...arrays import Array
-from ..jit import inner
+from ..jit import inlined, inner
+from ..queue.easy_pass import behind_by_rank, heads_by_rank
 from ..queue.tables import NO_JOB
 from ..queue.waiting import insert as add_waiting
-from ..queue.waiting import never_refused, next_waiting, remove, search
+from ..queue.waiting import never_refused, remove, search
 from .choose import fits
 from .component import gather, show_means
 from .expected_ends import remove_end
@@ -154,6 +155,41 @@ def _where(world: World, scratch: Scratch, job: int, late: bool, now: float) -> 
     return cls.nodes == 1 or _within(world, scratch, scratch.chosen, cls.nodes, j.cls, now)
 
 
+# --- the steps of a pass ---
+@inlined
+def _starts_here(world: World, scratch: Scratch, rank: int, now: float) -> bool:
+    return _where(world, scratch, world.queued[rank], False, now)
+
+
+@inlined
+def _leave_tree(world: World, rank: int) -> None:
+    """Take the new head out of the tree of the jobs behind it."""
+    remove(world, rank)
+
+
+@inlined
+def _candidate(world: World, scratch: Scratch, rank: int, now: float) -> int:
+    return search(world, rank, world.tree[1], world.late_tree[1], now, world.clock.reserved, never_refused)
+
+
+@inlined
+def _fill(world: World, scratch: Scratch, rank: int, now: float) -> None:
+    """Start a job behind the reservation if it fits somewhere, and was not refused before."""
+    j, passes = world.jobs[world.queued[rank]], world.count.passes
+    if j.alt == passes:
+        return
+    j.alt = passes
+    late = now + j.asked > world.clock.reserved
+    if _where(world, scratch, world.queued[rank], late, now):
+        remove(world, rank)
+        _start(world, scratch, rank, now)
+        take_behind(world, world.queued[rank], late)
+
+
+_heads = heads_by_rank(_starts_here, _start, _leave_tree)
+_behind = behind_by_rank(_candidate, _fill)
+
+
 @inner
 def run_pass(world: World, scratch: Scratch, policy: int, now: float) -> None:
     """Start the first jobs while they fit, reserve for the first that does not, and backfill behind it."""
@@ -167,7 +203,7 @@ def run_pass(world: World, scratch: Scratch, policy: int, now: float) -> None:
         _start_heads(world, scratch, policy, now)
         first = count.head
     if policy == EASY and count.waiting > 1:
-        _backfill(world, scratch, first, now)
+        _behind(world, scratch, first, now)
 
 
 @inner
@@ -177,35 +213,12 @@ def _start_heads(world: World, scratch: Scratch, policy: int, now: float) -> Non
     blocked = policy == EASY and count.reserved_for == count.head + 1
     if blocked and not bounded and update(world, world.queued[count.head], now):
         return
-    reserved_for, count.reserved_for = count.reserved_for, 0
-    while count.waiting > 0 and _where(world, scratch, world.queued[count.head], False, now):
-        _start(world, scratch, count.head, now)
-        blocked = False
-        if count.waiting > 0:
-            count.head = next_waiting(world, count.head + 1)
-            remove(world, count.head)
+    reserved_for, head, count.reserved_for = count.reserved_for, count.head, 0
+    _heads(world, scratch, now)
     if count.waiting == 0:
         return
+    blocked = blocked and count.head == head
     if blocked and bounded and update(world, world.queued[count.head], now):
         count.reserved_for = reserved_for
     elif policy != EASY or not reserve(world, world.queued[count.head], now):
         count.reserved_for = count.head + 1
-
-
-@inner
-def _backfill(world: World, scratch: Scratch, rank: int, now: float) -> None:
-    """Start the jobs from a rank on that fit, and were not refused before, behind the reservation."""
-    count, jobs, reserved = world.count, world.jobs, world.clock.reserved
-    while True:
-        rank = search(world, rank, world.tree[1], world.late_tree[1], now, reserved, never_refused)
-        if rank < 0:
-            return
-        j = jobs[world.queued[rank]]
-        if j.alt != count.passes:
-            j.alt = count.passes
-            late = now + j.asked > reserved
-            if _where(world, scratch, world.queued[rank], late, now):
-                remove(world, rank)
-                _start(world, scratch, rank, now)
-                take_behind(world, world.queued[rank], late)
-        rank += 1

@@ -13,8 +13,9 @@ import math
 from numba import types
 
 from ..compile import register
-from ..jit import inner
+from ..jit import inlined, inner
 from .dependencies import are_all_submitted, release_followers
+from .easy_pass import listed_pass
 from .replay_loop import replay_loop
 from .running import add_running, ended_well, pop_running
 from .tables import DONE, GOES_ON, Classed
@@ -23,25 +24,15 @@ from .waiting import insert_by_rank
 ClassedType = register(Classed, __name__)
 
 
-@inner
-def _pass(world: Classed, now: float) -> None:
-    """Start the first jobs while they fit, reserve for the first that does not, and backfill behind it."""
-    queue, waiting, reserved = world.queue, 0, math.inf
-    for i in range(world.count.waiting):
-        job = queue[i]
-        row = world.jobs[job]
-        if _room(world, job, False) >= row.size:
-            if waiting == 0 or now + row.wall <= reserved:
-                _start(world, job, now, False)
-                continue
-            if _room(world, job, True) >= row.size:
-                _start(world, job, now, True)
-                continue
-        elif waiting == 0:
-            reserved = _reserve(world, job, now)
-        queue[waiting] = job
-        waiting += 1
-    world.count.waiting = waiting
+@inlined
+def _starts(world: Classed, job: int, behind: bool, now: float) -> bool:
+    """Start a job if it fits, and delays no reservation."""
+    row = world.jobs[job]
+    late = behind and now + row.wall > world.clock.reservation
+    if _room(world, job, False) < row.size or (late and _room(world, job, True) < row.size):
+        return False
+    _start(world, job, now, late)
+    return True
 
 
 @inner
@@ -71,8 +62,8 @@ def _start(world: Classed, job: int, now: float, late: bool) -> None:
 
 
 @inner
-def _reserve(world: Classed, job: int, now: float) -> float:
-    """Return when a job can start at the latest; `later` is then what is free at that time without it."""
+def _reserve(world: Classed, job: int, now: float) -> None:
+    """Find when a job can start at the latest; `later` is then what is free at that time without it."""
     row, room, time = world.jobs[job], 0, now
     for k in range(len(world.free)):
         world.later[k] = world.free[k]
@@ -85,15 +76,18 @@ def _reserve(world: Classed, job: int, now: float) -> float:
         for k in range(len(world.free)):
             world.later[k] += world.held[end.job, k]
             room += world.held[end.job, k] if world.may[row.kind, k] == 1 else 0
+    world.clock.reservation = time if room >= row.size else math.inf
     if room < row.size:  # it never fits, and keeps nothing from others
-        return math.inf
+        return
     missing = row.size
     for k in range(len(world.free)):
         if world.may[row.kind, k] == 1:
             share = min(missing, world.later[k])
             world.later[k] -= share
             missing -= share
-    return time
+
+
+_pass = listed_pass(_starts, _reserve)
 
 
 # --- the steps of the loop ---

@@ -19,8 +19,9 @@ from numba import types
 
 from ..block import Block
 from ..compile import register
-from ..jit import by_type, inner
+from ..jit import by_type, inlined, inner
 from .dependencies import are_all_submitted, assign_rank, release_followers
+from .easy_pass import listed_pass, ranked_pass
 from .learned_score import describe, learn_run_time
 from .network.tables import Networked
 from .replay_loop import replay_loop
@@ -40,7 +41,7 @@ from .running import (
     remove_latest_end,
 )
 from .tables import DONE, ENDED, GOES_ON, GROW, PAUSED, REJECTED, RUNS, Replay, RichReplay
-from .waiting import append_to_queue, insert, never_refused, next_waiting, remove, search, sort_queue
+from .waiting import append_to_queue, insert, never_refused, remove, search, sort_queue
 
 
 @inner
@@ -103,21 +104,25 @@ _describe = by_type(_may_be_learned, describe, _nothing)
 _learn_run_time = by_type(_may_be_learned, learn_run_time, _nothing)
 
 
+@inlined
+def _begin(replay: Block, job: int, now: float) -> None:
+    """Let a job run from now on."""
+    row = replay.jobs[job]
+    row.start, row.finish = now, now + row.run
+    take(replay, row.size, job)
+    add_running(replay, job, row.finish, now + row.wall)
+
+
 @inner
 def _start(replay: Block, job: int, now: float) -> None:
-    """Start a job, or schedule its start if decisions take time.
-
-    `_start_decided` repeats some of these lines; sharing them would slow down all other replays by 5 %.
-    """
+    """Start a job, or schedule its start if decisions take time."""
     row, count = replay.jobs[job], replay.count
-    row.start, row.state = now, RUNS
-    if not decisions_take_time(replay):
-        row.finish = now + row.run
-        take(replay, row.size, job)
-        count.free -= row.size
-        add_running(replay, job, row.finish, now + row.wall)
-        return
+    row.state = RUNS
     count.free -= row.size
+    if not decisions_take_time(replay):
+        _begin(replay, job, now)
+        return
+    row.start = now
     add_latest_end(replay, job, now + row.wall)
     replay.decided[count.decided] = job
     count.decided += 1
@@ -126,16 +131,11 @@ def _start(replay: Block, job: int, now: float) -> None:
 @inner
 def _start_decided(replay: Block, now: float) -> None:
     """Start the jobs of the pending decision."""
-    count = replay.count
-    job_count = count.decided
+    job_count = replay.count.decided
     for i in range(job_count):
-        job = replay.decided[i]
-        row = replay.jobs[job]
-        remove_latest_end(replay, job)
-        count.decided -= 1
-        row.start, row.finish = now, now + row.run
-        take(replay, row.size, job)
-        add_running(replay, job, row.finish, now + row.wall)
+        remove_latest_end(replay, replay.decided[i])
+        replay.count.decided -= 1
+        _begin(replay, replay.decided[i], now)
     replay.clock.busy = math.inf
 
 
@@ -154,68 +154,67 @@ def _begins_decision(replay: Block, now: float) -> bool:
     return True
 
 
-@inner
-def _start_waiting(replay: Block, rank: int, now: float) -> None:
+# --- the steps of a pass; the context of the first is always False ---
+@inlined
+def _fits(replay: Block, _: bool, rank: int, now: float) -> bool:
+    return replay.least[rank].size <= replay.count.free
+
+
+@inlined
+def _start_waiting(replay: Block, _: bool, rank: int, now: float) -> None:
     _start(replay, replay.ranked[rank], now)
     remove(replay, rank)
     replay.count.waiting -= 1
 
 
-@inner
-def _pass(replay: Block, now: float) -> None:
-    """Start head jobs while they fit, reserve for the first that does not, and backfill behind it."""
-    count, jobs = replay.count, replay.jobs
-    while count.waiting > 0 and replay.least[count.head].size <= count.free:
-        _start_waiting(replay, count.head, now)
-        count.reserved = 0
-        if count.waiting > 0:
-            count.head = next_waiting(replay, count.head + 1)
-    if count.waiting == 0:
-        count.reserved = 0
-        return
-    head = count.head
-    if count.fills == 0:
-        count.reserved = 1
-        return
-    if count.reserved == 0:
-        size = replay.least[head].size
-        time, free = earliest(replay, size)
-        replay.clock.reservation, count.spare = time, free - size
-        count.reserved = 1
-    reservation, rank = replay.clock.reservation, head
-    while count.free > 0 and count.waiting > 1:
-        rank = search(replay, rank + 1, count.free, count.spare, now, reservation, never_refused)
-        if rank < 0:
-            break
-        _start_waiting(replay, rank, now)
-        job = replay.ranked[rank]
-        if now + jobs[job].wall > reservation:
-            count.spare -= jobs[job].size
+@inlined
+def _hold(replay: Block, _: bool, rank: int, now: float) -> None:
+    if replay.count.reserved == 0 and replay.count.fills == 1:
+        _reserve(replay, replay.ranked[rank], now)
 
 
 @inner
-def _pass_sorted(replay: Block, now: float) -> None:
-    """Run a pass for an order that changes with time: sort the queue first."""
-    count, jobs, queue, clock = replay.count, replay.jobs, replay.queue, replay.clock
-    sort_queue(replay, count.order, now)
-    waiting = 0
-    for i in range(count.waiting):
-        job = queue[i]
-        size, fits = jobs[job].size, jobs[job].size <= count.free
-        if waiting > 0 and fits:
-            late = now + jobs[job].wall > clock.reservation
-            fits = count.fills == 1 and (not late or size <= count.spare)
-            if fits and late:
-                count.spare -= size
-        if fits:
-            _start(replay, job, now)
-            continue
-        if waiting == 0:
-            time, free = earliest(replay, size)
-            clock.reservation, count.spare = time, free - size
-        queue[waiting] = job
-        waiting += 1
-    count.waiting = waiting
+def _reserve(replay: Block, job: int, now: float) -> None:
+    size = replay.jobs[job].size
+    time, free = earliest(replay, size)
+    replay.clock.reservation, replay.count.spare = time, free - size
+
+
+@inlined
+def _candidate(replay: Block, _: bool, rank: int, now: float) -> int:
+    count = replay.count
+    if count.free == 0 or count.waiting <= 1:
+        return -1
+    return search(replay, rank, count.free, count.spare, now, replay.clock.reservation, never_refused)
+
+
+@inlined
+def _fill(replay: Block, _: bool, rank: int, now: float) -> None:
+    _start_waiting(replay, False, rank, now)
+    row = replay.jobs[replay.ranked[rank]]
+    if now + row.wall > replay.clock.reservation:
+        replay.count.spare -= row.size
+
+
+@inlined
+def _starts(replay: Block, job: int, behind: bool, now: float) -> bool:
+    """Start a job of a list if it fits, and delays no reservation."""
+    row, count = replay.jobs[job], replay.count
+    size = row.size
+    if size > count.free:
+        return False
+    if behind:
+        late = now + row.wall > replay.clock.reservation
+        if count.fills == 0 or (late and size > count.spare):
+            return False
+        if late:
+            count.spare -= size
+    _start(replay, job, now)
+    return True
+
+
+_pass = ranked_pass(_fits, _start_waiting, _hold, _candidate, _fill)
+_pass_in_list = listed_pass(_starts, _reserve)
 
 
 # --- the steps of the loop ---
@@ -283,9 +282,10 @@ def _decide(replay: Block, now: float, changed: bool) -> None:
         changed = _begins_decision(replay, now)
     if changed and replay.count.waiting > 0:
         if replay.count.order > 0:
-            _pass_sorted(replay, now)
+            sort_queue(replay, replay.count.order, now)
+            _pass_in_list(replay, now)
         else:
-            _pass(replay, now)
+            _pass(replay, False, now)
     if decisions_take_time(replay) and replay.clock.busy == now:  # its duration is below the resolution of the clock
         _start_decided(replay, now)
 

@@ -106,7 +106,7 @@ def _latest_ends(replay: Block) -> int:
 
 
 @inner
-def _place(replay: Block, time: float, size: int) -> int:
+def first_after(replay: Block, time: float, size: int) -> int:
     """Return the position of the first end after `time` among the `size` sorted ones."""
     ends, low = replay.ends, replay.count.first_end
     high = low + size
@@ -132,7 +132,7 @@ def _insert(replay: Block, job: int, until: float, size: int) -> None:
             for i in range(size):
                 ends[middle + i] = ends[begin + i]
         begin = count.first_end = middle
-    at = _place(replay, until, size)
+    at = first_after(replay, until, size)
     if at - begin < begin + size - at:
         for i in range(begin, at):
             ends[i - 1] = ends[i]
@@ -149,7 +149,7 @@ def _remove(replay: Block, job: int, size: int) -> None:
     ends, count = replay.ends, replay.count
     begin = count.first_end
     until = replay.jobs[job].start + replay.jobs[job].wall
-    at = _place(replay, until, size) - 1
+    at = first_after(replay, until, size) - 1
     while ends[at].job != job:
         at -= 1
     if at - begin < begin + size - at:

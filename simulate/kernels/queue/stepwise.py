@@ -14,6 +14,7 @@ from ..compile import register
 from ..heap import push
 from ..jit import inlined, inner
 from .dependencies import are_all_submitted, release_followers
+from .easy_pass import behind_by_rank
 from .replay_loop import replay_loop
 from .resources import give_back, take, take_out
 from .running import add_latest_end, add_running, earliest, ended_well, pop_running, remove_latest_end
@@ -195,66 +196,65 @@ def _choose(world: Block, chosen_count: int, old: int, new: int) -> int:
 
 
 @inner
-def _reserve(world: Block, head: int, chosen_count: int, free: int, now: float) -> None:
+def _reserve(world: Block, head: int, chosen_count: int, now: float) -> None:
     """Set when the head can start at the latest if the chosen jobs start now, and what it leaves free then."""
-    jobs, count = world.jobs, world.count
-    count.spare, world.clock.reservation = free - jobs[head].size, now
+    jobs, count, clock = world.jobs, world.count, world.clock
+    count.spare, clock.reservation = count.free - jobs[head].size, now
     if count.spare >= 0:
         return
-    before = count.free
     for i in range(chosen_count):
         if jobs[world.chosen[i]].state == CHOSEN:
             jobs[world.chosen[i]].start = now
             add_latest_end(world, world.chosen[i], now + jobs[world.chosen[i]].wall)
             count.running += 1
-    count.free = free
-    world.clock.reservation, later = earliest(world, jobs[head].size)
-    count.spare, count.free = later - jobs[head].size, before
+    clock.reservation, later = earliest(world, jobs[head].size)
+    count.spare = later - jobs[head].size
     for i in range(chosen_count):
         if jobs[world.chosen[i]].state == CHOSEN:
             remove_latest_end(world, world.chosen[i])
             count.running -= 1
 
 
-@inner
-def _backfill(world: Block, head: int, chosen_count: int, free: int, now: float) -> int:
-    """Choose all other jobs, in their order, that fit now and do not delay the reservation; return how many there are.
+@inlined
+def _candidate(world: Block, head: int, rank: int, now: float) -> int:
+    if world.count.free <= 0:
+        return -1
+    return search(world, rank, world.count.free, world.count.spare, now, world.clock.reservation, never_refused)
 
-    Args:
-        world: the state.
-        head: the job with the reservation; -1: no job has one.
-        chosen_count: how many are chosen already.
-        free: resources that these leave.
-        now: seconds.
-    """
-    jobs, count, rank = world.jobs, world.count, 0
-    while free > 0:
-        rank = search(world, rank, free, count.spare, now, world.clock.reservation, never_refused)
-        if rank < 0:
-            break
-        job = world.ranked[rank]
-        rank += 1
-        if job == head or jobs[job].state == CHOSEN:
-            continue
-        free -= jobs[job].size
-        if now + jobs[job].wall > world.clock.reservation:
-            count.spare -= jobs[job].size
-        world.chosen[chosen_count] = job
-        chosen_count += 1
-    return chosen_count
+
+@inlined
+def _choose_behind(world: Block, head: int, rank: int, now: float) -> None:
+    """Choose a job that delays no reservation, if it is neither the head nor chosen already."""
+    job, count = world.ranked[rank], world.count
+    row = world.jobs[job]
+    if job == head or row.state == CHOSEN:
+        return
+    count.free -= row.size
+    if now + row.wall > world.clock.reservation:
+        count.spare -= row.size
+    world.chosen[world.asked[MANY]] = job
+    world.asked[MANY] += 1
+
+
+#: Choose all jobs, in their order, that fit now and do not delay the reservation; the context is the head, -1: no job
+#: has a reservation.
+_backfill = behind_by_rank(_candidate, _choose_behind)
 
 
 @inner
 def _what_if(world: Block, question: int, head: int, chosen_count: int, now: float) -> int:
-    if head >= world.count.total or (head >= 0 and world.jobs[head].state != WAITS):
+    """Answer a question as if the chosen jobs started now. Return how many are chosen then."""
+    count, free = world.count, world.count.free
+    if head >= count.total or (head >= 0 and world.jobs[head].state != WAITS):
         return chosen_count  # it does not wait
-    free, job_count = world.count.free - _choose(world, chosen_count, WAITS, CHOSEN), chosen_count
+    count.free -= _choose(world, chosen_count, WAITS, CHOSEN)
     if math.isnan(world.clock.reservation):
-        _reserve(world, head, chosen_count, free, now)
+        _reserve(world, head, chosen_count, now)
     if question == BACKFILL:
-        job_count = _backfill(world, head, chosen_count, free, now)
+        _backfill(world, head, 0, now)
     _choose(world, chosen_count, CHOSEN, WAITS)
-    return job_count
+    count.free = free
+    return int(world.asked[MANY])
 
 
 @inner

@@ -17,8 +17,9 @@ from __future__ import annotations
 import math
 
 from ...jit import inner
+from ..running import first_after
 from ..tables import WIDTH
-from .machine_states import boot_time, booted, free_at, row_at, usable
+from .machine_states import boot_time, booted, free_at, usable
 from .tables import BUDGET, Powered
 
 
@@ -29,7 +30,7 @@ def lay_out(world: Powered, now: float) -> None:
     if count.ahead >= 0:
         return
     first, last = count.first_end, count.first_end + count.running
-    i, time, used, later = row_at(world, clock.wrong), clock.end, 0, 0.0
+    i, time, used, later = first_after(world, clock.wrong, count.running), clock.end, 0, 0.0
     if i < last:
         time, used, later = min(ends[i].time, time), ends[i].used, ends[i].later
     while i > first:
@@ -79,7 +80,7 @@ def balance_at(world: Powered, time: float, row: int) -> float:
     count, clock, ends = world.count, world.clock, world.ends
     first, last = count.ahead, count.first_end + count.running
     if (row > first and ends[row - 1].time > time) or (row < last and ends[row].time < time):
-        row = row_at(world, time)
+        row = first_after(world, time, count.running)
     joules = clock.ground + (clock.rate - clock.base) * (time - clock.laid)
     if row < last:
         later = ends[row].later + ends[row].used * (min(ends[row].time, clock.end) - time)

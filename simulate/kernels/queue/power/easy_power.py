@@ -11,14 +11,15 @@ from __future__ import annotations
 from numba import types
 
 from ...compile import register
-from ...jit import inner
+from ...jit import inlined, inner
 from ..dependencies import are_all_submitted, assign_rank, release_followers
 from ..easy import submit
+from ..easy_pass import ranked_pass
 from ..network.tables import NetworkedPowered
 from ..replay_loop import replay_loop
 from ..running import ended_well, pop_running
 from ..tables import DONE, GOES_ON, GROW
-from ..waiting import append_to_queue, never_refused, next_waiting, rank_queue, remove, restore_queue, search
+from ..waiting import append_to_queue, never_refused, rank_queue, remove, restore_queue, search
 from .budget import (
     account,
     cannot_afford,
@@ -50,50 +51,70 @@ def _load(world: Powered, rank: int) -> float:
     return row.size * row.wall
 
 
+# --- the steps of a pass; their context is whether energy is limited now ---
+@inlined
+def _fits(world: Powered, limited: bool, rank: int, now: float) -> bool:
+    row = world.least[rank]
+    return row.size <= usable(world, row.size) and not (limited and not head_affordable(world, now, row.size, row.wall))
+
+
 @inner
-def _begin(world: Powered, rank: int, now: float) -> None:
+def _begin(world: Powered, limited: bool, rank: int, now: float) -> None:
     """Start a waiting job."""
     begin(world, world.ranked[rank], now)
     remove(world, rank)
-    if world.count.limit >= BUDGET:
-        remove_area(world, rank)
-    world.count.waiting -= 1
-    area = _load(world, rank)
-    world.count.loaded -= area > 0.0
-    load = world.clock.load - area
-    world.clock.load = load if world.count.loaded > 0 else 0.0  # no rounding error is left behind
-
-
-@inner
-def _heads(world: Powered, now: float, limited: bool) -> None:
-    """Start head jobs while they fit."""
     count = world.count
-    while count.waiting > 0:
-        row = world.least[count.head]
-        if row.size > usable(world, row.size):
-            return
-        if limited and not head_affordable(world, now, row.size, row.wall):
-            return
-        _begin(world, count.head, now)
-        count.reserved = 0
-        if count.waiting > 0:
-            count.head = next_waiting(world, count.head + 1)
+    if count.limit >= BUDGET:
+        remove_area(world, rank)
+    count.waiting -= 1
+    area = _load(world, rank)
+    count.loaded -= area > 0.0
+    load = world.clock.load - area
+    world.clock.load = load if count.loaded > 0 else 0.0  # no rounding error is left behind
 
 
-@inner
-def _fill(world: Powered, rank: int, now: float, limited: bool) -> None:
+@inlined
+def _hold(world: Powered, limited: bool, rank: int, now: float) -> None:
+    """Reserve machines and energy for the head, unless its reservation stands."""
+    count, clock, row = world.count, world.clock, world.least[rank]
+    held = count.reserved == 1 and not _head_is_wide(world)
+    if not held or (limited and not reservation_stands(world, now, row.size, row.wall)):
+        guess = clock.reservation
+        time, free = when_free(world, row.size, now)
+        clock.reservation, count.spare, clock.held = time, free - row.size, 0.0
+        if limited:
+            reserve_energy(world, now, row.size, row.wall, guess)
+    count.stands = 1
+    if limited and count.fills == 1:
+        count.left = 0
+
+
+@inlined
+def _candidate(world: Powered, limited: bool, rank: int, now: float) -> int:
+    count, reservation = world.count, world.clock.reservation
+    if count.free <= 0 or count.waiting <= 1:
+        return -1
+    if limited:
+        return search(world, rank, count.free, count.spare, now, reservation, cannot_afford)
+    return search(world, rank, count.free, count.spare, now, reservation, never_refused)
+
+
+@inlined
+def _fill(world: Powered, limited: bool, rank: int, now: float) -> None:
     """Backfill a job that fits, unless its boot makes it delay the head."""
     count, row = world.count, world.least[rank]
-    size, wall, boot = row.size, row.wall, boot_time(world, row.size)
-    late = now + boot + wall > world.clock.reservation
+    size, late = row.size, now + boot_time(world, row.size) + row.wall > world.clock.reservation
     if late and size > count.spare:
         return
-    _begin(world, rank, now)
+    _begin(world, limited, rank, now)
     if late:
         count.spare -= size
     if limited:
         lay_out(world, now)
         count.left = count.stands = 0
+
+
+_ranked_pass = ranked_pass(_fits, _begin, _hold, _candidate, _fill)
 
 
 @inner
@@ -116,34 +137,10 @@ def _head_is_wide(world: Powered) -> bool:
 
 @inner
 def _pass(world: Powered, now: float) -> None:
-    """Start head jobs while they fit, reserve for the first that does not, and backfill behind it."""
     count, limited = world.count, in_window(world, now)
-    stands = _stands(world) and (count.ahead >= 0 or not limited)
-    _heads(world, now, limited)
-    if count.waiting == 0:
-        return
-    head, size, guess = count.head, world.least[count.head].size, world.clock.reservation
-    held = count.reserved == 1 and stands and not _head_is_wide(world)
-    if not held or (limited and not reservation_stands(world, now, size, world.least[head].wall)):
-        time, free = when_free(world, size, now)
-        world.clock.reservation, count.spare, world.clock.held = time, free - size, 0.0
-        if limited:
-            reserve_energy(world, now, size, world.least[head].wall, guess)
-    count.reserved = count.stands = 1
-    if count.fills == 0:
-        return
-    if limited:
-        count.left = 0
-    rank = head
-    while count.free > 0 and count.waiting > 1:
-        reservation = world.clock.reservation
-        if limited:
-            rank = search(world, rank + 1, count.free, count.spare, now, reservation, cannot_afford)
-        else:
-            rank = search(world, rank + 1, count.free, count.spare, now, reservation, never_refused)
-        if rank < 0:
-            break
-        _fill(world, rank, now, limited)
+    if not _stands(world) or (limited and count.ahead < 0):
+        count.reserved = 0
+    _ranked_pass(world, limited, now)
 
 
 @inner

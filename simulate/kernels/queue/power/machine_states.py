@@ -11,23 +11,9 @@ from ....arrays import Row
 from ...block import int64
 from ...jit import inner
 from ..resources import popcount, put_into, take_from, word_mask
-from ..running import add_running
+from ..running import add_running, first_after
 from ..tables import ENDED, RUNS
 from .tables import AT_FIRST, BLOCKED, BUDGET, INERTIAL, TO_IDLE, TO_KEPT, TO_OFF, Powered
-
-
-@inner
-def row_at(world: Powered, time: float) -> int:
-    """Return the first row that ends after `time`."""
-    low = world.count.first_end
-    high = low + world.count.running
-    while low < high:
-        middle = (low + high) >> 1
-        if world.ends[middle].time <= time:
-            low = middle + 1
-        else:
-            high = middle
-    return low
 
 
 @inner
@@ -266,7 +252,7 @@ def free_at(world: Powered, time: float, wanted: int) -> int:
     ends, i = world.ends, world.count.first_end
     end, free = i + world.count.running, usable(world, wanted)
     if _sums_valid(world):
-        return free + _back(world, row_at(world, time))
+        return free + _back(world, first_after(world, time, world.count.running))
     skips = world.count.keeping > 0 and not is_wide(world, wanted)
     while i < end and ends[i].time <= time:
         free += _amount(world, i, skips)
