@@ -6,8 +6,8 @@ bounded.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from ...simulate.model.observed_queue import ObservedJob
@@ -20,7 +20,7 @@ from .queue_forecasts import QueueForecasts
 from .selection import Chosen
 from .status_documents import VisibleJobs, nodes
 
-#: Jobs on a board, and those that are made into rows in one step.
+#: Jobs on a board, and those that are looked at in one step.
 MOST_JOBS, ROWS_AT_ONCE = 20_000, 1000
 #: Values of a job, in the order of a row; None: not known. Times are whole epoch seconds, and expected ones of what has
 #: not happened yet. `nodes` are pairs of the first and last position of nodes that follow each other in the cluster.
@@ -63,13 +63,14 @@ class Board:
         Its `nodes` have one list for each of NODE_COLUMNS, its `jobs` one row of JOB_COLUMNS each, and `users` the
         names of the uids in them.
         """
-        rows, every = list[Row](), self._rows()
-        while part := list(islice(every, ROWS_AT_ONCE)):
-            yield
-            rows += part[: max(0, MOST_JOBS - len(rows))]
-            if len(rows) == MOST_JOBS:
-                break
-        left_out = sum(1 for _ in every)
+        rows, left_out = list[Row](), 0
+        for number, make in enumerate(self._jobs()):
+            if number % ROWS_AT_ONCE == 0:
+                yield
+            if make is not None and len(rows) < MOST_JOBS:
+                rows.append(make())
+            else:
+                left_out += make is not None
         yield
         owners = {row[JOB_COLUMNS.index("uid")] for row in rows} - {None}
         cluster_nodes = nodes(self._snapshot, self._queue, Chosen(), self._shown.sees)
@@ -81,24 +82,24 @@ class Board:
             "users": {str(uid): user_name(uid) for uid in owners},
         }
 
-    def _rows(self) -> Iterator[Row]:
-        """Yield the rows of the jobs that have not ended: ours, the others of the queue, and what else holds nodes."""
-        keys, observed = set[str](), self._forecasts.observed
+    def _jobs(self) -> Iterator[Callable[[], Row] | None]:
+        """Yield what makes the row of each job: ours, the others of the queue, and what else holds nodes.
+
+        None stands for a job that has ended, has a row, or is not shown, so that a step ends among many of them, too.
+        """
+        keys, observed, shows = set[str](), self._forecasts.observed, self._shown.of_owner
         for submission in self._queue.submissions.values():
             for entry in submission.entries.values():
                 owner = entry.job.owner if submission.offered else submission.owner
                 if not entry.state.ended:
                     keys.add(entry.key)
-                    if self._shown.of_owner(owner):
-                        yield self._own_row(entry, owner)
+                yield None if entry.state.ended or not shows(owner) else partial(self._own_row, entry, owner)
         for job in observed.jobs if observed else ():
-            if job.key not in keys:
-                keys.add(job.key)
-                if self._shown.of_owner(job.owner):
-                    yield self._queued_row(job)
+            yield None if job.key in keys or not shows(job.owner) else partial(self._queued_row, job)
+            keys.add(job.key)
         for key, view in self._snapshot.jobs.by_key.items():
-            if key not in keys and not view.state.ended and self._shown.of_owner(view.job.owner):
-                yield self._view_row(view)
+            hidden = key in keys or view.state.ended or not shows(view.job.owner)
+            yield None if hidden else partial(self._view_row, view)
 
     def _own_row(self, entry: Entry, owner: int | None) -> Row:
         plan, forecast, row = entry.outlook, entry.forecast, _row(entry.key, entry.name, owner, entry.state)

@@ -143,7 +143,7 @@ def test_a_submission_of_the_worst_kind_costs_little_in_each_step_and_cycle(worl
     assert max(world.cycle() for _ in range(2)) <= MOST_OF_A_CYCLE
     name = next(iter(world.bench.cycle.tracker.queue.submissions), "w.aaaaaa")
     for do, arguments in (
-        ("status", {}), ("status", {"workflow": name}), ("explain", {"job": "ab" * 100}), ("nodes", {}),
+        ("status", {}), ("status", {"workflow": name}), ("explain", {"job": "ab" * 100}), ("nodes", {}), ("board", {}),
         ("explain", {"job": f"{name}/{'ab' * 100}"}), ("cancel", {"target": f"{name}/{'ab' * 100}"}),
         ("cancel", {"target": "wwww" * 50}), ("accuracy", {}), ("cancel", {"target": name}),
     ):  # fmt: skip
@@ -165,7 +165,7 @@ def test_at_the_quotas_requests_and_cycles_cost_no_more(world):
         ("status", {"of_user": "x"}),
         ("explain", {"job": "x1"}),
     ]
-    asked += [("explain", {"job": "7"}), ("nodes", {}), ("accuracy", {})]
+    asked += [("explain", {"job": "7"}), ("nodes", {}), ("board", {}), ("accuracy", {})]
     asked += [("cancel", {"target": workflow}) for workflow in workflows]
     for do, arguments in asked:
         assert world.ask(do, **arguments)[1] <= MOST_CALLS, (do, arguments)
