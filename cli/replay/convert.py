@@ -132,6 +132,7 @@ def _converted(
     if kind == "site":
         from ...formats.site_conversion import trace_of
 
+        load_kernels("bars.columns")
         trace = trace_of(source, procs)
         if end == ".json" and trace.workload.machine is None:
             raise ConfigError(str(source), "", "it does not say how large the machine is", "a folder, or --procs")

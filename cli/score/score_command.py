@@ -134,6 +134,7 @@ def score(
         else:
             from ..whatif.replay_tasks import source_of
 
+            load_kernels("bars.columns")
             _, recorded_site = source_of(folder, sacct, zone)
     if not len(recorded_site.jobs):
         raise ConfigError(str(site or name), "", "no job was submitted in this period", "a period with jobs")

@@ -59,9 +59,9 @@ def present_queue(
     past = texts.get("sacct.psv", "")
     texts = {name: text for name, text in texts.items() if name != "sacct.psv"}
     now = _server_time(texts["scontrol_config.txt"])
+    load_kernels("bars.columns", "slurm.site_requests")
     site = present_site(read_site(texts))
     ended = read_site({**texts, "scontrol_job.txt": "", "sacct.psv": past}).jobs if past.strip() else ()
-    load_kernels("slurm.site_requests")
     arrivals = Arrivals((*ended, *site.jobs), now) if ended else None
     base, first = Present(site, now, arrivals), Scenario(UNCHANGED, ChangeOptions())
     ran_s = np.where(base.runs, np.maximum(now - base.start, 1.0), 0.0)

@@ -120,6 +120,7 @@ def whatif(
     from ...formats.site.starts_file import dump_starts
     from .replay_tasks import source_of
 
+    load_kernels("bars.columns")
     source, recorded = source_of(site, sacct, zone)
     seeds = range(seed, seed + (repeat or (REPEATS_OF_CHANGES if choices else 1)))
     replays = Replays(source, recorded, (Scenario(UNCHANGED, ChangeOptions()), *choices), seeds)

@@ -9,17 +9,28 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Sequence
 from datetime import tzinfo
 
 import numpy as np
 
 from ...simulate.arrays import Array
+from ...simulate.slurm.job_columns import constant, is_constant, taken
 from .. import slurm_values
 from ..text import count
 from .bar_columns import BarColumns
+from .bar_fields import BarFields
 from .bar_table import BarTable
-from .text_columns import NO_NAMES, UNREAD_NAMES, ListedNodes, NumberColumn, TextCodes, TimeColumn, ValueCodes
+from .text_columns import (
+    NO_NAMES,
+    UNREAD_NAMES,
+    ListedNodes,
+    NumberColumn,
+    TextCodes,
+    TimeColumn,
+    ValueCodes,
+    job_ids,
+)  # fmt: skip
 
 #: 77, 77_5, 77_[5-10%2], 77+1, 77.batch
 _ID = re.compile(r"(\d{1,12})(?:_(?:(\d{1,9})|\[([^\]]*)\]?))?(\+\d{1,6})?(\.\w+)?", re.ASCII)
@@ -77,12 +88,12 @@ class AccountingRecords:
         self._waiting_tasks = self._repeated_hours = self._tables = self._records = 0
         self._times = TimeColumn(zone)
         self._numbers = {name: NumberColumn(of) for name, of in _NUMBERS.items()}
-        self._zeros = NumberColumn(lambda text: 0 if text == "0" else None)
+        self._zero_nodes, self._zero_cpus = (NumberColumn(lambda text: 0 if text == "0" else None) for _ in range(2))
 
     @property
     def raw_ids(self) -> Container[str]:
         """Return JobIDRaw of all records, also of those that were left out; JobID where that column is not there."""
-        return self.texts["jobidraw"]
+        return frozenset(self.texts["jobidraw"].values_by_code)
 
     def add(self, table: BarTable | BarColumns) -> None:
         """Read the records of a table, which counts what is left out of it. O(characters)."""
@@ -90,9 +101,9 @@ class AccountingRecords:
         self._left_out, self._repeated_hours = table.left_out, 0
         self._tables += 1
         lists = dict[int, tuple[str, int]]()
-        pieces = [self._piece(texts, lists) for texts in table.pieces()]
+        pieces = [self._piece(fields, lists) for fields in table.pieces()]
         pieces = [self.columns, *pieces] if self.columns else pieces
-        self.columns = {name: np.concatenate([piece.pop(name) for piece in pieces]) for name in [*pieces[0]]}
+        self.columns = {name: _joined([piece.pop(name) for piece in pieces]) for name in [*pieces[0]]}
         self.tasks |= {record: (self._indices(text), limit) for record, (text, limit) in lists.items()}
         if self._repeated_hours:
             self._unknown.append(
@@ -100,17 +111,15 @@ class AccountingRecords:
                 " first pass counts (SLURM_TIME_FORMAT=%s prints times without a zone)"
             )
 
-    def _piece(self, texts: Mapping[str, list[str]], lists: dict[int, tuple[str, int]]) -> dict[str, Array]:
+    def _piece(self, fields: BarFields, lists: dict[int, tuple[str, int]]) -> dict[str, Array]:
         """Return the columns of those of some records that can be read; add their lists of waiting tasks."""
-        absent = [""] * len(next(iter(texts.values())))
-        ids, columns, listed = self._ids(texts.get("jobid", absent), texts.get("jobidraw", absent))
-        columns |= {name: self._codes(name, texts, len(absent)) for name in TEXTS}
-        submits = texts["submit"]
-        submit = self._times.column(submits)
-        runs, is_read = self._runs(texts, absent, columns["nodelist"])
-        columns |= runs | {"submit": submit, "table": np.full(len(absent), self._tables, np.int32)}
+        ids, columns, listed = self._ids(fields)
+        columns |= {name: self._codes(name, fields) for name in TEXTS}
+        submit = self._times.column(fields, "submit")
+        runs, is_read = self._runs(fields, columns["nodelist"])
+        columns |= runs | {"submit": submit, "table": constant(self._tables, np.int32, len(fields))}
         has_time = ids & ~np.isneginf(submit)
-        self._repeated_hours += self._times.repeated([submits[row] for row in np.flatnonzero(has_time).tolist()])
+        self._repeated_hours += self._times.repeated(fields, "submit", has_time)
         reasons = {
             "records with a value that cannot be read": ids & ~(has_time & (np.isnan(submit) | is_read)),
             "records without a time of submission": ids & np.isnan(submit),
@@ -123,29 +132,27 @@ class AccountingRecords:
         places = self._records - 1 + np.cumsum(is_kept)
         lists |= {int(places[row]): entry for row, entry in listed.items() if is_kept[row]}
         self._records += int(is_kept.sum())
-        return {name: column[is_kept] for name, column in columns.items()}
+        return {name: _compact(taken(column, is_kept)) for name, column in columns.items()}
 
-    def _ids(
-        self, ids: Sequence[str], raw_ids: Sequence[str]
-    ) -> tuple[Array, dict[str, Array], dict[int, tuple[str, int]]]:
+    def _ids(self, fields: BarFields) -> tuple[Array, dict[str, Array], dict[int, tuple[str, int]]]:
         """Return which records are of jobs, their ids as columns, and the lists of tasks with their limits."""
-        numbers = len(ids)
-        columns: dict[str, Array] = {"task": np.full(numbers, -1, np.int32), "component": np.zeros(numbers, np.int32)}
-        are_jobs, lists = np.ones(numbers, bool), dict[int, tuple[str, int]]()
-        digits = "".join(ids)
-        if digits.isascii() and digits.isdigit() and 0 < min(map(len, ids)) <= max(map(len, ids)) <= 12:
-            return are_jobs, {"job": np.fromiter(map(int, ids), np.int64, numbers), **columns}, lists
-        columns["job"] = np.zeros(numbers, np.int64)
-        for row, text in enumerate(ids):
-            match = _ID.fullmatch(text.strip() or raw_ids[row].strip())
+        records = len(fields)
+        job, task = job_ids(fields, "jobid" if fields.has("jobid") else "jobidraw")
+        columns = {"job": job, "task": task, "component": np.zeros(records, np.int32)}
+        are_jobs, lists = np.ones(records, bool), dict[int, tuple[str, int]]()
+        others = np.flatnonzero(job < 0).tolist()
+        ids, raw_ids = (fields.texts(name, others) for name in ("jobid", "jobidraw"))
+        for row, text, raw_id in zip(others, ids, raw_ids, strict=True):
+            columns["job"][row] = 0
+            match = _ID.fullmatch(text.strip() or raw_id.strip())
             if not match or match[5]:
                 self._left_out["records of steps" if match else "records without a JobID that can be read"] += 1
                 are_jobs[row] = False
                 continue
-            job, task, tasks, component, _ = match.groups()
-            columns["job"][row] = int(job)
-            if task:
-                columns["task"][row] = int(task)
+            number, index, tasks, component, _ = match.groups()
+            columns["job"][row] = int(number)
+            if index:
+                columns["task"][row] = int(index)
             if component:
                 columns["component"][row] = self.components.code(component)
             if tasks is not None:
@@ -153,13 +160,13 @@ class AccountingRecords:
                 lists[row] = (listed, int(limit) if re.fullmatch(r"\d{1,8}", limit, re.ASCII) else 0)
         return are_jobs, columns, lists
 
-    def _runs(self, texts: Mapping[str, list[str]], absent: list[str], nodes: Array) -> tuple[dict[str, Array], Array]:
+    def _runs(self, fields: BarFields, nodes: Array) -> tuple[dict[str, Array], Array]:
         """Return what happened to jobs as columns, and which records of it can be read."""
-        times = {name: self._times.column(texts.get(name, absent)) for name in ("eligible", "start", "end")}
-        numbers = {name: column.column(texts.get(name, absent)) for name, column in self._numbers.items()}
-        state = self.states.column(texts.get("state", absent))
-        has_nothing = ~np.isnan(self._zeros.column(texts.get("allocnodes", absent)))
-        has_nothing |= ~np.isnan(self._zeros.column(texts.get("alloccpus", absent)))
+        times = {name: self._times.column(fields, name) for name in ("eligible", "start", "end")}
+        numbers = {name: column.column(fields, name) for name, column in self._numbers.items()}
+        state = self.states.column(fields, "state")
+        has_nothing = ~np.isnan(self._zero_nodes.column(fields, "allocnodes"))
+        has_nothing |= ~np.isnan(self._zero_cpus.column(fields, "alloccpus"))
         kinds, start, end = self.nodes.kinds(nodes), times["start"].copy(), times["end"]
         # Slurm before 21.08 prints the end of a job that was cancelled while it waited
         start[(state == self.states.code("PENDING")) | ((kinds == NO_NAMES) & has_nothing)] = np.nan
@@ -175,17 +182,17 @@ class AccountingRecords:
             **times, "energy_j": numbers["consumedenergyraw"], "start": start, "elapsed": elapsed, "state": state,
             "cpus": np.where(is_unread, 0, cpus).astype(np.int64),
             "priority": np.where(is_unread, 0, np.nan_to_num(numbers["priority"], nan=-1.0)).astype(np.int64),
-            "started_by": self.starters.column(texts.get("flags", absent)),
+            "started_by": self.starters.column(fields, "flags"),
         }  # fmt: skip
         return columns, ~is_unread
 
-    def _codes(self, name: str, texts: Mapping[str, list[str]], records: int) -> Array:
+    def _codes(self, name: str, fields: BarFields) -> Array:
         """Return the codes of a column of texts."""
         column = self.texts[name]
         if name == "jobidraw":
-            name = name if name in texts else "jobid"
-            return column.column(texts[name]) if self._has_raw_ids else np.full(records, column[""], np.int32)
-        return column.column(texts[name]) if name in texts else np.full(records, column[""], np.int32)
+            name = name if fields.has(name) else "jobid"
+            return column.column(fields, name if self._has_raw_ids else "")
+        return column.column(fields, name)
 
     def _indices(self, text: str) -> list[int]:
         """Return the indices that `1,3,5-9:2` lists; Slurm ends a list that it cut with `...`."""
@@ -203,6 +210,25 @@ class AccountingRecords:
             self._waiting_tasks += len(span)
             indices += span
         return indices
+
+
+def _compact(column: Array) -> Array:
+    """Return a column, with the memory of one row if it has one value."""
+    return constant(column[0], column.dtype, len(column)) if _has_one_value(column) else column
+
+
+def _joined(columns: Sequence[Array]) -> Array:
+    """Return columns one after another; constant columns with one value stay constant."""
+    if all(is_constant(column) for column in columns if len(column)):
+        values = np.concatenate([column[:1] for column in columns])
+        if _has_one_value(values):
+            return constant(values[0], values.dtype, sum(map(len, columns)))
+    return np.concatenate(columns)
+
+
+def _has_one_value(column: Array) -> bool:
+    """Return whether all values are the same, or all of them NaN."""
+    return len(column) > 0 and bool((column == column[0]).all() or np.isnan(column).all())
 
 
 def _state(text: str) -> str:

@@ -13,7 +13,7 @@ from typing import overload
 import numpy as np
 
 from ...simulate.arrays import Array
-from ...simulate.slurm.job_columns import Coded, RunColumns, offsets, spans
+from ...simulate.slurm.job_columns import Coded, RunColumns, constant, offsets, spans, taken
 from ...simulate.slurm.site import JobRecord
 from .. import slurm_values
 from .accounting_records import TEXTS, AccountingRecords, whole_number
@@ -28,6 +28,8 @@ _OF_ROWS = (
     "job", "task", "component", "table", "submit", "eligible", "start", "end", "elapsed", "state", "nodelist",
     "partition", "cpus", "priority", "started_by", "energy_j",
 )  # fmt: skip
+#: Those of them that two records of one job share.
+_MERGED = ("start", "nodelist", "cpus", "elapsed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,15 +108,22 @@ class SiteAccounting:
     `rows["record"]` is the record of a row. Times are epoch seconds, NaN where they are not known.
 
     Args:
-        records: all of them; columns that rows have for themselves pass over to them.
+        records: all of them, whose texts, and columns that rows have for themselves, pass over.
     """
 
     def __init__(self, records: AccountingRecords) -> None:
         self._records, self.rows = records, self._with_tasks(records)
+        self._texts = {name: records.texts.pop(name).values_by_code.kept() for name in TEXTS}
 
     def _with_tasks(self, records: AccountingRecords) -> dict[str, Array]:
         """Return the rows of records: one for each waiting task of a list."""
         number = len(records.columns["submit"])
+        if not records.tasks:
+            rows = {name: records.columns[name] if name in TEXTS else records.columns.pop(name) for name in _OF_ROWS}
+            return {
+                **rows, **{name: np.array(rows[name]) for name in _MERGED},
+                "record": np.arange(number), "array_limit": constant(0, np.int64, number),
+            }  # fmt: skip
         counts, limits = np.ones(number, np.int64), np.zeros(number, np.int64)
         for record, (tasks, limit) in records.tasks.items():
             counts[record], limits[record] = len(tasks), limit
@@ -172,18 +181,20 @@ class SiteAccounting:
         """Make a record that of both: a job that was resized has one for each size, any other was written twice."""
         rows = self.rows
         if rows["state"][first] == self._records.states.code("RESIZING") and not np.isnan(rows["start"][first]):
-            for name in ("record", "start", "nodelist", "cpus"):
+            for name in ("record", *_MERGED[:-1]):
                 rows[name][second] = rows[name][first]
             rows["elapsed"][second] += np.nan_to_num(rows["elapsed"][first])
 
     def runs(self, rows: Array) -> RunColumns:
         """Return the runs of rows."""
-        columns = {name: self.rows[name][rows] for name in ("eligible", "start", "end", "cpus", "priority", "energy_j")}
+        columns = {
+            name: taken(self.rows[name], rows) for name in ("eligible", "start", "end", "cpus", "priority", "energy_j")
+        }
         records = self._records
         return RunColumns(
             **columns,
             state=Coded(records.states.values_by_code, self.rows["state"][rows]),
-            partition=Coded(records.texts["partition"].values_by_code, self.rows["partition"][rows]),
+            partition=Coded(self._texts["partition"], self.rows["partition"][rows]),
             nodes=Coded(records.nodes, self.rows["nodelist"][rows]),
             started_by=Coded(records.starters.values_by_code, self.rows["started_by"][rows]),
         )
@@ -191,7 +202,7 @@ class SiteAccounting:
     def row(self, row: int) -> JobRow:
         """Return a row as a value."""
         records, record = self._records, int(self.rows["record"][row])
-        fields = {name: texts.values_by_code[records.columns[name][record]] for name, texts in records.texts.items()}
+        fields = {name: texts[int(records.columns[name][record])] for name, texts in self._texts.items()}
         numbers = {name: int(self.rows[name][row]) for name in ("job", "task")}
         return JobRow(
             Record("", 0, fields),
@@ -209,11 +220,15 @@ class SiteAccounting:
 
     def codes(self, name: str, rows: Array) -> Array:
         """Return the codes of a column of texts of rows."""
-        return self._records.columns[name][self.rows["record"][rows]]
+        return taken(self._records.columns[name], self.rows["record"][rows])
 
     def texts(self, name: str, rows: Array) -> Coded[str]:
         """Return a column of texts of rows."""
-        return Coded(self._records.texts[name].values_by_code, self.codes(name, rows))
+        return Coded(self._texts[name], self.codes(name, rows))
+
+    def has_blanks(self, name: str, rows: Array) -> Array:
+        """Return in which rows a text has a blank."""
+        return self._texts[name].have_blanks()[self.codes(name, rows)]
 
     def states(self) -> list[str]:
         """Return the states by the codes of `rows["state"]`."""

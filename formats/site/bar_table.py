@@ -16,6 +16,7 @@ from pathlib import Path
 from ...simulate.errors import ConfigError
 from ..documents.files import read_bytes
 from ..documents.unpack import unpacked
+from .bar_fields import BarFields
 
 #: Largest table that is read as a whole, bytes.
 LARGEST_TABLE = 2**30
@@ -54,9 +55,9 @@ class BarTable:
         """Return whether one of the columns is there."""
         return any(name in self.columns for name in names)
 
-    def pieces(self) -> Iterator[dict[str, list[str]]]:
-        """Yield the texts of all records by column."""
-        yield {name: [fields[name] for _, fields in self.rows] for name in self.columns}
+    def pieces(self) -> Iterator[BarFields]:
+        """Yield the fields of all records."""
+        yield BarFields.of(self.columns, [[fields[name] for name in self.columns] for _, fields in self.rows])
 
     def records(self) -> Iterator[Record]:
         """Yield the records."""

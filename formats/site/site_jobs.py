@@ -198,7 +198,7 @@ class JobReader:
     def _commands(self, rows: Array) -> tuple[list[_Command], Array]:
         """Return the different commands of jobs, and the one of each job; only a name with blanks changes a reading."""
         names = self.accounting.texts("jobname", rows)
-        has_blanks = np.array([" " in name for name in names.values], bool)[names.codes]
+        has_blanks = self.accounting.has_blanks("jobname", rows)
         component, script = self.accounting.rows["component"][rows], self._script_rows(rows)
         lines = self.accounting.codes("submitline", rows)
         first, command = distinct(lines, np.where(has_blanks, names.codes, -1), component, script)

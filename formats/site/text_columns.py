@@ -1,51 +1,178 @@
 """Columns of texts as columns of numbers: each different text is read once.
 
-Rule: a value that a reader refuses is UNREAD, one that is not there is NaN. A column is read piece by piece.
+Rule: a value that a reader refuses is UNREAD, one that is not there is NaN. A column is read piece by piece; a text is
+bytes until it is looked at.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, tzinfo
 from operator import lt
+from typing import overload
 
 import numpy as np
 
 from ...simulate.arrays import Array
 from ...simulate.errors import ConfigError
+from ...simulate.kernels.bars.tables import IDS, SLOTS, TEXTS, TIMES, Texts
+from ...simulate.kernels.object_cache import load
+from ...simulate.slurm.job_columns import constant
 from .. import slurm_values
 from ..hostlist import MOST_NODES, expand, is_node_name
+from .bar_fields import BarFields, text_of
 
 #: A value that cannot be read.
 UNREAD = -np.inf
 _HOUR = re.compile(r"\d{4}-\d\d-\d\dT\d\d", re.ASCII)
-_TAIL = re.compile(r":([0-5]\d):([0-5]\d)", re.ASCII)
+#: Texts that are all kept once one is looked at; texts that are made at once; texts and bytes with room at first.
+_FEW, _MADE, _ROOM = 2**16, 4096, 1024
+_BLANK = ord(" ")
 
 
-class TextCodes(dict[str, int]):
-    """Codes of texts without the blanks around them; `values[code]` is the text."""
+class KeptTexts(Sequence[str]):
+    """Texts as bytes; a text is made when it is looked at.
+
+    Args:
+        data: their bytes in UTF-8.
+        ends: text i is bytes `ends[i]` to `ends[i + 1]`.
+    """
+
+    def __init__(self, data: Array, ends: Array) -> None:
+        self._data, self._ends, self._made = data, ends, list[str]()
+
+    def __len__(self) -> int:
+        return len(self._ends) - 1
+
+    @overload
+    def __getitem__(self, place: int) -> str: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[str]: ...
+    def __getitem__(self, place: int | slice) -> str | list[str]:
+        if self._made:
+            return self._made[place]
+        if len(self) <= _FEW:
+            self._made = self._texts(range(len(self)))
+            return self._made[place]
+        places = range(len(self))[place]
+        return self._texts([places])[0] if isinstance(places, int) else self._texts(places)
+
+    def _texts(self, places: Iterable[int]) -> list[str]:
+        data, ends = self._data, self._ends
+        return [text_of(data[ends[place] : ends[place + 1]].tobytes()) for place in places]
+
+    def __iter__(self) -> Iterator[str]:
+        for first in range(0, len(self), _MADE):
+            yield from self[first : first + _MADE]
+
+    def have_blanks(self) -> Array:
+        """Return which texts have a blank."""
+        blanks = np.concatenate([np.zeros(1, np.int64), np.cumsum(self._data == _BLANK)])[self._ends]
+        have: Array = blanks[1:] != blanks[:-1]
+        return have
+
+
+class FieldTexts(Sequence[str]):
+    """The different texts of columns, as they are written, in the order in which they come."""
 
     def __init__(self) -> None:
-        super().__init__()
-        self.values_by_code = list[str]()
+        self._texts = self._with_room(_ROOM, _ROOM)
+        self._texts.count["seed"] = hash("so that no user can choose texts with one hash") & 0x7FFFFFFF
 
-    def __missing__(self, text: str) -> int:
-        value = text.strip()
-        if value != text:
-            code = self[value]
-        else:
-            code = len(self.values_by_code)
-            self.values_by_code.append(value)
-        self[text] = code
-        return code
+    def __len__(self) -> int:
+        return int(self._texts.count["texts"])
 
-    def column(self, texts: Sequence[str]) -> Array:
-        """Return the codes of texts."""
-        return np.fromiter(map(self.__getitem__, texts), np.int32, len(texts))
+    @overload
+    def __getitem__(self, place: int) -> str: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[str]: ...
+    def __getitem__(self, place: int | slice) -> str | list[str]:
+        texts, places = self._texts, range(len(self))[place]
+        if isinstance(places, int):
+            return text_of(texts.bytes[texts.ends[places] : texts.ends[places + 1]].tobytes())
+        return [self[one] for one in places]
+
+    def kept(self) -> KeptTexts:
+        """Return the texts so far, which need less memory."""
+        ends = self._texts.ends[: len(self) + 1].copy()
+        return KeptTexts(self._texts.bytes[: ends[-1]].copy(), ends)
+
+    def numbers(self, fields: BarFields, column: str) -> Array:
+        """Return which texts the fields of a column are; O(its bytes)."""
+        return self._read(fields, column, TEXTS)[0]
+
+    def times(self, fields: BarFields, column: str) -> tuple[Array, Array]:
+        """Return which texts the hours of times are, and the seconds after them.
+
+        -1 second: a time is not written as `2026-03-02T06:00:00`, and the text is all of it.
+        """
+        return self._read(fields, column, TIMES)
+
+    def odd(self, numbers: Array) -> Array:
+        """Return which of some texts may differ from what they say: by blanks around it, or bytes that are no text."""
+        are_odd: Array = self._texts.is_odd[numbers] == 1
+        return are_odd
+
+    def _read(self, fields: BarFields, column: str, request: int) -> tuple[Array, Array]:
+        texts, size = len(self) + len(fields), int(self._texts.ends[len(self)]) + fields.bytes_of(column)
+        if texts > len(self._texts.hashes) or size > len(self._texts.bytes):
+            self._grow(max(texts, 2 * len(self)), max(size, 2 * int(self._texts.ends[len(self)])))
+        load("bars.columns")(fields.lines.address, self._texts.address, request, fields.place(column))
+        return fields.lines.code.copy(), fields.lines.number.copy()
+
+    def _grow(self, texts: int, size: int) -> None:
+        """Make room for so many texts and bytes."""
+        old, number = self._texts, len(self)
+        self._texts = self._with_room(texts, size)
+        self._texts.count[()] = old.count
+        for name, last in (("hashes", number), ("is_odd", number), ("ends", number + 1), ("bytes", old.ends[number])):
+            getattr(self._texts, name)[:last] = getattr(old, name)[:last]
+        load("bars.columns")(BarFields.of(("",), []).lines.address, self._texts.address, SLOTS, 0)
+
+    @staticmethod
+    def _with_room(texts: int, size: int) -> Texts:
+        rows = (texts,)
+        slots = (1 << (2 * texts).bit_length(),)
+        return Texts({}, {"slots": slots, "hashes": rows, "ends": (texts + 1,), "bytes": (size,), "is_odd": rows})
 
 
-class ValueCodes(dict[str, int]):
+def job_ids(fields: BarFields, column: str) -> tuple[Array, Array]:
+    """Return the numbers of jobs or arrays, -1 where they are not written as `77` or `77_5`, and tasks, -1 for none."""
+    load("bars.columns")(fields.lines.address, FieldTexts()._texts.address, IDS, fields.place(column))
+    return fields.lines.number.copy(), fields.lines.code.copy()
+
+
+class TextCodes:
+    """Codes of texts without the blanks around them; `values_by_code[code]` is the text."""
+
+    def __init__(self) -> None:
+        self._texts, self._same = FieldTexts(), dict[int, int]()
+
+    @property
+    def values_by_code(self) -> FieldTexts:
+        """Return the texts; those of codes that no column has may have blanks around them."""
+        return self._texts
+
+    def code(self, text: str) -> int:
+        """Return the code of a text without blanks around it."""
+        return int(self._texts.numbers(BarFields.of(("",), [(text,)]), "")[0])
+
+    def column(self, fields: BarFields, column: str) -> Array:
+        """Return the codes of a column; the code of "" if it is not there."""
+        if not fields.has(column):
+            return constant(self.code(""), np.int32, len(fields))
+        codes = self._texts.numbers(fields, column)
+        odd = np.flatnonzero(self._texts.odd(codes))
+        for place, code in zip(odd.tolist(), codes[odd].tolist(), strict=True):
+            if code not in self._same:
+                self._same[code] = self.code(self._texts[code].strip())
+            codes[place] = self._same[code]
+        return codes
+
+
+class ValueCodes:
     """Codes of what texts mean; `values_by_code[code]` is that.
 
     Args:
@@ -53,12 +180,8 @@ class ValueCodes(dict[str, int]):
     """
 
     def __init__(self, clean: Callable[[str], str]) -> None:
-        super().__init__()
-        self._clean, self._codes = clean, dict[str, int]()
-
-    def __missing__(self, text: str) -> int:
-        code = self[text] = self.code(self._clean(text.strip()))
-        return code
+        self._codes = dict[str, int]()
+        self._numbers = NumberColumn(lambda text: self.code(clean(text)))
 
     def code(self, value: str) -> int:
         """Return the code of a value."""
@@ -69,12 +192,12 @@ class ValueCodes(dict[str, int]):
         """Return the values."""
         return [*self._codes]
 
-    def column(self, texts: Sequence[str]) -> Array:
-        """Return the codes of texts."""
-        return np.fromiter(map(self.__getitem__, texts), np.int32, len(texts))
+    def column(self, fields: BarFields, column: str) -> Array:
+        """Return the codes of a column; that of "" if it is not there."""
+        return self._numbers.column(fields, column).astype(np.int32)
 
 
-class NumberColumn(dict[str, float]):
+class NumberColumn:
     """Numbers of texts.
 
     Args:
@@ -82,16 +205,18 @@ class NumberColumn(dict[str, float]):
     """
 
     def __init__(self, number: Callable[[str], float | None]) -> None:
-        super().__init__()
-        self._number = number
+        self._number, self._texts, self._values = number, FieldTexts(), array("d")
 
-    def __missing__(self, text: str) -> float:
-        value = self[text] = _read(self._number, text.strip())
-        return value
+    def column(self, fields: BarFields, column: str) -> Array:
+        """Return the numbers of a column; that of "" if it is not there."""
+        if not fields.has(column):
+            return constant(_read(self._number, ""), np.float64, len(fields))
+        return self.of(self._texts, self._texts.numbers(fields, column))
 
-    def column(self, texts: Sequence[str]) -> Array:
-        """Return the numbers of texts."""
-        return np.fromiter(map(self.__getitem__, texts), np.float64, len(texts))
+    def of(self, texts: FieldTexts, numbers: Array) -> Array:
+        """Return the numbers of some texts, which are always the same."""
+        self._values.extend(_read(self._number, text.strip()) for text in texts[len(self._values) :])
+        return np.frombuffer(self._values, np.float64)[numbers] if self._values else np.zeros(0)
 
 
 class TimeColumn:
@@ -102,25 +227,44 @@ class TimeColumn:
     """
 
     def __init__(self, zone: tzinfo) -> None:
-        self._zone = zone
-        self._hours, self._tails = NumberColumn(self._hour), NumberColumn(_seconds_of)
-        self._others = NumberColumn(lambda text: slurm_values.dump_moment(text, zone))
-        self._repeats = NumberColumn(self._repeat)
+        self._zone, self._texts = zone, FieldTexts()
+        self._hours, self._repeats = NumberColumn(self._hour), NumberColumn(self._repeat)
+        self._others, self._moments = NumberColumn(self._other), dict[str, float]()
 
-    def column(self, texts: Sequence[str]) -> Array:
-        """Return the times of texts."""
-        times = self._hours.column([text[:13] for text in texts]) + self._tails.column([text[13:] for text in texts])
-        for place in np.flatnonzero(np.isnan(times)).tolist():
-            times[place] = self._others[texts[place]]
+    def column(self, fields: BarFields, column: str) -> Array:
+        """Return the times of a column; NaN if it is not there."""
+        if not fields.has(column):
+            return constant(np.nan, np.float64, len(fields))
+        numbers, seconds = self._texts.times(fields, column)
+        times = np.where(
+            seconds < 0, self._others.of(self._texts, numbers), self._hours.of(self._texts, numbers) + seconds
+        )
+        others = np.flatnonzero((seconds >= 0) & np.isnan(times))
+        times[others] = [self._other(text) for text in fields.texts(column, others.tolist())]
         return times
 
-    def repeated(self, texts: Sequence[str]) -> int:
-        """Return how many of these times, which can be read, are in an hour that a change of the clock repeats."""
+    def repeated(self, fields: BarFields, column: str, records: Array) -> int:
+        """Return how many times of some records, which can be read, are in an hour that a change of the clock repeats.
+
+        Args:
+            fields: have the column.
+            column: the times.
+            records: a mask.
+        """
         if self._zone is UTC:
             return 0
-        repeats = self._repeats.column([text[:13] for text in texts])
-        others = [texts[place] for place in np.flatnonzero(np.isnan(repeats)).tolist()]
-        return int(np.nansum(repeats)) + sum(slurm_values.is_repeated(text.strip(), self._zone) for text in others)
+        numbers, seconds = self._texts.times(fields, column)
+        repeats = np.where(seconds < 0, np.nan, self._repeats.of(self._texts, numbers))
+        others = fields.texts(column, np.flatnonzero(records & np.isnan(repeats)).tolist())
+        return int(np.nansum(repeats[records])) + sum(
+            slurm_values.is_repeated(one.strip(), self._zone) for one in others
+        )
+
+    def _other(self, text: str) -> float:
+        """Return any time, UNREAD if it cannot be read."""
+        if text not in self._moments:
+            self._moments[text] = _read(lambda one: slurm_values.dump_moment(one, self._zone), text.strip())
+        return self._moments[text]
 
     def _hour(self, text: str) -> float | None:
         """Return the begin of an hour, None if it is none, or has a change of the clock."""
@@ -138,11 +282,6 @@ class TimeColumn:
             return None
         first, last = (slurm_values.is_repeated(f"{text}{tail}", self._zone) for tail in (":00:00", ":59:59"))
         return float(first) if first == last else None
-
-
-def _seconds_of(text: str) -> float | None:
-    match = _TAIL.fullmatch(text)
-    return float(int(match[1]) * 60 + int(match[2])) if match else None
 
 
 def _read(function: Callable[[str], float | None], text: str) -> float:

@@ -49,6 +49,7 @@ KERNELS = {
     "mapping.entry": Kernel("the simulator of workflows", 2159, 6, 1),
     "mapping.networked": Kernel("shared nodes on a network", 2636, 6, 1, "mapping.entry"),
     "swf.parser": Kernel("the reader of SWF files", 62, 1),
+    "bars.columns": Kernel("the reader of accountings", 94, 4),
     "queue.easy": Kernel("the replay under EASY and strict order", 572, lowered=True),
     "queue.easy_rich": Kernel("EASY with dependencies or predictions", 611, module="queue.easy"),
     "queue.stepwise": Kernel("the replay under policies in Python", 475, 1),

@@ -12,6 +12,7 @@ from operator import attrgetter
 from typing import Any, Generic, TypeVar, overload
 
 import numpy as np
+import numpy.typing as npt
 
 from ..arrays import Array
 from .site import JobRecord, SiteJob
@@ -82,6 +83,23 @@ def distinct(*columns: Array) -> tuple[Array, Array]:
     place = np.empty(size, np.int32)
     place[keys[first_rows]] = np.arange(len(first_rows))
     return first_rows, place[keys]
+
+
+def constant(value: float, kind: npt.DTypeLike, rows: int) -> Array:
+    """Return a column with one value, which needs the memory of one row."""
+    return np.broadcast_to(np.array(value, kind), rows)
+
+
+def is_constant(column: Array) -> bool:
+    """Return whether a column is one value, as `constant` makes it."""
+    return len(column) == 1 or (len(column) > 1 and column.strides == (0,))
+
+
+def taken(column: Array, rows: Array) -> Array:
+    """Return some rows of a column, by their numbers or a mask; a constant one stays constant."""
+    if not is_constant(column):
+        return column[rows]
+    return constant(column[0], column.dtype, int(np.count_nonzero(rows)) if rows.dtype == bool else len(rows))
 
 
 def offsets(counts: Array) -> Array:

@@ -29,21 +29,21 @@ PLAIN = st.lists(
 
 def columns_of(table: BarColumns) -> list[dict[str, str]]:
     return [
-        dict(zip(piece, fields, strict=True))
+        dict(zip(piece.columns, fields, strict=True))
         for piece in table.pieces()
-        for fields in zip(*piece.values(), strict=True)
+        for fields in zip(*(piece.texts(name, range(len(piece))) for name in piece.columns), strict=True)
     ]
 
 
 @given(HEADERS, TEXTS | PLAIN.map("\n".join), st.lists(st.integers(1, 5), min_size=1))
 def test_records_are_those_of_the_table(header: str, text: str, sizes: list[int]) -> None:
     table = bar_table(f"{header}\n{text}", "s")
-    lines = [line.removesuffix("\r") for line in text.split("\n")]
+    lines = [f"{line}\n".encode() for line in text.replace("\r\n", "\n").split("\n")]
 
-    def batches() -> Iterator[list[str]]:
+    def batches() -> Iterator[bytes]:
         place, turn = 0, 0
         while place < len(lines):
-            yield lines[place : place + sizes[turn % len(sizes)]]
+            yield b"".join(lines[place : place + sizes[turn % len(sizes)]])
             place, turn = place + sizes[turn % len(sizes)], turn + 1
 
     columns = BarColumns("s", table_header(header, 1, "s", ()), batches())

@@ -8,6 +8,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from pilotfish.formats.replays.swf import read_swf
+from pilotfish.formats.site.site_folder import read_accounting
 from pilotfish.simulate.kernels import object_cache
 from pilotfish.simulate.kernels.object_cache import KERNELS
 from pilotfish.simulate.model.workload import Dependencies
@@ -43,7 +44,10 @@ def results() -> list[str]:
                 f"{policy}, {world}: {done.start_time.tolist()} {done.finish_time.tolist()} {done.pieces.tolist()}"
             )
         jobs = read_swf(folder / "tiny.swf")
+        (folder / "sacct.psv").write_text("JobID|Submit|Start|End\n7|1970-01-01T00:00:09|Unknown|None\n")
+        records, _ = read_accounting(folder / "sacct.psv")
     found.append(f"trace: {jobs.submit_time.tolist()} {jobs.run_time.tolist()} {jobs.size.tolist()}")
+    found.append(f"accounting: {[(job.id, job.submit) for job in records]}")
     two, one = frozenset("ab"), frozenset("b")
     times = np.array([3.0, 5.0, 8.0, 2.0])
     classes = node_classes({"a": 2, "b": 1}, [(one, 1)], [two, one, two])

@@ -1,0 +1,1 @@
+"""The kernel that reads the fields of tables divided by bars."""
