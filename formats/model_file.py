@@ -12,15 +12,17 @@ import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..simulate.errors import ConfigError
-from ..simulate.learned.guarded_order import GuardedOrder, Seen
 from ..simulate.queue_policies.learned_order import FEATURE_SET, FEATURES, MODEL_SUFFIX, LearnedOrder, OrderFile, sum_of
 from ..simulate.queue_policies.policy_specs import Easy, parse
 from ..simulate.world.known_run_times import PREDICTED, WALLTIME
 from .documents.atomic_write import write_whole
 from .documents.files import read_bytes
+
+if TYPE_CHECKING:
+    from ..simulate.learned.guarded_order import GuardedOrder
 
 SCHEMA, KIND = "pilotfish/model/v1", "linear"
 MOST_BYTES = 1 << 20
@@ -82,6 +84,8 @@ class Model:
 
         Raises ConfigError: the file does not say what the model was trained on.
         """
+        from ..simulate.learned import guarded_order
+
         ends = dict[str, tuple[float, float]]()
         for name in ("limit", "share", "wait"):
             values = self.seen.get(name) or ()
@@ -91,10 +95,12 @@ class Model:
         if not self.processors or min(self.processors) < 1:
             raise ConfigError(text, "world.processors", repr(self.processors), "sizes of machines, 1 or more")
         longest = ends["wait"][1] if math.isinf(self.max_wait) else math.inf  # beyond the bound, a job goes first
-        training = Seen(ends["limit"], ends["share"], longest, (min(self.processors), max(self.processors)))
+        training = guarded_order.Seen(
+            ends["limit"], ends["share"], longest, (min(self.processors), max(self.processors))
+        )
         digest = hashlib.sha256(dump_model(self).encode()).hexdigest()
         baseline: Any = parse(self.baseline.policy)
-        return GuardedOrder(self.order(text), str(baseline.order), training, digest, self.is_proven)
+        return guarded_order.GuardedOrder(self.order(text), str(baseline.order), training, digest, self.is_proven)
 
     @property
     def is_proven(self) -> bool:

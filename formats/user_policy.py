@@ -20,8 +20,6 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from ..simulate.errors import ConfigError, PolicyError
-from ..simulate.learned.guarded_order import GuardedOrder, GuardedQueue
-from ..simulate.queue_policies.easy_policy import Backfilling
 from ..simulate.queue_policies.loaded_policies import FORMS, Own
 from ..simulate.queue_policies.policy_facts import PolicySpec
 from ..simulate.queue_policies.policy_specs import parse_planned, text_of
@@ -29,6 +27,7 @@ from ..trust import open_file
 from .model_file import MOST_BYTES, parse_model, read_model
 
 if TYPE_CHECKING:
+    from ..simulate.learned.guarded_order import GuardedOrder
     from ..simulate.planning.mapping_policies import MappingPolicy
     from ..simulate.queue_policies.interface import QueuePolicy
 
@@ -56,6 +55,9 @@ def load_policy(own: Own, seed: int, source: bytes | None = None) -> NamedPolicy
         OSError: the file cannot be read.
     """
     if own.is_model:
+        from ..simulate.learned.guarded_order import GuardedQueue
+        from ..simulate.queue_policies.easy_policy import Backfilling
+
         model = _model(own, source, service=False)
         return NamedPolicy(Backfilling(GuardedQueue(model, seed), fills=True), str(own), Path(own.where))
     make, module = _load(own, source, service=False)

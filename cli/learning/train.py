@@ -31,20 +31,23 @@ from ..sweeps.tasks import Failure
 from ..usage_errors import bad, not_among
 from ..worker_options import worker_pool
 from .learning_tasks import PARTS, SearchTask, TraceInput, predicted, search_task
+from .priority_weights import priorities
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 app = CommandGroup(
-    """Learn an order of the queue from traces.
+    """Learn an order of the queue from traces, or better weights of Slurm's priorities from a site's record.
 
     \b
     Examples:
       pilotfish train linear year.swf.gz --part first-half -o mine.pfmodel.json
+      pilotfish train priorities site --objective wait
       pilotfish simulate year.swf.gz --policy easy:order=mine.pfmodel.json
     """
 )
 _DAYS_S = 86_400.0
+app.command()(priorities)
 
 
 @app.command()
@@ -56,7 +59,7 @@ def linear(
     ] = "bsld",
     seeds: Annotated[int, option("N", "Number of searches; the best of them on further copies is kept.", min=1)] = 5,
     generations: Annotated[int, option("N", "Generations of each search.", min=1, max=1000)] = 24,
-    population: Annotated[int, option("N", "Orders that each generation tries.", min=4, max=200)] = 14,
+    population: Annotated[int, option("N", "Points that each generation tries.", min=4, max=200)] = 14,
     windows: Annotated[int, option("N", "Cut each trace into N parts of as many jobs.", min=1, max=100)] = 1,
     part: Annotated[str, option("PART", "Jobs of each trace that count.", words=PARTS)] = PARTS[0],
     wait_factor: Annotated[

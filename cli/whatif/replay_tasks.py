@@ -113,7 +113,7 @@ def replay_task(task: ReplayTask, contents: Contents | None = None) -> dict[str,
     if task.version != __version__:
         raise ConfigError("worker", "", f"it has pilotfish {__version__}", f"{task.version}, as the command that asks")
     folder = Path(task.trace.path).parent if contents is None else Path(_unpacked(task.trace, contents).name)
-    site = task.change.changed(_site(task.source, folder), folder, time_zone(task.source.zone))
+    site = task.change.changed(site_of(task.source, folder), folder, time_zone(task.source.zone))
     return encoded(replayed_outcome(site, task.change.replay(site, task.seed)))
 
 
@@ -129,7 +129,8 @@ def _unpacked(trace: TraceFile, contents: Contents) -> tempfile.TemporaryDirecto
 _last = dict[RecordedSite, "Site"]()
 
 
-def _site(source: RecordedSite, folder: Path) -> Site:
+def site_of(source: RecordedSite, folder: Path) -> Site:
+    """Return a site; this process keeps the one that it read last. Raises ConfigError: a file was changed."""
     if source not in _last:
         _keep(source, source.read(folder))
         for name, digest in source.trace.hashes.items():
