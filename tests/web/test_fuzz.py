@@ -27,7 +27,7 @@ def ask(do: str, **arguments) -> dict:
 schema = schemathesis.openapi.from_asgi("/api/v1/openapi.json", server.application(ask, ["*"]))
 
 
-@schema.parametrize()
+@schema.parametrize()  # type: ignore[untyped-decorator]
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 def test_every_answer_is_as_described(case) -> None:
     case.call_and_validate()
