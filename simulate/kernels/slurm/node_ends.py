@@ -117,8 +117,12 @@ def find_free(world: Block, words: Array, is_whole: bool, time: int) -> None:
             low = middle + 1
     free = world.node_sets[IDLE if is_whole else FREE]
     copy(words, free)
-    if low > 0:
-        unite(words, _ended_nodes(world, low - 1))
+    if low > 1:
+        unite(words, _ended_nodes(world, low - 2))
+    for place in range(max(low - 1, 0) * jobs, min(low * jobs, int64(world.count.noted))):
+        if world.latest_ends[place].until > time:
+            break
+        _add_nodes(world, words, place)
 
 
 @inner

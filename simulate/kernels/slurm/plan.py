@@ -17,6 +17,8 @@ from .plan_slices import begin_slices, slice_at
 #: Every so many slices are looked at before those between.
 _STRIDE = 8
 _NONE = np.uint64(0)
+#: Answers of `leave_out_if_enough`.
+ENOUGH, TOO_FEW, SURELY_TOO_FEW = range(3)
 
 
 @inner
@@ -24,6 +26,7 @@ def begin_plan(world: Block, available: Array, now: int) -> None:
     """Begin a plan without reservations."""
     step, window = world.rules.bf_resolution, world.rules.bf_window
     begin_slices(world, available, now // step * step, (now + window) // step * step)
+    world.count.bounds = 0
 
 
 @inner
@@ -63,7 +66,8 @@ def next_with_room(world: Block, words: Array, part: int, start: int, length: in
     """Return `start`, or the first later time at which a job may have room; see `plan_slices`.
 
     A time is passed over if, before something else becomes free, too few nodes are neither reserved nor busy. What
-    becomes free then decides when the job starts.
+    becomes free then decides when the job starts. `count.is_sure` becomes 0 where that takes a slice that begins only
+    when the job ends.
 
     Args:
         world: the state.
@@ -83,9 +87,33 @@ def next_with_room(world: Block, words: Array, part: int, start: int, length: in
             full -= 1
         if full < place:
             return start
+        if _begins_at_end(world, full, start + length):
+            world.count.is_sure = 0
         while not _frees(world, full, words):
             full -= 1
         start, place = int64(world.slices[full].end), full + 1
+
+
+@inner
+def last_freed(world: Block, words: Array, start: int, until: int, length: int) -> int:
+    """Return the last time up to `until` at which a reserved node of a set is free again, else `start`.
+
+    It is reached from `start` by steps of `next_freed`, each no longer than that one looks ahead.
+
+    Args:
+        world: the state.
+        words: the set.
+        start: seconds since the epoch.
+        until: the same.
+        length: how far a step looks ahead, seconds.
+    """
+    place, reach = slice_at(world, start), slice_at(world, start + length) + 1
+    while place <= reach and place + 1 < world.count.slices and world.slices[place].end <= until:
+        if _frees(world, place, words):
+            start = int64(world.slices[place].end)
+            reach = slice_at(world, start + length) + 1
+        place += 1
+    return start
 
 
 @inner
@@ -100,10 +128,8 @@ def leave_out_reserved(world: Block, words: Array, start: int, end: int) -> None
 
 
 @inner
-def leave_out_if_enough(world: Block, words: Array, free: Array, start: int, end: int, least: int) -> bool:
+def leave_out_if_enough(world: Block, words: Array, free: Array, start: int, end: int, least: int) -> int:
     """Remove the nodes that are reserved in [start, end] from a set; return whether it keeps enough nodes of another.
-
-    If not, more nodes may be left than should.
 
     Args:
         world: the state.
@@ -112,19 +138,37 @@ def leave_out_if_enough(world: Block, words: Array, free: Array, start: int, end
         start: seconds since the epoch.
         end: the same.
         least: what is enough.
+
+    Returns:
+        ENOUGH; TOO_FEW; SURELY_TOO_FEW: also without the slice that begins only when a run from `start` ends. If there
+        are too few, more nodes may be left in the set than should.
     """
     first, last = slice_at(world, start), min(slice_at(world, end), world.count.slices - 1)
+    inner_last = last - 1 if _begins_at_end(world, last, end) else last
     if first == 0:
-        return _leave_out(words, world.open_nodes[world.slices[last].nodes], free) >= least
-    tight = world.count.tight  # the slice that was too full last time is often too full again
-    if first <= tight <= last and _leave_out(words, world.slice_nodes[world.slices[tight].nodes], free) < least:
-        return False
-    for offset in range(_STRIDE):  # slices next to each other have almost the same nodes
-        for place in range(first + offset, last + 1, _STRIDE):
-            if _leave_out(words, world.slice_nodes[world.slices[place].nodes], free) < least:
-                world.count.tight = place
-                return False
-    return True
+        if inner_last >= 0 and _leave_out(words, world.open_nodes[world.slices[inner_last].nodes], free) < least:
+            return SURELY_TOO_FEW
+    else:
+        tight = world.count.tight  # the slice that was too full last time is often too full again
+        if first <= tight <= inner_last and (
+            _leave_out(words, world.slice_nodes[world.slices[tight].nodes], free) < least
+        ):
+            return SURELY_TOO_FEW
+        for offset in range(_STRIDE):  # slices next to each other have almost the same nodes
+            for place in range(first + offset, inner_last + 1, _STRIDE):
+                if _leave_out(words, world.slice_nodes[world.slices[place].nodes], free) < least:
+                    world.count.tight = place
+                    return SURELY_TOO_FEW
+    if last > inner_last and _leave_out(words, world.slice_nodes[world.slices[last].nodes], free) < least:
+        return TOO_FEW
+    return ENOUGH
+
+
+@inner
+def _begins_at_end(world: Block, place: int, end: int) -> bool:
+    """Return whether a slice begins only when a reservation ends that is to last until `end`."""
+    step = world.rules.bf_resolution
+    return bool(world.slices[place].begin >= end // step * step)
 
 
 @inner
@@ -146,16 +190,17 @@ def are_free_until(world: Block, words: Array, start: int, end: int, least: int)
 
 
 @inner
-def is_clear(world: Block, words: Array, start: int, end: int) -> bool:
+def is_clear(world: Block, words: Array, looked_until: int, start: int, end: int) -> bool:
     """Return whether no reservation that overlaps [start, end) has a node of a set.
 
     Args:
         world: the state; `count.low_word` and `count.high_word` bound the words that have nodes.
-        words: the set.
-        start: seconds since the epoch.
+        words: the set; no slice from `start` to the one at `looked_until` has reserved any.
+        looked_until: seconds since the epoch.
+        start: the same.
         end: the same.
     """
-    for place in range(slice_at(world, start), world.count.slices):
+    for place in range(max(slice_at(world, looked_until) + 1, slice_at(world, start)), world.count.slices):
         row = world.slices[place]
         if row.begin >= end:
             break

@@ -14,17 +14,16 @@ from __future__ import annotations
 from ...arrays import Array
 from ..block import Block, int64
 from ..jit import inner
-from .bits import are_shared, copy, intersect, meet, number_of, shared_number
-from .job_limits import count_end, count_start, has_certain_cpus
+from .bits import are_shared, copy, intersect, meet, number_of
+from .job_limits import count_end, count_start
+from .known_cpus import has_known_cpus
 from .node_choice import choose_nodes
-from .node_cpus import usable_cpus
 from .node_ends import find_free, note_ends
 from .node_use import give_on_node, take_on_node
-from .pass_records import least_priority
 from .plan import leave_out_reserved
 from .plan_slices import slice_at
 from .record_plan import HAS_STARTED, IS_PASSED_OVER, plan_record, planned_minutes
-from .reserved_nodes import is_outside_all, nodes_outside_reservations
+from .reserved_nodes import nodes_outside_reservations
 from .running_order import add_running, remove_running
 from .start_hopes import longest_hope
 from .start_test import find_candidates, try_start
@@ -73,7 +72,7 @@ def is_put_off(world: Block, record: int, hope: int, now: int) -> bool:
     job, slot = world.records[record].job, world.records[record].slot
     row, part = world.jobs[job], world.job_parts[slot]
     least = max(world.part_least_nodes[slot], row.min_nodes, int64(1))
-    if count.puts_off == 0 or row.array >= 0 or not _has_known_cpus(world, job, slot, least):
+    if count.puts_off == 0 or row.array >= 0 or not has_known_cpus(world, job, slot, least):
         return False
     end = (now + 60 * planned_minutes(world, job, part)) // step * step
     if least <= _most_nodes(world, part, end, hope, now):
@@ -136,48 +135,6 @@ def _last_open(world: Block, words: Array) -> int:
         else:
             high = middle - 1
     return low
-
-
-@inner
-def _has_known_cpus(world: Block, job: int, slot: int, least: int) -> bool:
-    """Return whether a place in the plan would not change the CPUs of a job's last test; note them if they are new."""
-    row, part = world.jobs[job], world.job_parts[slot]
-    if row.required >= 0:
-        return False
-    if row.exclusive == 0 and world.partitions[part].exclusive == 0:
-        return has_certain_cpus(world, job, part) and (row.counted_cpus == 0 or row.counted_cpus == row.min_cpus)
-    if row.want_nodes > least or len(world.kinds) == 0:
-        return False
-    first = world.nodes[world.kinds[0]]
-    for kind in range(1, len(world.kinds)):
-        node = world.nodes[world.kinds[kind]]
-        if node.cpus != first.cpus or node.cores != first.cores or node.threads != first.threads:
-            return False
-    cpus, most = first.cores * first.threads, world.partitions[part].max_cpus_per_node
-    if least * (min(cpus, most) if most >= 0 else cpus) < row.min_cpus:
-        return False
-    if row.counted_cpus == 0 and _has_a_place(world, job, slot, least):
-        row.counted_cpus = least * first.cpus
-    return bool(row.counted_cpus == least * first.cpus)
-
-
-@inner
-def _has_a_place(world: Block, job: int, slot: int, least: int) -> bool:
-    """Return True if a job that takes whole nodes could run once nothing else does."""
-    row, part, rules = world.jobs[job], world.job_parts[slot], world.rules
-    if row.allowed >= 0 or row.required >= 0 or row.contiguous == 1 or not is_outside_all(world, job):
-        return False
-    if rules.bf_min_age_reserve > 0 or least_priority(world, job) > 0:
-        return False
-    if 0 <= row.max_nodes < least or 0 <= world.part_most_nodes[slot] < least:
-        return False
-    words, number = world.scratch[OWN], int64(0)
-    copy(words, world.scratch[AVAILABLE])
-    intersect(words, world.partition_nodes[part])
-    for kind in range(len(world.kinds)):
-        if usable_cpus(world, job, part, int64(world.kinds[kind]), NOW) > 0:
-            number += shared_number(words, world.kind_nodes[kind])
-    return number >= least
 
 
 @inner

@@ -13,7 +13,16 @@ from .bits import add, contains, copy, empty, number_of
 from .job_limits import has_certain_cpus, is_blocked_on_all_nodes, is_blocked_with_nodes, minutes_of
 from .node_ends import find_free, note_ends
 from .pass_records import least_priority
-from .plan import is_clear, leave_out_if_enough, leave_out_reserved, next_freed, next_with_room
+from .place_bounds import first_look, note_bound
+from .plan import (
+    SURELY_TOO_FEW,
+    TOO_FEW,
+    is_clear,
+    leave_out_if_enough,
+    leave_out_reserved,
+    next_freed,
+    next_with_room,
+)
 from .plan_slices import reserve
 from .reserved_nodes import is_outside_all, nodes_outside_reservations
 from .start_test import chosen_memory, find_candidates, has_required, try_start
@@ -77,7 +86,7 @@ def _plan(world: Block, job: int, slot: int, part: int, now: int) -> int:
     rules, row, count = world.rules, world.jobs[job], world.count
     is_now_only = _is_now_only(world, job, slot, now)
     limit = planned_minutes(world, job, part)
-    step, at = rules.bf_resolution, now
+    step, at = rules.bf_resolution, first_look(world, job, slot, limit, now, is_now_only)
     for _ in range(_MOST_TRIES):
         at = _next_look(world, job, part, at, 60 * limit, is_now_only)
         begin = _look_from(world, job, slot, at, limit, now, is_now_only)
@@ -93,10 +102,7 @@ def _plan(world: Block, job: int, slot: int, part: int, now: int) -> int:
         cpus, nodes, memory = count.chosen_cpus, count.chosen, chosen_memory(world, job)
         row.counted_cpus = cpus
         if begin <= now:
-            if row.granted >= 0 and rules.soft_time_min == 0:
-                _shorten(world, job, now)
-            copy(world.scratch[WHOLE], world.scratch[CANDIDATES])
-            answer = try_start(world, job, slot, world.scratch[WHOLE], now, int64(BY_BACKFILL))
+            answer = _try_start(world, job, slot, now)
             if answer == STARTED:
                 return HAS_STARTED
             if answer == LIMITED or answer == RESERVED:
@@ -110,7 +116,7 @@ def _plan(world: Block, job: int, slot: int, part: int, now: int) -> int:
         first, last = begin // step * step, (begin + 60 * limit) // step * step
         if rules.short_jobs_apart == 1:
             last = max(last, first + step)
-        if not is_clear(world, world.scratch[CHOSEN], first, last):
+        if not is_clear(world, world.scratch[CHOSEN], max(at, now) + 60 * limit, first, last):
             at = begin
             continue
         if row.expected == 0 or begin < row.expected:
@@ -120,8 +126,18 @@ def _plan(world: Block, job: int, slot: int, part: int, now: int) -> int:
         if not _may_reserve(world, job, part):
             return IS_PASSED_OVER
         reserve(world, world.scratch[CHOSEN], first, max(last, first + step))
+        note_bound(world, job, slot, limit, now)
         return IS_PLANNED
     return IS_PASSED_OVER
+
+
+@inner
+def _try_start(world: Block, job: int, slot: int, now: int) -> int:
+    """Start a job on some of the candidates; return STARTED, or why it cannot start."""
+    if world.jobs[job].granted >= 0 and world.rules.soft_time_min == 0:
+        _shorten(world, job, now)
+    copy(world.scratch[WHOLE], world.scratch[CANDIDATES])
+    return try_start(world, job, slot, world.scratch[WHOLE], now, int64(BY_BACKFILL))
 
 
 @inner
@@ -174,9 +190,13 @@ def _look_from(world: Block, job: int, slot: int, at: int, limit: int, now: int,
     """Return when a job could start if it starts at `at` at the earliest, _NOT_NOW or _NEVER.
 
     The chosen nodes are in the row CHOSEN of `scratch`; `count.try_later` is when something else becomes free, or 0.
+    `count.is_sure` becomes 0 unless too few nodes are free from `at` on until then, whatever a later record asks for.
     """
     count, part = world.count, world.job_parts[slot]
     words, chosen = world.scratch[CANDIDATES], world.scratch[CHOSEN]
+    count.looks += 1
+    if count.is_sure == 1:
+        count.bound = at
     find_candidates(world, job, part, world.scratch[AVAILABLE])
     start = nodes_outside_reservations(world, job, part, at, limit, CANDIDATES)
     count.try_later = 0
@@ -189,13 +209,18 @@ def _look_from(world: Block, job: int, slot: int, at: int, limit: int, now: int,
     if freed > 0 and (count.try_later == 0 or freed + 1 < count.try_later):
         count.try_later = freed + 1
     if count.try_later == 0 or is_now_only or world.rules.preempts != NOT_AT_ALL:
+        count.is_sure = 0
         leave_out_reserved(world, words, start, end)
     else:  # what else becomes free decides anyway when the job starts, if too few nodes are free until then
         free = world.scratch[WHOLE]
         note_ends(world, now)
         is_whole = world.jobs[job].exclusive == 1 or world.partitions[part].exclusive == 1
         find_free(world, free, is_whole, count.try_later)
-        if not leave_out_if_enough(world, words, free, start, end, least):
+        answer = leave_out_if_enough(world, words, free, start, end, least)
+        if answer == SURELY_TOO_FEW:
+            return _NOT_NOW
+        count.is_sure = 0
+        if answer == TOO_FEW:
             return _NOT_NOW
     if number_of(words) < least or not has_required(world, job, words):
         return _NOT_NOW

@@ -31,7 +31,7 @@ ASLEEP_WEIGHT = 1 << 40
 #: The most blocks of running jobs, and the most kinds of nodes.
 MOST_BLOCKS, MOST_KINDS = 1024, 8
 #: The most running jobs that are still to be added to the others, and the most sizes of tasks with a list of nodes.
-MOST_ADDED, MOST_SIZES = 64, 8
+MOST_ADDED, MOST_SIZES, MOST_BOUNDS = 64, 8, 64
 #: Rows of the table `views`.
 NOW, LATER = 0, 1
 #: A question about a node as if it had no jobs.
@@ -134,6 +134,8 @@ TURN = row_dtype("", "job slot group")
 SLICE = row_dtype("", "begin end nodes frees joins")
 #: A record that was put off in a backfill pass, and the number of starts before it.
 PUT_OFF = row_dtype("", "record starts")
+#: A time before which so many nodes of a partition are not free for so many minutes, see `place_bounds`.
+BOUND = row_dtype("", "part nodes minutes time")
 #: How many nodes a backfill pass may start a job on; `passes`, `starts`: those of `count` at that time.
 STARTABLE = row_dtype("", "nodes passes starts")
 #: The latest end of a running job (0 in `running_ends`), its `until`, its pieces, and its first node, -1: it has none.
@@ -193,7 +195,7 @@ COUNT = row_dtype(
     "tests reservation_end stale in_pass basic next_reset listed usage_aged plans question "
     "ends_noted noted block_jobs noted_blocks shared_nodes try_later reached delayed full ended_reservations owed "
     "suspended turns puts_off put_off horizon reach tight added gaps first_gap notes "
-    "later_notes later_question later_ended oldest_roomy",
+    "later_notes later_question later_ended oldest_roomy bounds is_sure bound looks",
 )
 CLOCK = row_dtype("now tick_phase next_backfill next_period main_ended next_suspend next_resume asleep_s", "")
 
@@ -258,6 +260,7 @@ class Slurm(Block):
         "room": (INT, 2),  # [partitions, rows] see `plan_slices`
         "put_off": (PUT_OFF, 1),  # see `put_off`
         "reach": (INT, 2),  # [partitions, slices] the same
+        "bounds": (BOUND, 1),  # see `place_bounds`
         "free_rows": (INT, 1),  # rows of `slice_nodes` that slices have given back
         "node_sets": (WORD, 2),
         "scratch": (WORD, 2),

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilotfish.simulate.kernels.object_cache import load
+from pilotfish.simulate.slurm import site_tables
 from pilotfish.simulate.slurm.site import PriorityRules, Site, SiteJob, SiteLimits, SiteNode, SitePartition
 from pilotfish.simulate.slurm.site_tables import Phases, completed, site_block
 from pilotfish.simulate.slurm.twin import ADVANCE
@@ -30,6 +33,17 @@ def starts_and_tests(
         tuple(block.pieces["node"][first : first + number]) for first, number in rows[["piece0", "pieces"]].tolist()
     ]
     return list(zip(rows["job"].tolist(), rows["start"].tolist(), nodes, strict=True)), int(block.count["tests"])
+
+
+def plans_and_looks(place: Site, hours: int = 12) -> tuple[list[list[int]], int]:
+    """Return the expected start of each job after each of so many hours of passes that plan all, and the times tried."""
+    site = completed(place)
+    block, plans = site_block(site, Phases.drawn(site, 0), seed=0), []
+    block.count["plans"] = 1
+    for hour in range(hours):
+        load("slurm.site_requests")(block.address, ADVANCE, T0 + 3600.0 * (hour + 1))
+        plans.append(block.jobs["expected"].tolist())
+    return plans, int(block.count["looks"])
 
 
 @st.composite
@@ -112,6 +126,45 @@ def test_the_places_that_are_put_off_decide_no_start(jobs: list[SiteJob], step: 
     alice = {"alice": SiteLimits(group_tres={"node": float(nodes)})}
     place = replace(site(jobs, rules=rules, associations=alice), nodes=WHOLE, partitions=PARTS)
     assert starts_and_tests(place, plans=False, days=1.0)[0] == starts_and_tests(place, plans=True, days=1.0)[0]
+
+
+@settings(max_examples=30, deadline=None)
+@given(jobs=whole_jobs(), step=st.sampled_from((60, 300, 600)))
+def test_searches_that_begin_at_a_bound_find_the_same_places(jobs: list[SiteJob], step: int) -> None:
+    scheduler = replace(RULES.scheduler, bf_resolution=step)
+    rules = replace(RULES, priority=PriorityRules(age=100), scheduler=scheduler)
+    place = replace(site(jobs, rules=rules), nodes=WHOLE, partitions=PARTS)
+    plans, looks = plans_and_looks(place)
+    with pytest.MonkeyPatch.context() as changes:
+        changes.setattr(site_tables, "MOST_BOUNDS", 0)
+        plans_without_bounds, most_looks = plans_and_looks(place)
+    assert plans == plans_without_bounds
+    assert looks <= most_looks
+
+
+def test_searches_of_jobs_that_are_alike_begin_where_the_one_before_ended() -> None:
+    drawn = random.Random(2)
+    single = job(is_exclusive=True, max_nodes=1)
+    running = [replace(single, id=str(k + 1), limit_min=30 * (k + 1), run_s=1800.0 * (k + 1)) for k in range(20)]
+    waiting = [
+        replace(
+            single,
+            id=str(100 + k),
+            submit=T0 + 1.0 + k,
+            min_nodes=(width := drawn.choice((1, 2, 3, 7))),
+            max_nodes=width,
+            limit_min=drawn.choice((60, 240, 600)),
+            partitions=drawn.choice((("main",), ("heavy",))) if width < 4 else ("main",),
+        )
+        for k in range(80)
+    ]
+    place = replace(site([*running, *waiting]), nodes=WHOLE, partitions=PARTS)
+    with pytest.MonkeyPatch.context() as changes:
+        changes.setattr(site_tables, "MOST_BOUNDS", 0)
+        plans_without_bounds, most_looks = plans_and_looks(place, hours=1)
+    plans, looks = plans_and_looks(place, hours=1)
+    assert plans == plans_without_bounds
+    assert looks < most_looks
 
 
 def test_a_long_queue_behind_a_wide_job_is_not_planned_for_a_short_job_at_its_end() -> None:
