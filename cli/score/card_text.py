@@ -336,8 +336,8 @@ def assumptions(card: Card) -> list[str]:
         f"{card.site.scheduler} starts them, first come, first served, without limits and shares"
         if card.site.scheduler
         else "Slurm's own passes start them, with all its limits, shares and reservations",
-        f"none of them starts within {time_words(card.handling.seen_s)} of its submission (--start-delay); a later "
-        "start takes no time",
+        f"a held job starts {time_words(card.handling.seen_s)} after its submission, or after its nodes are free "
+        "(--start-delay); meanwhile no other job has them",
         "a job that is released, or still waits at the end of its hold, stands where Slurm puts it; its age counts "
         "from then on",
     ]

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 #: Replays of each side; how long job_submit.lua lets a job wait for pilotfish, seconds.
 REPEATS, HOLD_S = 5, 600.0
-#: From the submission of a job until pilotfish has seen and placed it, seconds.
+#: From the submission of a job, or the moment when its nodes are free, until pilotfish has placed it, seconds.
 START_DELAY_S = 2.0
 #: How far back accounting is read if the journal says nothing, and at most unless a time is named: a day is a request.
 _PAST_S, _LONGEST_S = 7 * 86_400.0, 31 * 86_400.0
@@ -66,7 +66,7 @@ def score(
                            default="that of the service, else more than a quarter of the partition")
     ] = None,
     start_delay: Annotated[
-        float, option("SECONDS", "How long pilotfish takes to see and place a job.", min=0.0, max=3600.0)
+        float, option("SECONDS", "How long pilotfish takes to place a job that could start.", min=0.0, max=3600.0)
     ] = START_DELAY_S,
     runtimes: options.RunTimes = "walltime",
     sacct: Annotated[Path | None, option("FILE", "Accounting records to replay.", default="SITE/sacct.psv")] = None,
@@ -124,9 +124,8 @@ def score(
             if service is not None and service.adapter.name != "slurm":
                 folder = service.record_folder
             else:
-                now = time.time()
-                first = (evidence and evidence.begin) or now - _PAST_S
-                requests = _record(service, folder, begin or max(first, now - _LONGEST_S))
+                first = evidence.begin if evidence else None
+                requests = _record(service, folder, begin or begin_of_accounting(first, time.time()))
         from ...formats.record.site_of_record import is_record, site_of_record
 
         if is_record(folder):
@@ -200,6 +199,16 @@ def _service(config: Path | None, *, is_needed: bool) -> DaemonConfig | None:
             problem = f"found {service.adapter.name!r}, whose accounting cannot be read, and the service has no record"
             raise ConfigError(str(path), "adapter.name", problem, "slurm, `record: {enabled: true}`, or a SITE folder")
     return service
+
+
+def begin_of_accounting(first: float | None, now: float) -> float:
+    """Return from when on accounting is read if no time is named, epoch seconds: a bounded number of days.
+
+    Args:
+        first: the begin of the journal, epoch seconds; None: it says nothing.
+        now: epoch seconds.
+    """
+    return now - _PAST_S if first is None else max(first, now - _LONGEST_S)
 
 
 def _record(service: DaemonConfig | None, folder: Path, since: float) -> int:

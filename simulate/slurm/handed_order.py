@@ -68,7 +68,8 @@ class Handling:
         hold_s: longest time that a job is held after its submission, seconds, 0 or more; infinite: always.
         wide_nodes: jobs of so many nodes or more are held for one backfill pass only; None: those of 2 nodes and more
             that ask for more than a quarter of their partition.
-        seen_s: from the submission of a job until it can be placed, seconds, 0 or more.
+        seen_s: from the submission of a job, or the moment when its nodes are free, until it starts, seconds, 0 or
+            more.
     """
 
     hold_s: float

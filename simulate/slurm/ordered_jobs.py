@@ -32,7 +32,8 @@ class OrderedJobs:
             one that was submitted first. NaN: the job is left to Slurm.
         hold_s: how long after its submission a job is held, of all jobs or of each, seconds, 0 or more; infinite:
             always.
-        seen_s: how long after its submission pilotfish first can start a job, seconds, 0 or more, at most `hold_s`.
+        seen_s: from a submission, or the moment when its nodes are free, until a held job starts, seconds, 0 or more;
+            no hold lasts longer for it.
     """
 
     keys: Array

@@ -225,7 +225,7 @@ def start(world: Block, job: int, part: int, now: int, by: int) -> None:
     row, count = world.jobs[job], world.count
     if row.granted >= 0:
         row.limit = row.granted
-    begin = boot_chosen(world, now)
+    begin = boot_chosen(world, now) + _placement(world, job, now)
     row.state, row.start, row.part, row.started_by = RUNNING, begin, part, by
     row.until = begin + row.limit * 60
     row.piece0, row.pieces = count.pieces, count.chosen
@@ -266,6 +266,18 @@ def start(world: Block, job: int, part: int, now: int, by: int) -> None:
             dependent.unmet -= 1
             dependent.begin_at = max(dependent.begin_at, now + world.after[i].delay)
     note_change(world, now)
+
+
+@inner
+def _placement(world: Block, job: int, now: int) -> int:
+    """Return for how many seconds the nodes of a held job wait for it, until something else than Slurm has placed it.
+
+    `rules.placement` is a bound; a job that was seen and started at once has waited for its placement already.
+    """
+    row, longest = world.jobs[job], int64(world.rules.placement)
+    if row.held_until <= now or row.restarts > 0:
+        return int64(0)
+    return min(max(now - row.submit - longest, int64(0)), longest)
 
 
 @inner

@@ -77,7 +77,8 @@ RULES = row_dtype(
     "resv_over_run counts_memory least_loaded threads cpus_total nodes_total pack_serial weighs_tres "
     "restarts preempts preempt_pause preempt_exempt preempt_youngest_first preempt_strict_order "
     "preempt_reorder_count soft_time_min closes_late searches_from_start waits_for_own_nodes "
-    "short_jobs_apart drops_jobs kills_dependents suspend_time suspend_timeout resume_timeout suspend_rate resume_rate",
+    "short_jobs_apart drops_jobs kills_dependents suspend_time suspend_timeout resume_timeout suspend_rate resume_rate "
+    "placement",
 )
 #: A node: its size and state; `jobs`: jobs on it; `completing`: jobs that have ended on it and are not cleaned up;
 #: `touched`: the question for which its later view was made.

@@ -14,6 +14,7 @@ import pytest
 from pilotfish.cli.__main__ import USAGE, main
 from pilotfish.cli.score.card_text import time_words
 from pilotfish.cli.score.judged_policy import USUAL, judged_policy
+from pilotfish.cli.score.score_command import begin_of_accounting
 from pilotfish.daemon.config import DaemonConfig
 from pilotfish.daemon.state.journal import Journal
 from pilotfish.daemon.state.unsaved import Unsaved
@@ -152,6 +153,14 @@ def test_without_a_site_the_service_must_be_one_of_slurm(tmp_path: Path, capsys:
     config.write_text(config.read_text().replace("slurm", "oar"))
     assert main(["score", "--config", str(config)]) == 1
     assert "adapter.name: found 'oar'" in capsys.readouterr().err
+
+
+def test_accounting_is_read_for_a_bounded_number_of_days() -> None:
+    """Each day is a request to slurmdbd, so that the daily card of a service of a year asks no more than that of a month."""
+    day, now = 86_400.0, 2e9
+    assert begin_of_accounting(None, now) == now - 7 * day
+    assert begin_of_accounting(now - 3 * day, now) == now - 3 * day
+    assert begin_of_accounting(now - 400 * day, now) == now - 31 * day
 
 
 def test_the_costs_are_those_in_the_journal(site: Path, out: Out, tmp_path: Path) -> None:

@@ -7,7 +7,8 @@
 
 Slurm, its jobs and pilotfish share the fast clock. In shadow Slurm is alone; on the other days job_submit.lua holds
 every job while the daemon is live. All days have the same submissions and run times. A forecast is a replay of the day
-in shadow: with all jobs handed over, or those that the canary drew later. Needs root, Slurm and faketime. A day of 250
+in shadow: with all jobs handed over, or those that the canary drew later, and with the time that a placement took on
+that other day, because it hangs on what else this machine does. Needs root, Slurm and faketime. A day of 250
 jobs takes about 25 minutes; two may run at the same time.
 """
 
@@ -55,8 +56,8 @@ RULES = f"{PRIORITIES}\nSelectType=select/cons_tres\nSelectTypeParameters=CR_Cor
 POLICY, ORDER = "easy:order=sjf", "sjf"
 #: How long job_submit.lua lets a job wait for pilotfish, and mean run time, fast seconds.
 HOLD_S, RUN_S = 3600, 600.0
-#: From a submission until a job that finds free nodes starts, in the median of a day at speed 20: 2.5 true seconds.
-SEEN_S = 49.0
+#: A job that the twin starts so soon finds free nodes; on the other days it waits for its placement alone.
+SOON_S = 60.0
 CPUS = (1, 1, 2, 2, 4, 4, 8, 16)
 PILOTFISH = (sys.executable, "-m", "pilotfish.cli")
 REPLAYS = 20
@@ -154,32 +155,43 @@ def _submit(slurm: DaySlurm, jobs: Sequence[tuple[float, str]]) -> None:
 
 def compare(folder: Path, wide_nodes: int) -> None:
     """Print how far the twin is from the day in shadow, and its forecasts from the days live and in the canary."""
-    site, handling = read_site(folder / "shadow/site"), Handling(HOLD_S, wide_nodes, SEEN_S)
+    site = read_site(folder / "shadow/site")
     recorded, twin = recorded_outcome(site), _replayed(site, None)
-    all_handed = ordered_jobs(site, ORDER, np.zeros(len(site.jobs), int), handling)
     print(f"mean wait, s: shadow {_mean([recorded]):.0f}, twin {_mean(twin):.0f}, replays +- {_spread(twin):.0f}")
     if (folder / "live").exists():
-        live, forecast = recorded_outcome(read_site(folder / "live/site")), _replayed(site, all_handed)
-        print(f"mean wait, s: live {_mean([live]):.0f}, forecast {_mean(forecast):.0f}")
+        live = recorded_outcome(read_site(folder / "live/site"))
+        handling = Handling(HOLD_S, wide_nodes, _start_delay_s(twin, live))
+        forecast = _replayed(site, ordered_jobs(site, ORDER, np.zeros(len(site.jobs), int), handling))
+        print(
+            f"mean wait, s: live {_mean([live]):.0f}, forecast {_mean(forecast):.0f}, a placement {handling.seen_s:.0f}"
+        )
         expected = [np.mean([one.wait_s for one in outcomes], axis=0) for outcomes in (forecast, twin)]
         print(
             f"live minus shadow, s: {_blocks(live.wait_s - recorded.wait_s)}; forecast {_blocks(expected[0] - expected[1])}"
         )
     if (folder / "canary").exists():
-        _compare_canary(folder, site, handling)
+        _compare_canary(folder, site, twin, wide_nodes)
 
 
-def _compare_canary(folder: Path, site: Site, handling: Handling) -> None:
+def _start_delay_s(twin: Sequence[SiteOutcome], live: SiteOutcome, is_handed: Array | None = None) -> float:
+    """Return how long jobs that find free nodes waited for their placement, fast seconds, in the median."""
+    finds_nodes = np.mean([one.wait_s for one in twin], axis=0) < SOON_S
+    return float(np.median(live.wait_s[finds_nodes if is_handed is None else finds_nodes & is_handed]))
+
+
+def _compare_canary(folder: Path, site: Site, twin: Sequence[SiteOutcome], wide_nodes: int) -> None:
     with closing(Journal(folder / "canary/state/journal.sqlite", in_memory=True)) as journal:
         members = {one.key: one for one in journal.members()}
     card = json.loads((folder / "canary/canary.json").read_text())
     drawn = [members.get(f"slurm/{job.id}") for job in site.jobs]
     reasons = np.array([int(one is None or one.side != Group.CANARY) for one in drawn])
+    measured = recorded_outcome(read_site(folder / "canary/site"))
+    handling = Handling(HOLD_S, wide_nodes, _start_delay_s(twin, measured, reasons == 0))
     handed = ordered_jobs(site, ORDER, reasons, handling)
-    print(f"canary: {card['jobs']}, control group held {card['hold_s']:.1f} s in the mean")
+    held = f"control group held {card['hold_s']:.1f} s in the mean, a placement {handling.seen_s:.0f}"
+    print(f"canary: {card['jobs']}, {held}")
     sides = {
-        "shadow": [recorded_outcome(site)], "twin": _replayed(site, None), "forecast": _replayed(site, handed),
-        "canary day": [recorded_outcome(read_site(folder / "canary/site"))],
+        "shadow": [recorded_outcome(site)], "twin": twin, "forecast": _replayed(site, handed), "canary day": [measured],
     }  # fmt: skip
     for name, outcomes in sides.items():
         print(f"{name:<10} wait, canary minus control, s: {_words([_contrast(one.wait_s, drawn) for one in outcomes])}")

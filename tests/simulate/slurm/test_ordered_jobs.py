@@ -135,6 +135,21 @@ def test_a_job_that_is_handed_over_starts_once_it_was_seen(hold_s: float) -> Non
     assert min(40.0, hold_s) <= start.start - small_sites.T0 <= min(40.0, hold_s) + 5.0
 
 
+def test_the_nodes_of_a_held_job_wait_until_it_is_placed() -> None:
+    """After the job before it has ended, its nodes stand idle for that time."""
+    jobs = [small_sites.job(id=f"{row}", run_s=2000.0, **ALL_NODES) for row in range(2)]
+    site, keys = small_sites.site(jobs), np.zeros(2)
+
+    def gap_s(seen_s: float, hold_s: float) -> float:
+        first, second = replay_site(site, handed=OrderedJobs(keys, hold_s, seen_s)).starts
+        assert first.end is not None and second.end == second.start + 2000.0
+        return second.start - first.end
+
+    at_once = gap_s(0.0, math.inf)
+    assert gap_s(40.0, math.inf) == at_once + 40.0
+    assert gap_s(40.0, 1000.0) == at_once  # it is Slurm's again
+
+
 def test_wide_jobs_are_held_for_one_backfill_pass_only() -> None:
     jobs = [small_sites.job(id="0"), small_sites.job(id="1", tasks=8), small_sites.job(id="2", min_nodes=2)]
     site = small_sites.site([*jobs, small_sites.job(id="3", tasks=4)])
