@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,7 @@ from pilotfish.daemon.state.reap_log import note_reaped
 from pilotfish.simulate.model.job import Job, Profile, ThreadGroup
 from pilotfish.simulate.model.plan import Cancel, Place, PowerOff, Release
 
+NOBODY = 65534
 JOB = Job("7", Profile((ThreadGroup(1, 10.0),)))
 
 
@@ -58,17 +61,22 @@ def test_each_kind_of_line_is_a_sentence() -> None:
 @pytest.fixture
 def stopped(tmp_path: Path) -> Path:
     """The configuration of a service that has run, and whose reaper has."""
-    config = tmp_path / "pilotfish.yaml"
+    return service_in(tmp_path)
+
+
+def service_in(folder: Path) -> Path:
+    """Return the configuration of a service below a folder that has run, and whose reaper has."""
+    config = folder / "pilotfish.yaml"
     config.write_text(
-        f"schema: pilotfish/daemon/v1\ncluster: {tmp_path / 'c.yaml'}\nadapter: {{name: slurm}}\nstate_dir: {tmp_path / 'state'}\n"
+        f"schema: pilotfish/daemon/v1\ncluster: {folder / 'c.yaml'}\nadapter: {{name: slurm}}\nstate_dir: {folder / 'state'}\n"
     )
-    journal = Journal(tmp_path / "state" / "journal.sqlite")
+    journal = Journal(folder / "state" / "journal.sqlite")
     decision = decide(Place("slurm/7", JOB, ("n1",)), "policy mom", None, 1000, 2000.0)
     journal.intend([decision], [], cycle=1, time=2000.0)
     journal.note_change(AuditedChange(1000.0, "start", "service", after="live"))
     journal.close()
-    (tmp_path / "state" / "slurm").mkdir(mode=0o700)
-    note_reaped(tmp_path / "state" / "slurm", Reaped("release slurm/7", "slurm/7", 1000, "its pin"), 3000.0)
+    (folder / "state" / "slurm").mkdir(mode=0o700)
+    note_reaped(folder / "state" / "slurm", Reaped("release slurm/7", "slurm/7", 1000, "its pin"), 3000.0)
     return config
 
 
@@ -85,6 +93,28 @@ def test_without_a_service_its_journal_is_read_and_left_as_it_is(stopped: Path, 
     assert main(["log", "--config", str(stopped), "--job", "8"]) == 0
     assert capsys.readouterr().out == "nothing is recorded\n"
     assert {path.name: path.read_bytes() for path in (stopped.parent / "state").glob("journal*")} == before
+
+
+@pytest.mark.real
+@pytest.mark.skipif(os.geteuid() != 0, reason="not root: no other user can be tried")
+def test_without_a_service_no_other_user_reads_its_journal(capfd) -> None:
+    """The configuration is for everybody to read, and the journal is not."""
+    with tempfile.TemporaryDirectory(prefix="log-") as folder:
+        Path(folder).chmod(0o755)
+        config = service_in(Path(folder))
+        config.chmod(0o644)
+        words = ["log", "--config", str(config), "--job", "7"]
+        assert main(words) == 0  # and all modules are loaded
+        assert "slurm/7" in capfd.readouterr().out
+        child = os.fork()
+        if not child:
+            os.setgroups([])
+            os.setgid(NOBODY)
+            os.setuid(NOBODY)
+            os._exit(main(words))
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
+    shown = capfd.readouterr()
+    assert shown.out == "" and "ermission denied" in shown.err and "Traceback" not in shown.err
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import json
 import zipfile
 from dataclasses import fields, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -118,6 +119,29 @@ def test_its_replay_decides_the_same_and_no_name_is_left(tmp_path: Path, seed: i
     names = json.loads(outcome.names.read_text())
     assert set(USERS) <= set(names["uid"]) and set(USERS.values()) == set(names["account"])
     assert outcome.names.stat().st_mode & 0o777 == 0o600
+
+
+def test_what_clients_asked_for_during_a_cycle_has_other_names_at_its_place(tmp_path: Path) -> None:
+    learned(tmp_path / "state" / "profiles.sqlite")
+    site = NamedSite(tmp_path, seed=3)
+    site.asks = 0.1
+    site.run(20)
+    assert min(site.answered[kind] for kind in ("submit", "cancel")) > 0
+    anonymise(site.config.record_folder, tmp_path / "away")
+    lines = {folder: _meanwhile(folder) for folder in (site.config.record_folder, tmp_path / "away")}
+    before, after = lines.values()
+    assert [[*place, kind] for *place, (kind, *_) in before] == [[*place, kind] for *place, (kind, *_) in after]
+    assert {kind for *_, (kind, *_) in after} == {"submit", "cancel"}
+    workflows = [facts[0] for *_, (kind, *facts) in before if kind == "submit"]
+    assert workflows and not any(name in texts_of(tmp_path / "away") for name in workflows)
+    _, comparison = played(tmp_path / "away")
+    assert comparison.equal == comparison.cycles == 20 and comparison.strays == 0 and comparison.gaps == []
+
+
+def _meanwhile(folder: Path) -> list[list[Any]]:
+    """Return what clients asked for during cycles, as the record has it."""
+    lines = [line for one in segments.open_segments(segments.segments(folder), []) for line in one.lines()]
+    return [entry for line in lines for entry in line.get("meanwhile", ())]
 
 
 @pytest.mark.long
