@@ -294,6 +294,3 @@ def _set_keeper(world: Any, policy: PolicySpec) -> None:
     clock["period_s"] = keeper.period
     count["later"], count["passes"] = keeper.switches == "later", keeper.passes == "period"
     keeper.write(count, clock)
-
-
-# --- the network ---

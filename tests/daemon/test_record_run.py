@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import resource
+import shutil
 
 import pytest
 
@@ -99,23 +100,28 @@ def test_a_record_that_was_cut_off_is_played_as_far_as_it_goes(tmp_path):
     assert path.name in gap and "lines" in gap
 
 
-def test_segments_that_follow_each_other_are_one_run(tmp_path, monkeypatch):
-    monkeypatch.setattr(segments, "SEGMENT_BYTES", 4000)
-    monkeypatch.setattr(segments, "FLUSH_BYTES", 100)
-    site = RecordedSite(tmp_path, seed=3)
-    site.run(80)
-    assert len(segments.segments(site.config.record_folder)) > 3
-    _, comparison = played(site.config.record_folder)
+@pytest.fixture(scope="module")
+def in_segments(tmp_path_factory):
+    """The folder of a record of 80 cycles in many segments; tests change copies of it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(segments, "SEGMENT_BYTES", 4000)
+        patch.setattr(segments, "FLUSH_BYTES", 100)
+        site = RecordedSite(tmp_path_factory.mktemp("site"), seed=3)
+        site.run(80)
+    return site.config.record_folder
+
+
+def test_segments_that_follow_each_other_are_one_run(in_segments):
+    assert len(segments.segments(in_segments)) > 3
+    _, comparison = played(in_segments)
     assert comparison.equal == comparison.cycles == 80 and comparison.gaps == []
 
 
-def test_a_record_without_its_begin_says_so(tmp_path, monkeypatch):
-    monkeypatch.setattr(segments, "SEGMENT_BYTES", 4000)
-    site = RecordedSite(tmp_path, seed=3)
-    site.run(80)
-    first, *_ = segments.segments(site.config.record_folder)
+def test_a_record_without_its_begin_says_so(tmp_path, in_segments):
+    folder = shutil.copytree(in_segments, tmp_path / "record")
+    first, *_ = segments.segments(folder)
     first.unlink()
-    _, comparison = played(site.config.record_folder)
+    _, comparison = played(folder)
     assert 0 < comparison.cycles < 80 and "begin of its run is not kept" in comparison.gaps[0]
 
 
