@@ -5,6 +5,7 @@
 #   make test    everything: `check`'s linters, all tests with all examples, the installed wheel, a real Slurm
 #   make lint    linters and types alone
 #   make lock    write packaging/requirements.lock and sbom.cdx.json
+#   make release  sdist, wheel, SBOM, checksums and notes of this commit, in dist/
 #   make bench   benchmarks; TRACES=DIR adds real traces
 VENV := .venv
 BIN := $(VENV)/bin
@@ -20,7 +21,7 @@ GUARDED := exec $(BIN)/python tests/guardian.py
 # Each linter is a target of its own, `lint-NAME`; add it here.
 LINTERS := lint-ruff lint-tree lint-spelling lint-types
 
-.PHONY: run test test-numba check packages kernels pure coverage all-tests lint $(LINTERS) lock bench docs clean
+.PHONY: run test test-numba check packages kernels pure coverage all-tests lint $(LINTERS) lock bench release docs clean
 
 run: $(READY)
 	@PATH="$(CURDIR)/$(BIN):$$PATH" sh packaging/tour.sh
@@ -87,6 +88,10 @@ lock: $(READY)
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks $(if $(TRACES),--traces $(TRACES))
+
+# Of the commit that is checked out, into dist/: sdist, wheel, SBOM, checksums, notes; the same bytes each time.
+release: $(READY)
+	@$(BIN)/python packaging/release.py dist
 
 docs: $(READY)
 	$(BIN)/python docs/generate.py docs/reference/generated build/man

@@ -18,7 +18,7 @@ ROOMS = ("adapters", "cli", "daemon", "formats", "profiles", "simulate", "web")
 LONGEST, WIDEST = 450, 125
 #: Files of the root, and all other folders.
 TOP = {
-    ".gitignore", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "MANIFEST.in", "Makefile", "README.md", "__init__.py",
+    ".gitignore", "CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "LICENSE", "SECURITY.md", "MANIFEST.in", "Makefile", "README.md", "__init__.py",
     "api.py", "built_from.py", "machine_share.py", "py.typed", "pyproject.toml", "setup.py", "trust.py",
     ".ci", "benchmarks", "docs", "learning", "monitoring", "packaging", "systemd", "tests",
 }  # fmt: skip
