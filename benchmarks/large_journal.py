@@ -62,7 +62,7 @@ def fill(path: Path, jobs: int) -> None:
 
 _JOBS = (
     "workflow, job, position, state, nodes, start_time, finish_time, exit_code, forecast_start, forecast_finish,"
-    " isolated_run_time, contention_slowdown, owner, about"
+    " isolated_run_time, contention_slowdown, owner, about, reason, handed, cancel_wanted, attempts, not_before"
 )
 _QUEUED = (
     "key, name, owner, account, queue, size, walltime, submit_time, said_time, said_start, start_time, finish_time,"
@@ -74,9 +74,9 @@ _STORY = "key, time, cycle, kind, text"
 def _jobs(jobs: int) -> Iterator[tuple[object, ...]]:
     for number in range(jobs):
         start = 1.7e9 + number * 15.8
-        about = f'{{"name": "job-{number % 5000}", "account": "a{number % 50}", "queue": "normal", "walltime": 7200}}'
+        about = f'{{"traits": {{"name": "job-{number % 5000}", "account": "a{number % 50}", "queue": "normal"}}}}'
         yield ("slurm", str(number), number, "completed", f'["n{number % 1000}"]', start, start + 3600.0, 0, start,
-               start + 3500.0, 3400.0, 1.03, 1000 + number % 300, about)  # fmt: skip
+               start + 3500.0, 3400.0, 1.03, 1000 + number % 300, about, "", 1, 0, 1, 0.0)  # fmt: skip
 
 
 def _queued(jobs: int) -> Iterator[tuple[object, ...]]:

@@ -43,6 +43,8 @@ _STARTS = ("place", "submit", "submitahead")
 _WORKFLOWS = "SELECT id, definition, submit_time, owner, finish_time FROM workflows"
 _WORKFLOW_KINDS = (TEXT, TEXT, REAL, optional(WHOLE), optional(REAL))
 _ENDED = frozenset(str(state) for state in JobState if state.ended)
+#: Not of a job that has ended at a known time; true also of a damaged row.
+_NOT_ENDED = f"NOT (state IN ({', '.join(map(repr, sorted(_ENDED)))}) AND typeof(finish_time) = 'real') IS TRUE"
 #: In place of a definition: the jobs are the resource manager's (see `handed_over`).
 _HANDED_OVER = ""
 _OLD_HANDED_OVER = (
@@ -219,7 +221,7 @@ class Journal:
         query = "SELECT id, key, action, outcome FROM intents WHERE outcome IS NULL OR action = 'submitahead'"
         try:
             for row in self._read(f"{_WORKFLOWS} WHERE {alive} ORDER BY number"):
-                submission = finish(self._submission(row))
+                submission = finish(self._submission(row, _NOT_ENDED))
                 submission.drop_ended()
                 queue.add(submission)
             for row in self._read(query):
@@ -235,10 +237,11 @@ class Journal:
                     entry.stage = JobStage.AHEAD
         return queue
 
-    def _submission(self, row: tuple[Any, ...]) -> Steps[Submission]:
-        """Return a workflow with its jobs, in steps. Raises one of UNREADABLE."""
+    def _submission(self, row: tuple[Any, ...], handed_over_jobs: str = "TRUE") -> Steps[Submission]:
+        """Return a workflow with its jobs, those handed over on a condition, in steps. Raises one of UNREADABLE."""
         workflow, definition, submit_time, owner, _ = checked(row, _WORKFLOW_KINDS)
-        rows = self._read(f"SELECT {JOB_COLUMNS} FROM jobs WHERE workflow = ?", (workflow,))
+        chosen = handed_over_jobs if definition == _HANDED_OVER else "TRUE"
+        rows = self._read(f"SELECT {JOB_COLUMNS} FROM jobs WHERE workflow = ? AND {chosen}", (workflow,))
         if definition == _HANDED_OVER:  # the jobs' requests are in the resource manager's queue
             submission: Submission = handed_over(workflow, submit_time)
             entries = (self._handed_over_entry(columns) for columns in rows)

@@ -6,7 +6,7 @@ from contextlib import closing
 
 import pytest
 
-from pilotfish.daemon.state import journal_db
+from pilotfish.daemon.state import journal_db, journal_rows
 from pilotfish.daemon.state.audit import Decision
 from pilotfish.daemon.state.forecasts import Forecaster, JobForecast
 from pilotfish.daemon.state.job_stages import JobStage
@@ -278,3 +278,20 @@ def test_a_removed_file_takes_no_submission(filled, kit, replaced):
         path.unlink()
     with pytest.raises(JournalError, match="was removed or replaced while in use"):
         journal.submit(Submission("w.2", Workflow("w", (kit.job("x"),)), 1.0), None)
+
+
+def test_a_start_reads_no_job_of_the_resource_manager_that_has_ended(tmp_path, monkeypatch):
+    path = tmp_path / "journal.sqlite"
+    with closing(Journal(path)) as journal:
+        journal.keep_handed_over("slurm", 1000.0)
+        insert = (
+            "INSERT INTO jobs (workflow, job, state, nodes, finish_time, reason, handed, cancel_wanted, attempts,"
+            " not_before) VALUES ('slurm', ?, ?, '[]', ?, '', 0, 0, 0, 0.0)"
+        )
+        rows = [(str(number), "completed", 2000.0 + number) for number in range(500)]
+        journal._db.executemany(insert, [*rows, ("w", "pending", None), ("x", "failed", None)])
+    names, plain = [], journal_rows.handed_over_entry
+    monkeypatch.setattr(journal_rows, "handed_over_entry", lambda row: names.append(row[1]) or plain(row))
+    with closing(Journal(path)) as journal:
+        journal.load()
+    assert sorted(names) == ["w", "x"]
