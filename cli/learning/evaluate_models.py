@@ -37,7 +37,7 @@ _AT_ONCE = 2
 
 def evaluate(
     files: Annotated[
-        list[Path], argument("MODEL... TRACE...", f"Models (*{MODEL_SUFFIX}), and the traces to judge them on.")
+        list[Path], argument("MODEL... TRACE...", f"Models (*{MODEL_SUFFIX}), and traces or sites to judge them on.")
     ],
     copies: Annotated[int, option("N", "Shaken copies of each trace.", min=2, max=1000)] = 20,
     part: Annotated[str, option("PART", "Jobs of each trace that count.", words=PARTS)] = PARTS[0],

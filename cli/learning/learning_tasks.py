@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from ...learning.traces import Trace
 from ...profiles.prediction.online_run_times import OnlineRunTimes
 from ...simulate.errors import ConfigError
 from ...simulate.kernels.object_cache import source_stamp
+from ...simulate.model.workload import Workload
 from ...simulate.queue_policies.learned_order import LearnedOrder
 from ..sweeps.tasks import TraceFile, digest_of
 
@@ -51,8 +52,8 @@ class TraceInput:
 
     @classmethod
     def of(cls, paths: Sequence[Path], processors: int | None, part: str) -> TraceInput:
-        """Return the input of some files. Raises OSError."""
-        digests = tuple(digest_of(path.read_bytes()) for path in paths)
+        """Return the input of some files. Raises ConfigError, OSError: one cannot be read."""
+        digests = tuple(map(_digest, paths))
         return cls(tuple(str(path.resolve()) for path in paths), digests, processors, part)
 
     @property
@@ -71,9 +72,9 @@ def _read(sources: TraceInput) -> tuple[Trace, ...]:
     traces = []
     for name, digest in zip(sources.paths, sources.digests, strict=True):
         path = Path(name)
-        if digest_of(path.read_bytes()) != digest:
+        if _digest(path) != digest:
             raise ConfigError(path.name, "", "it was changed after the command began", "the file as it was")
-        jobs = as_submitted(read_workload(path, speeds=(), skip_invalid=True))
+        jobs = _jobs_of_site(path) if path.is_dir() else as_submitted(read_workload(path, speeds=(), skip_invalid=True))
         if jobs.dependencies is not None or jobs.programs is not None:
             raise ConfigError(path.name, "", "its jobs depend on others or on the machine", "a trace of rigid jobs")
         processors = sources.processors or jobs.machine
@@ -90,6 +91,29 @@ def _read(sources: TraceInput) -> tuple[Trace, ...]:
             raise ConfigError(path.name, "", "jobs without a time limit", "a limit for each job")
         traces.append(trace)
     return tuple(traces)
+
+
+def _digest(path: Path) -> str:
+    """Return the SHA-256 of a file, or of the files of a site. Raises ConfigError, OSError."""
+    if not path.is_dir():
+        return digest_of(path.read_bytes())
+    from ..whatif.replay_tasks import source_of
+
+    return digest_of(json.dumps(sorted(source_of(path, None, "UTC")[0].trace.hashes.items())).encode())
+
+
+def _jobs_of_site(folder: Path) -> Workload:
+    """Return the jobs of a site as rigid jobs without dependencies, each when it was ready. Raises ConfigError."""
+    from ...simulate.replay.site_replay import workload_of_site
+    from ...simulate.slurm.job_columns import SiteJobs
+    from ..whatif.replay_tasks import source_of
+
+    _, site = source_of(folder, None, "UTC")
+    workload, columns = workload_of_site(site), SiteJobs.of(site.jobs)
+    numbers = {user: number for number, user in enumerate(dict.fromkeys(one.user for one in columns.patterns))}
+    users = np.array([numbers[one.user] for one in columns.patterns], np.int64)[columns.pattern[workload.rows]]
+    machine = workload.machine.processors
+    return replace(workload.jobs, dependencies=None, machine=machine, more={"user": users})
 
 
 @dataclass(frozen=True, slots=True)

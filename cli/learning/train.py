@@ -52,7 +52,7 @@ app.command()(priorities)
 
 @app.command()
 def linear(
-    traces: Annotated[list[Path], argument("TRACE...", "Traces of rigid jobs to learn from (SWF, ...).")],
+    traces: Annotated[list[Path], argument("TRACE...", "Traces of rigid jobs (SWF, ...), or folders of sites.")],
     out: Annotated[Path, option("FILE", f"Write the model into FILE (*{MODEL_SUFFIX}).", "--out", "-o")],
     objective: Annotated[
         str, option("NAME", "What is to be small: mean bounded slowdown, mean wait, or both.", words=OBJECTIVES)
@@ -88,7 +88,7 @@ def linear(
     \b
     Examples:
       pilotfish train linear year.swf.gz --part first-half -o mine.pfmodel.json
-      pilotfish train linear a.swf b.swf --objective wait -o b.pfmodel.json
+      pilotfish train linear site --objective wait -o b.pfmodel.json
     """
     if objective not in OBJECTIVES:
         raise not_among("--objective", objective, "an objective", OBJECTIVES)

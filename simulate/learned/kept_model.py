@@ -4,8 +4,8 @@ Rule: each time EACH more jobs have ended, the last WINDOW jobs are replayed as 
 the order and once under the baseline, on as many cores as they had together at most. If their mean wait under the order
 is longer by more than the slack, the baseline overrules the order: at once, and until another file of a model is used.
 Both replays know the same later submissions and run times, so their difference is the order's. Jobs that still wait are
-in both, so an order that never starts some of them is seen. Jobs of all users count in turns, so that no user alone
-decides.
+in both, for the median share of their limits that the others took, so an order that never starts some of them is seen.
+Jobs of all users count in turns, so that no user alone decides.
 """
 
 from __future__ import annotations
@@ -63,9 +63,20 @@ class OrderedJob:
 
     @property
     def run_time(self) -> float:
-        """The run time; its limit if it has not ended, seconds."""
-        run_time = self.finish_time - self.start_time
-        return self.limit if math.isnan(run_time) else min(run_time, self.limit)
+        """The run time; nan: it has not ended, seconds."""
+        return min(self.finish_time - self.start_time, self.limit)
+
+    def run_time_at(self, now: float, share: float) -> float:
+        """Return the run time; of a job that has not ended a share of its limit, or how long it runs, seconds.
+
+        Args:
+            now: epoch seconds.
+            share: of their limits that jobs take, (0, 1].
+        """
+        if not math.isnan(self.run_time):
+            return self.run_time
+        running = 0.0 if math.isnan(self.start_time) else now - self.start_time
+        return min(self.limit, max(self.limit * share, running))
 
 
 class KeptModel(Kept):
@@ -130,10 +141,11 @@ class KeptModel(Kept):
         jobs = [one for one in jobs if one.size <= cores]
         if len(jobs) < LEAST:
             return ""
-        model = self._model
+        model, share = self._model, float(np.median([one.run_time / max(one.limit, 1.0) for one in self._ended]))
+        run_times = [one.run_time_at(now, share) for one in jobs]
         sides = LearnedQueue(model.order), Order(model.baseline)
         counted = turns([one.user for one in jobs])[:WINDOW]
-        wait, baseline = (float(_waits(jobs, cores, queue)[counted].mean()) for queue in sides)
+        wait, baseline = (float(_waits(jobs, run_times, cores, queue)[counted].mean()) for queue in sides)
         if wait <= (1.0 + SLACK) * baseline + SLACK_S:
             return ""
         return (
@@ -194,12 +206,14 @@ def _most_at_once(jobs: Iterable[OrderedJob], now: float) -> int:
     return most
 
 
-def _waits(jobs: list[OrderedJob], cores: int, queue: Order | LearnedQueue) -> Any:
+def _waits(jobs: list[OrderedJob], run_times: list[float], cores: int, queue: Order | LearnedQueue) -> Any:
     """Return how long jobs, in the order of submission, wait under an order of the queue, seconds [jobs]."""
     users = {user: number for number, user in enumerate(dict.fromkeys(one.user for one in jobs))}
-    columns = [(one.submit_time - jobs[0].submit_time, one.run_time, one.limit, one.size) for one in jobs]
-    submit, run, limit, size = np.array(columns, np.float64).T
+    columns = [(one.submit_time - jobs[0].submit_time, one.limit, one.size) for one in jobs]
+    submit, limit, size = np.array(columns, np.float64).T
     more = {"user": np.array([users[one.user] for one in jobs], np.int64)}
-    workload = Workload("ordered", np.arange(len(jobs)), submit, run, limit, size.astype(np.int64), more=more)
+    workload = Workload(
+        "ordered", np.arange(len(jobs)), submit, np.array(run_times), limit, size.astype(np.int64), more=more
+    )
     replayed = replay(workload, cores, Backfilling(queue, fills=True))
     return replayed.start_time - replayed.workload.submit_time

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from pilotfish.cli.__main__ import FAILED, USAGE, main
+from pilotfish.formats.model_file import read_model
 
 FEW = ("--generations", "1", "--population", "4", "--repeat", "2", "--workers", "1")
 
@@ -72,3 +73,17 @@ def test_a_site_without_weights_or_jobs_is_one_sentence(
     (other / "slurm.conf").write_bytes((site / "slurm.conf").read_bytes())
     assert main(["train", "priorities", str(other)]) == FAILED
     assert "at least 200 jobs" in capsys.readouterr().err
+
+
+@pytest.mark.real
+def test_a_folder_of_a_site_is_a_trace(site: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = tmp_path / "m.pfmodel.json"
+    brief = ("--seeds", "1", "--generations", "1", "--population", "4", "--workers", "1", "--no-predictions")
+    assert main(["train", "linear", str(site), "--part", "first-half", *brief, "-o", str(model)]) == 0
+    (row,) = read_model(model).trained["traces"]
+    assert row["name"] == "gpu, first half" and row["jobs"] == 300
+    capsys.readouterr()
+    words = ["evaluate", str(model), str(site), "--copies", "2", "--no-predictions", "--workers", "1", "--json"]
+    assert main([*words, "--part", "second-half"]) == 0
+    output = capsys.readouterr()
+    assert len(json.loads(output.out)["results"]) == 4 and "another part of the same file" in output.err
