@@ -29,6 +29,8 @@ ROOT = Path(pilotfish.__file__).resolve().parent
 RECORDED = ROOT / "docs/reference/promised.yaml"
 #: Section -> its names. `journal` names each version with a checksum of its tables and columns.
 Promises = dict[str, list[str]]
+#: Every command has them; the parser shows them of those that were called before.
+HELP = ("-h", "--help")
 _HEAD = "# Made by `python -m tests.promises`; docs/reference/stability.md says what it promises.\n"
 
 
@@ -87,7 +89,8 @@ def _parameters(value: object) -> list[str]:
 
 def _commands(command: Any) -> list[str]:
     path = " ".join(command.path)
-    options = [f"{path} {word.rstrip(',')}" for how, _ in command.options for word in how.split() if word[0] == "-"]
+    words = [word.rstrip(",") for how, _ in command.options for word in how.split() if word[0] == "-"]
+    options = [f"{path} {word}" for word in words if word not in HELP]
     return [path, *options, *(line for part in command.commands for line in _commands(part))]
 
 

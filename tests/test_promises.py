@@ -18,7 +18,7 @@ def now() -> Promises:
 def test_no_promised_name_is_removed_or_renamed(now: Promises) -> None:
     missing = promises.removed(promises.recorded(), now)
     assert not missing, (
-        f"promised in docs/reference/promised.yaml, and reduced: {missing}. Bring each back under its name, next to the new"
+        f"promised in docs/reference/promised.yaml, and missing now: {missing}. Bring each back under its name, next to the new"
         " one (docs/reference/stability.md). A changed table of the journal needs a new VERSION and an entry in UPGRADES"
     )
 
