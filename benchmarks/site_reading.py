@@ -18,6 +18,7 @@ from pilotfish.formats.site.starts_file import dump_starts
 from pilotfish.formats.site.synthetic_site import site_files
 from pilotfish.simulate.generate.site_models import MODELS
 from pilotfish.simulate.generate.synthetic_jobs import site_jobs
+from pilotfish.simulate.kernels.object_cache import load
 from pilotfish.simulate.slurm.site import Site
 from pilotfish.simulate.slurm.site_comparison import agreement
 from pilotfish.simulate.slurm.site_outcome import recorded_outcome, replayed_outcome
@@ -27,27 +28,34 @@ from pilotfish.simulate.slurm.twin import SiteReplay
 
 from .show import heading, table
 
-JOBS, QUICK_JOBS = 600_000, 20_000
+#: Sites by model, with their jobs; fewer of them with --quick.
+JOBS, QUICK_JOBS = {"archer2": 600_000, "peta4": 400_000}, 20_000
 _T = TypeVar("_T")
 
 
 def measure(quick: bool) -> None:
     """Print the CPU time of each step, and the most memory until its end."""
-    jobs, rows = QUICK_JOBS if quick else JOBS, list[tuple[str, str, str]]()
+    for name, jobs in JOBS.items():
+        _measure(name, QUICK_JOBS if quick else jobs)
 
-    def step(name: str, call: Callable[[], _T]) -> _T:
+
+def _measure(name: str, jobs: int) -> None:
+    rows = list[tuple[str, str, str]]()
+
+    def step(title: str, call: Callable[[], _T]) -> _T:
         began = time.process_time()
         result = call()
         memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-        rows.append((name, f"{time.process_time() - began:.2f} s", f"{memory:.2f} GiB"))
+        rows.append((title, f"{time.process_time() - began:.2f} s", f"{memory:.2f} GiB"))
         return result
 
-    heading(f"Around the passes of whatif: a site like ARCHER2, {jobs:,} jobs")
-    with tempfile.TemporaryDirectory() as name:
-        folder, model = Path(name), MODELS["archer2"]
+    heading(f"Around the passes of whatif: a site like {name}, {jobs:,} jobs")
+    with tempfile.TemporaryDirectory() as place:
+        folder, model = Path(place), MODELS[name]
         drawn = step("draw the jobs", lambda: site_jobs(model, jobs, 1))
         files = step("write them as the files of a site", lambda: site_files(model, drawn, "benchmark"))
         write_together({folder / file: text for file, text in files.items()})
+        load("bars.columns")
         site = step("read the site", lambda: read_site(folder))
     step("make its tables", lambda: site_block(completed(site), Phases.drawn(site, 0)))
     replay = SiteReplay(tuple(_starts(site)))

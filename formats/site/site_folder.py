@@ -34,6 +34,7 @@ from .association_tree import dumped_parents, site_associations, tree_parents
 from .bar_columns import read_bar_columns
 from .bar_table import BarTable, Record, bar_table, read_bar_table, read_text
 from .begin_usage import usage_from_end, usage_from_runs, usage_from_shares
+from .freed_memory import give_back
 from .job_request import SiteMachine
 from .job_scripts import job_scripts
 from .machine_tables import awake_nodes, site_nodes, site_partitions
@@ -50,6 +51,8 @@ SiteSource = Path | Mapping[str, str]
 _PRINTED = re.compile(r"Configuration data as of (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)$", re.ASCII | re.MULTILINE)
 #: Seconds for which jobs that are held now stay held.
 HELD_S = 1e8
+#: With more jobs, the memory that their records took is given back to the system.
+_MANY_JOBS = 100_000
 
 
 def read_site(
@@ -102,6 +105,8 @@ def read_site(
         else present_node_events("" if isinstance(source, Path) else files.text("scontrol_node.txt"), nodes),
         jobs=_jobs(files, sacct, machine) if jobs else (),
     )
+    if len(site.jobs) > _MANY_JOBS:
+        give_back()
     site = replace(site, usage=_usage(files, site, machine))
     if paths is not None:
         paths += dict.fromkeys((*conf.paths, *files.paths))

@@ -17,7 +17,7 @@ import numpy as np
 
 from ...simulate.arrays import Array
 from ...simulate.errors import ConfigError
-from ...simulate.slurm.job_columns import Coded, SiteJobs, distinct
+from ...simulate.slurm.job_columns import Coded, SiteJobs, constant, distinct
 from ...simulate.slurm.site import SiteJob
 from .. import slurm_values
 from .accounting_table import JobGroups, JobRow, SiteAccounting
@@ -144,9 +144,12 @@ class JobReader:
         """Return the jobs of groups: their patterns, and what they have for themselves."""
         accounting, rows = self.accounting, self.accounting.rows
         first, last = groups.runs[groups.begin[:-1]], groups.runs[groups.begin[1:] - 1]
-        begin, released, deadline = (np.full(len(first), np.nan) for _ in range(3))
-        has_times = np.array([one.begin is not None or one.deadline != "" or one.is_held for one in commands], bool)
-        for job in np.flatnonzero(has_times[command]).tolist():
+        have_times = np.array([one.begin is not None or one.deadline != "" or one.is_held for one in commands], bool)
+        jobs_with_times = np.flatnonzero(have_times[command]).tolist()
+        begin, released, deadline = (constant(np.nan, np.float64, len(first)) for _ in range(3))
+        if jobs_with_times:
+            begin, released, deadline = begin.copy(), released.copy(), deadline.copy()
+        for job in jobs_with_times:
             one, row = commands[command[job]], first[job]
             submit, eligible, end = (float(rows[name][row]) for name in ("submit", "eligible", "end"))
             if one.begin is not None:
