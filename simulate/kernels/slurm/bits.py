@@ -80,19 +80,19 @@ def are_shared(words: Array, others: Array) -> bool:
 @inner
 def has(words: Array, node: int) -> bool:
     """Return whether a node is in a set."""
-    return bool((words[node // 64] >> np.uint64(node % 64)) & _ONE)
+    return bool((words[node >> 6] >> np.uint64(node & 63)) & _ONE)
 
 
 @inner
 def add(words: Array, node: int) -> None:
     """Add a node to a set."""
-    words[node // 64] |= _ONE << np.uint64(node % 64)
+    words[node >> 6] |= _ONE << np.uint64(node & 63)
 
 
 @inner
 def drop(words: Array, node: int) -> None:
     """Remove a node from a set."""
-    words[node // 64] &= ~(_ONE << np.uint64(node % 64))
+    words[node >> 6] &= ~(_ONE << np.uint64(node & 63))
 
 
 @inner
@@ -140,10 +140,10 @@ def are_equal(words: Array, others: Array) -> bool:
 @inner
 def next_node(words: Array, node: int) -> int:
     """Return the first node of a set from `node` on, -1 if it has no more."""
-    word = node // 64
+    word = node >> 6
     if word >= len(words):
         return int64(-1)
-    bits = words[word] & (_ALL << np.uint64(node % 64))
+    bits = words[word] & (_ALL << np.uint64(node & 63))
     while bits == _NONE:
         word += 1
         if word >= len(words):
@@ -155,10 +155,10 @@ def next_node(words: Array, node: int) -> int:
 @inner
 def next_missing(words: Array, node: int) -> int:
     """Return the first number from `node` on that is not in a set; it may be beyond the last node."""
-    word = node // 64
+    word = node >> 6
     if word >= len(words):
         return int64(node)
-    bits = ~words[word] & (_ALL << np.uint64(node % 64))
+    bits = ~words[word] & (_ALL << np.uint64(node & 63))
     while bits == _NONE:
         word += 1
         if word >= len(words):

@@ -20,7 +20,13 @@ ROOT = 0
 def decay_of(world: Block, seconds: int) -> float:
     """Return the factor by which usage falls in this time; Slurm rounds ln 2 and takes a linear step a second."""
     half_life = world.rules.half_life
-    return 1.0 if half_life <= 0.0 else (1.0 - 0.693 / half_life) ** seconds
+    if half_life <= 0.0:
+        return 1.0
+    if not 0 <= seconds < len(world.decays):
+        return (1.0 - 0.693 / half_life) ** seconds
+    if world.decays[seconds] == 0.0:
+        world.decays[seconds] = (1.0 - 0.693 / half_life) ** seconds
+    return world.decays[seconds]
 
 
 @inner

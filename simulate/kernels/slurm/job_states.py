@@ -82,7 +82,7 @@ def submit(world: Block, job: int, now: int) -> None:
     count_submission(world, job)
     row.limited = int64(is_blocked_before_nodes(world, job, world.job_parts[row.part0], now))
     row.state = HELD if row.state == HELD else PENDING
-    world.waiting[count.waiting] = job
+    world.waiting[count.waiting], world.waiting_places[job] = job, count.waiting
     count.waiting += 1
     is_eligible(world, job, now)
     if row.restarts == 0:
@@ -166,13 +166,13 @@ def see_eligible(world: Block, now: int) -> None:
 
 @inner
 def leave_queue(world: Block, job: int) -> None:
-    """Remove a job from the queue. O(waiting)."""
-    count, waiting = world.count, world.waiting
-    for i in range(count.waiting):
-        if waiting[i] == job:
-            count.waiting -= 1
-            waiting[i] = waiting[count.waiting]
-            break
+    """Remove a job from the queue, if it is there."""
+    count, waiting, places = world.count, world.waiting, world.waiting_places
+    place = int64(places[job])
+    if place < count.waiting and waiting[place] == job:
+        count.waiting -= 1
+        waiting[place] = waiting[count.waiting]
+        places[waiting[place]] = place
 
 
 @inner

@@ -15,7 +15,7 @@ from ..block import Block, int64
 from ..jit import inner
 from .alike_nodes import NOT_ALIKE, alike_cpus, take_alike
 from .bits import has, meet, next_node, number_of
-from .node_cpus import cpus_on, usable_cpus
+from .node_cpus import cpus_needed_alone, cpus_on, usable_cpus
 from .node_use import free_on
 from .tables import FREE, FREE_LATER, IDLE, IDLE_LATER, LATER, NOW, OWN
 
@@ -57,16 +57,7 @@ def choose_nodes(world: Block, job: int, slot: int, candidates: int, view: int) 
         usable = alike_cpus(world, job, part, words)
         if usable != NOT_ALIKE:
             return _choose_alike(world, job, words, usable, least, nodes_wanted, most)
-    cpus, largest, nodes = int64(0), int64(0), int64(0)
-    node = next_node(words, 0)
-    while node >= 0:
-        usable = usable_cpus(world, job, part, node, view)
-        world.usable_cpus[node] = usable
-        if usable > 0:
-            nodes += 1
-            cpus += usable
-            largest = max(largest, usable)
-        node = next_node(words, node + 1)
+    nodes, cpus, largest = _note_usable(world, job, part, words, view)
     dropped = int64(0)
     while nodes >= least and cpus >= row.min_cpus:
         if _take(world, job, words, min(nodes_wanted, nodes), most, view) or (
@@ -88,6 +79,27 @@ def choose_nodes(world: Block, job: int, slot: int, candidates: int, view: int) 
                 world.usable_cpus[node] = 0
             node = next_node(words, node + 1)
     return False
+
+
+@inner
+def _note_usable(world: Block, job: int, part: int, words: Array, view: int) -> tuple[int, int, int]:
+    """Note the CPUs that a job could have on each node of a set; return how many have some, how many, and the most."""
+    nodes, cpus, largest, needed = int64(0), int64(0), int64(0), cpus_needed_alone(world, job, part)
+    node = next_node(words, 0)
+    while node >= 0:
+        if needed > 0:
+            usable = int64(free_on(world, node, view).cores * world.nodes[node].threads)
+            if usable < needed:
+                usable = int64(0)
+        else:
+            usable = usable_cpus(world, job, part, node, view)
+        world.usable_cpus[node] = usable
+        if usable > 0:
+            nodes += 1
+            cpus += usable
+            largest = max(largest, usable)
+        node = next_node(words, node + 1)
+    return nodes, cpus, largest
 
 
 @inner
@@ -134,25 +146,35 @@ def _is_named(world: Block, job: int, node: int) -> bool:
 @inner
 def _find_runs(world: Block, job: int, words: Array) -> int:
     """List the runs of consecutive usable nodes of equal weight; return their number."""
-    number, last = int64(0), int64(-2)
+    number, last, weight, names_some = int64(0), int64(-2), int64(0), world.jobs[job].required >= 0
+    run_cpus, run_nodes = int64(0), int64(0)
     node = next_node(words, 0)
     while node >= 0:
         cpus = world.usable_cpus[node]
         if cpus > 0:
-            weight = world.nodes[node].weight
-            if node != last + 1 or world.runs[number - 1].weight != weight:
+            if node != last + 1 or world.nodes[node].weight != weight:
+                if number > 0:
+                    _end_run(world, number - 1, last, run_cpus, run_nodes)
+                weight, run_cpus, run_nodes = int64(world.nodes[node].weight), int64(0), int64(0)
                 run = world.runs[number]
-                run.first, run.cpus, run.nodes, run.weight, run.used, run.named = node, 0, 0, weight, 0, -1
+                run.first, run.weight, run.used, run.named = node, weight, 0, -1
                 number += 1
-            run = world.runs[number - 1]
-            run.last = last = node
-            if not _is_named(world, job, node):
-                run.cpus += cpus
-                run.nodes += 1
-            elif run.named < 0:
-                run.named = node
+            last = node
+            if not (names_some and _is_named(world, job, node)):
+                run_cpus += cpus
+                run_nodes += 1
+            elif world.runs[number - 1].named < 0:
+                world.runs[number - 1].named = node
         node = next_node(words, node + 1)
+    if number > 0:
+        _end_run(world, number - 1, last, run_cpus, run_nodes)
     return number
+
+
+@inner
+def _end_run(world: Block, run: int, last: int, cpus: int, nodes: int) -> None:
+    row = world.runs[run]
+    row.last, row.cpus, row.nodes = last, cpus, nodes
 
 
 @inner

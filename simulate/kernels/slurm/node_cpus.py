@@ -48,6 +48,15 @@ def usable_cpus(world: Block, job: int, part: int, node: int, view: int) -> int:
 
 
 @inner
+def cpus_needed_alone(world: Block, job: int, part: int) -> int:
+    """Return `cpus_needed` if nothing else decides whether a job can use a node that it may share, else 0."""
+    row, limits = world.jobs[job], world.partitions[part]
+    if row.exclusive == 1 or limits.exclusive == 1 or limits.max_cpus_per_node >= 0 or row.tasks_per_node > 0:
+        return int64(0)
+    return cpus_needed(world, job) if row.gpus == 0 and world.rules.counts_memory == 0 else int64(0)
+
+
+@inner
 def cpus_needed(world: Block, job: int) -> int:
     """Return how many CPUs a node must have for a job: those of its tasks on each node, or of one task."""
     row = world.jobs[job]

@@ -17,10 +17,10 @@ from .job_states import expected_end
 from .running_order import first_node, running_jobs
 from .tables import FREE, FREE_LATER, IDLE, IDLE_LATER, MOST_BLOCKS
 
-#: Running jobs of a block, at least.
-_LEAST_JOBS = int64(8)
-#: Blocks that are looked at together.
-_BLOCKS = 8
+#: Logarithm to base 2 of the running jobs of a block, at least.
+_LEAST_SHIFT = int64(3)
+#: Blocks that are looked at together, and their logarithm.
+_BLOCKS, _BLOCKS_SHIFT = int64(8), int64(3)
 
 
 @inner
@@ -48,7 +48,10 @@ def _begin_notes(world: Block, number: int) -> None:
     count = world.count
     count.noted, count.noted_blocks, count.ends_noted = number, 0, -1
     count.notes += 1
-    count.block_jobs = max(_LEAST_JOBS, (number + MOST_BLOCKS - 1) // MOST_BLOCKS)
+    count.block_shift, count.block_jobs = _LEAST_SHIFT, int64(1) << _LEAST_SHIFT
+    while count.block_jobs * MOST_BLOCKS < number:
+        count.block_shift += 1
+        count.block_jobs *= 2
 
 
 @inner
@@ -128,26 +131,37 @@ def find_free(world: Block, words: Array, is_whole: bool, time: int) -> None:
 @inner
 def next_on(world: Block, place: int, words: Array) -> int:
     """Return the first noted end from a place on of a job with a node of a set, or the number of ends."""
-    jobs, number = world.count.block_jobs, world.count.noted
+    shift, number = world.count.block_shift, world.count.noted
     while place < number:
-        if place % (_BLOCKS * jobs) == 0:
-            _ended_nodes(world, min(place // jobs + _BLOCKS, (number + jobs - 1) // jobs) - 1)
-            if not are_shared(world.wide_nodes[place // jobs // _BLOCKS], words):
-                place += _BLOCKS * jobs
+        block = place >> shift
+        first, after = block << shift, (block + 1) << shift
+        if place == first:
+            if block & (_BLOCKS - 1) == 0:
+                _ended_nodes(world, min(block + _BLOCKS, ((number - 1) >> shift) + 1) - 1)
+                if not are_shared(world.wide_nodes[block >> _BLOCKS_SHIFT], words):
+                    place = (block + _BLOCKS) << shift
+                    continue
+            _ended_nodes(world, block)
+            if not are_shared(world.block_nodes[block], words):
+                place = after
                 continue
-        if place % jobs == 0:
-            _ended_nodes(world, place // jobs)
-            if not are_shared(world.block_nodes[place // jobs], words):
-                place += jobs
-                continue
-        noted = world.latest_ends[place]
-        if noted.node >= 0 and has(words, int64(noted.node)):
-            return place
-        for k in range(noted.piece0 + 1, noted.piece0 + noted.pieces):
-            if has(words, world.pieces[k].node):
-                return place
-        place += 1
-    return number
+        for end in range(place, min(after, number)):
+            if is_on(world, end, words):
+                return int64(end)
+        place = after
+    return int64(number)
+
+
+@inner
+def is_on(world: Block, end: int, words: Array) -> bool:
+    """Return whether the job of a noted end has a node of a set."""
+    noted = world.latest_ends[end]
+    if noted.node >= 0 and has(words, int64(noted.node)):
+        return True
+    for k in range(noted.piece0 + 1, noted.piece0 + noted.pieces):  # noqa: SIM110 - compiled code has no generators
+        if has(words, world.pieces[k].node):
+            return True
+    return False
 
 
 @inner

@@ -94,10 +94,16 @@ def sort_records(world: Block) -> None:
     while width < number:
         for low in range(0, number, 2 * width):
             middle, high = min(low + width, number), min(low + 2 * width, number)
-            first, right = low, middle
+            first, right, is_sorted = low, middle, True
+            if middle < high:
+                last = middle - 1
+                is_sorted = not comes_before(
+                    world, records[middle].job, records[middle].slot, records[last].job, records[last].slot
+                )
             for place in range(low, high):
                 take_left = first < middle and (
-                    right >= high
+                    is_sorted
+                    or right >= high
                     or not comes_before(
                         world, records[right].job, records[right].slot, records[first].job, records[first].slot
                     )

@@ -30,6 +30,8 @@ STAYS, IS_CANCELLED, IS_REQUEUED, IS_SUSPENDED = range(4)
 ASLEEP_WEIGHT = 1 << 40
 #: The most blocks of running jobs, and the most kinds of nodes.
 MOST_BLOCKS, MOST_KINDS = 1024, 8
+#: Times, in seconds, whose decay is kept: about as long as PriorityCalcPeriod.
+MOST_DECAYS = 1024
 #: The most running jobs that are still to be added to the others, and the most sizes of tasks with a list of nodes.
 MOST_ADDED, MOST_SIZES, MOST_BOUNDS = 64, 8, 64
 #: Rows of the table `views`.
@@ -194,8 +196,8 @@ COUNT = row_dtype(
     "last_full last_sched changed armed backfill_started last_period ends epilogs chosen chosen_cpus test_start "
     "passes random history limit_phase "
     "tests reservation_end stale in_pass basic next_reset listed usage_aged plans question "
-    "ends_noted noted block_jobs noted_blocks shared_nodes try_later reached delayed full ended_reservations owed "
-    "suspended turns puts_off put_off horizon reach tight added gaps first_gap notes "
+    "ends_noted noted block_jobs block_shift noted_blocks shared_nodes try_later reached delayed full "
+    "ended_reservations owed suspended turns puts_off put_off horizon reach tight added gaps first_gap notes "
     "later_notes later_question later_ended oldest_roomy bounds is_sure bound looks",
 )
 CLOCK = row_dtype("now tick_phase next_backfill next_period main_ended next_suspend next_resume asleep_s", "")
@@ -242,6 +244,7 @@ class Slurm(Block):
         "roomy_ends": (NARROW, 2),  # [rows, nodes] after how many ends each of these has it
         "roomy_cpus": (NARROW, 2),  # [rows, nodes] free CPUs of each node after `ended` ends
         "waiting": (INT, 1),  # jobs in the queue, in no order
+        "waiting_places": (NARROW, 1),  # [jobs] where each of them is there
         "records": (RECORD, 1),  # the queue, in order unless `count.stale`
         "merged": (RECORD, 1),  # scratch of its sort, and the order outside a pass while places are exchanged
         "turn_records": (TURN, 1),  # records of jobs that were handed over, by group and their order in it
@@ -274,6 +277,7 @@ class Slurm(Block):
         "siblings": (INT, 1),  # associations, those below one account next to each other, best level first
         "sibling_space": (INT, 1),  # scratch of their sort
         "qos": (QOS, 1),
+        "decays": (FLOAT, 1),  # factors by which usage falls in so many seconds; 0: not calculated yet
         "usage_resets": (FLOAT, 1),  # times at which all usage becomes 0, ascending
         "tres_weights": (FLOAT, 1),  # [TRES_COUNT] of PriorityWeightTRES
         "partition_tres": (FLOAT, 2),  # [partitions, TRES_COUNT] resources of each partition

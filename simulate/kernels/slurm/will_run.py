@@ -16,7 +16,7 @@ from ..jit import inner
 from .bits import add, empty, has
 from .later_room import ends_until_room, let_end
 from .node_choice import choose_nodes
-from .node_ends import let_nodes_be_idle, may_suffice, next_on, note_ends, note_ends_of
+from .node_ends import is_on, let_nodes_be_idle, may_suffice, next_on, note_ends, note_ends_of
 from .node_use import begin_later, give_up
 from .tables import LATER, MORE, NOT_AT_ALL, NOW
 from .victims import give_up_victims
@@ -62,22 +62,12 @@ def earliest_start(world: Block, job: int, slot: int, candidates: int, now: int,
             return max(first, now)
     window, base, i = _WINDOW, int64(0), ended
     while i < number:
-        last, latest, together = int64(0), int64(0), int64(0)
         if base > 0:
             i = _last_in_window(world, i, base + window, words)
-        while i < number:
-            i = next_on(world, i, words)
-            if i >= number:
-                break
-            last, latest = ends[i].until, ends[i].time
-            i += 1
-            if base == 0:
-                base = (last // _ROUND + 1) * _ROUND
-            together += 1
-            if together > _MOST_TOGETHER or i >= number or ends[i].until > base + window:
-                break
-        if together == 0:
+        i, final, base = _take_ends(world, i, base, window, words)
+        if final < 0:
             return NO_START
+        last, latest = ends[final].until, ends[final].time
         if 0 < bound < last:
             return last
         if i < number:
@@ -87,6 +77,37 @@ def earliest_start(world: Block, job: int, slot: int, candidates: int, now: int,
             if choose_nodes(world, job, slot, candidates, LATER):
                 return _start_after(world, i, latest, now)
     return NO_START
+
+
+@inner
+def _take_ends(world: Block, i: int, base: int, window: int, words: Array) -> tuple[int, int, int]:
+    """Take noted ends of jobs on a set of nodes until one of any job is beyond a window, or too many are taken.
+
+    Args:
+        world: the state.
+        i: the first noted end.
+        base: begin of the window, epoch seconds; 0: just after the first end that is taken.
+        window: its width, seconds.
+        words: the nodes.
+
+    Returns:
+        The end after them, the last that was taken, -1 for none, and the begin of the window.
+    """
+    ends, number, shift = world.latest_ends, world.count.noted, world.count.block_shift
+    together, final = int64(0), int64(-1)
+    while i < number:
+        i = next_on(world, i, words)
+        if i < number and base == 0:
+            base = (ends[i].until // _ROUND + 1) * _ROUND
+        after = min(((i >> shift) + 1) << shift, number)
+        while i < after:
+            if is_on(world, i, words):
+                final = i
+                together += 1
+                if together > _MOST_TOGETHER or i + 1 >= number or ends[i + 1].until > base + window:
+                    return i + 1, final, base
+            i += 1
+    return i, final, base
 
 
 @inner
