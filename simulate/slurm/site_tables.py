@@ -189,7 +189,7 @@ def _shapes(site: Site, jobs: Array, parts: Array, *, repeats: bool) -> dict[str
         "pieces": (pieces + 1,), "starts": (runs + 1,), "running": queue, "waiting": queue, "staying": queue,
         "waiting_places": queue, "decays": (MOST_DECAYS,),
         "victims": queue, "victim_keys": queue, "records": records, "merged": records, "put_off": records,
-        "ends_at": queue, "ends_job": queue, "ends_place": queue, "epilogs_at": queue,
+        "hopes": records, "ends_at": queue, "ends_job": queue, "ends_place": queue, "epilogs_at": queue,
         "epilogs_job": queue, "running_ends": queue, "latest_ends": queue, "block_nodes": blocks, "wide_nodes": blocks,
         "ended_nodes": blocks, "added_running": (MOST_ADDED,), "roomy": (MOST_SIZES,),
         "roomy_nodes": (MOST_SIZES, nodes), "roomy_ends": (MOST_SIZES, nodes), "roomy_cpus": (MOST_SIZES, nodes),
@@ -198,7 +198,7 @@ def _shapes(site: Site, jobs: Array, parts: Array, *, repeats: bool) -> dict[str
         "startable": (len(site.partitions), 2), "bounds": (MOST_BOUNDS,),
         "startable_nodes": (2 * len(site.partitions), words), "node_sets": (NODE_SETS, words),
         "scratch": (SCRATCH_ROWS, words), "usable_cpus": (nodes,), "taken_cpus": (nodes,), "chosen": (nodes,),
-        "part_cores": (2 * len(_bounding_cpus(site)), nodes), "runs": (nodes,),
+        "part_cores": (2 * len(_bounding_cpus(site)), nodes), "runs": (nodes,), "run_sizes": (nodes,),
         "user_counts": (users,), "association_counts": (len(site.associations),),
         "user_part_counts": (users if site.rules.scheduler.bf_max_job_user_part else 1, len(site.partitions)),
     }  # fmt: skip

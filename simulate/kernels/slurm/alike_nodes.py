@@ -54,7 +54,8 @@ def list_alike_runs(world: Block, words: Array) -> int:
         node = next_node(of_weight, 0)
         while node >= 0:
             end, run = next_missing(of_weight, node), world.runs[number]
-            run.first, run.nodes, run.weight = node, end - node, world.nodes[node].weight
+            run.first, run.weight = node, world.nodes[node].weight
+            world.run_sizes[number] = end - node
             number += 1
             node = next_node(of_weight, end)
     return number
@@ -88,13 +89,15 @@ def take_alike(world: Block, job: int, words: Array, usable: int, nodes: int, mo
     row, count = world.jobs[job], world.count
     count.chosen = 0
     runs, cpus = list_alike_runs(world, words), row.min_cpus
-    while True:
+    first, end_of_weight = int64(0), _end_of_weight(world, int64(0), runs)
+    while first < runs:
         needed = max(nodes, -(-cpus // usable))
-        best = _best_run(world, runs, needed)
+        best = _best_run(world, first, end_of_weight, needed)
         if best < 0:
-            return False
-        size, node = world.runs[best].nodes, world.runs[best].first
-        world.runs[best].nodes = 0
+            first, end_of_weight = end_of_weight, _end_of_weight(world, end_of_weight, runs)
+            continue
+        size, node = world.run_sizes[best], world.runs[best].first
+        world.run_sizes[best] = 0
         if row.contiguous == 1 and size < needed:
             continue
         if nodes <= 1 and usable >= cpus:
@@ -114,22 +117,39 @@ def take_alike(world: Block, job: int, words: Array, usable: int, nodes: int, mo
                 return True
         if count.chosen >= most:
             return False
+    return False
 
 
 @inner
-def _best_run(world: Block, runs: int, needed: int) -> int:
-    """Return the best run of the least weight, -1: none is left.
+def _end_of_weight(world: Block, first: int, runs: int) -> int:
+    """Return the number of the first run after one that has another weight, or the number of runs."""
+    end = first
+    while end < runs and world.runs[end].weight == world.runs[first].weight:
+        end += 1
+    return end
 
-    That is the shortest of at least `needed` nodes, else the longest; the first of equals.
+
+@inner
+def _best_run(world: Block, first: int, end: int, needed: int) -> int:
+    """Return the best of some runs of one weight, -1: none is left.
+
+    That is the shortest of at least `needed` nodes, else the longest; the first of equals. Each loop but the last is
+    one that the compiler takes many runs at once in.
+
+    Args:
+        world: the state.
+        first: the first of the runs.
+        end: the number after the last one.
+        needed: a number of nodes, at least 1.
     """
-    best, longest = int64(-1), int64(0)
-    for run in range(runs):
-        size = world.runs[run].nodes
-        if best >= 0 and size > 0 and world.runs[run].weight != world.runs[best].weight:
-            break
-        is_better = size > longest if longest < needed else needed <= size < longest
-        if is_better:
-            best, longest = int64(run), size
-            if size == needed:
-                break
-    return best
+    sizes, longest = world.run_sizes, int64(0)
+    for run in range(first, end):
+        longest = max(longest, sizes[run])
+    size = longest
+    if longest > needed:
+        for run in range(first, end):
+            size = min(size, sizes[run] if sizes[run] >= needed else longest)
+    for run in range(first, end if size > 0 else first):
+        if sizes[run] == size:
+            return int64(run)
+    return int64(-1)

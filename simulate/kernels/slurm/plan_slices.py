@@ -19,7 +19,7 @@ from .bits import are_equal, copy, intersect, shared_number
 from .node_ends import find_free, note_ends
 from .tables import NOT_AT_ALL, OWN
 
-_NONE = np.uint64(0)
+_NONE, _ALL = np.uint64(0), np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
 @inner
@@ -69,49 +69,48 @@ def reserve(world: Block, words: Array, start: int, end: int) -> None:
     first = slice_at(world, start)
     place = max(first - 1, 0)
     while place < count.slices and slices[place].end <= end:
-        if place + 1 < count.slices:
-            _review(world, place, words, place < first)
-        if place >= first:
-            _take(world, slices[place].nodes, words)
+        _take(world, place, words, place >= first)
         place += 1
     if first < place < count.slices:
         slices[place - 1].frees = slices[place - 1].joins = 1
     for place in range(first, count.slices):
-        open_nodes = world.open_nodes[slices[place].nodes]
+        open_nodes, missing = world.open_nodes[slices[place].nodes], _NONE
         for word in range(low, high):
+            missing |= open_nodes[word] & words[word]
             open_nodes[word] &= ~words[word]
+        if missing == _NONE:  # so are they in all that follow
+            break
     _join_two(world)
 
 
 @inner
-def _take(world: Block, row: int, words: Array) -> None:
-    """Take nodes out of one slice, and off its room if it had them all."""
-    nodes, missing = world.slice_nodes[row], _NONE
-    for word in range(world.count.low_word, world.count.high_word):
-        missing |= words[word] & ~nodes[word]
-        nodes[word] &= ~words[word]
-    if missing == _NONE:
-        for part in range(len(world.partitions)):
-            world.room[part, row] -= world.partitions[part].taken
+def _take(world: Block, place: int, words: Array, is_covered: bool) -> None:
+    """Take nodes out of a slice, and off its room if it had them all.
 
-
-@inner
-def _review(world: Block, place: int, words: Array, is_before: bool) -> None:
-    """Note whether a slice may join the next one, and whether that has nodes that this one lacks.
+    Note whether it may join the next one, from which the nodes will be taken, too, and whether that has some it lacks.
 
     Args:
         world: the state.
         place: of the slice.
-        words: nodes that will be taken out of both.
-        is_before: whether they will be taken out of the next one only.
+        words: the nodes.
+        is_covered: whether they are taken out of it, and not only out of the next one.
     """
-    row = world.slices[place]
-    nodes, following = world.slice_nodes[row.nodes], world.slice_nodes[world.slices[place + 1].nodes]
-    differ, fewer_freed = _NONE, _NONE
+    row, is_last = world.slices[place], place + 1 >= world.count.slices
+    nodes = world.slice_nodes[row.nodes]
+    following = world.slice_nodes[world.slices[place if is_last else place + 1].nodes]
+    differ, fewer_freed, missing, mask = _NONE, _NONE, _NONE, _ALL if is_covered else _NONE
     for word in range(world.count.low_word, world.count.high_word):
-        differ |= (nodes[word] ^ following[word]) & words[word]
-        fewer_freed |= following[word] & ~nodes[word] & words[word]
-    if is_before or differ != _NONE:
+        present, later, removed = nodes[word], following[word], words[word]
+        differ |= (present ^ later) & removed
+        fewer_freed |= later & ~present & removed
+        missing |= removed & ~present
+        nodes[word] = present & ~(removed & mask)
+    if is_covered and missing == _NONE:
+        for part in range(len(world.partitions)):
+            world.room[part, row.nodes] -= world.partitions[part].taken
+    if is_last:
+        return
+    if not is_covered or differ != _NONE:
         row.joins = 1
     if row.frees == 1 and fewer_freed != _NONE:
         freed = _NONE

@@ -87,7 +87,7 @@ def drop_old_records(world: Block) -> None:
 
 @inner
 def sort_records(world: Block) -> None:
-    """Bring the records into order after priorities have changed: a merge sort."""
+    """Bring the records into order after priorities have changed: a merge sort; parts that are in order stay."""
     drop_old_records(world)
     number, width = world.count.records, int64(1)
     records, merged = world.records, world.merged

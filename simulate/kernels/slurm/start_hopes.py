@@ -24,12 +24,18 @@ def next_that_may_start(world: Block, first: int, tests: int, now: int) -> int:
     """Return the first record from one on that may start and that the pass reaches, else -1.
 
     Args:
-        world: the state; `count.reached` becomes the least number of tests up to that record.
+        world: the state; `count.reached` becomes the least number of tests up to that record, if no hopes are listed.
         first: the first record.
         tests: how many tests the pass has made at least when it comes to it.
         now: the time.
     """
     count, most = world.count, world.rules.bf_max_job_test
+    if _are_hopes_listed(world):
+        for place in range(count.hopes):
+            record = world.hopes[place]
+            if record >= first and _may_start(world, world.records[record].job, world.records[record].slot, now):
+                return int64(record)
+        return int64(-1)
     for k in range(first, count.records):
         job, slot = world.records[k].job, world.records[k].slot
         if not is_eligible(world, job, now):
@@ -47,20 +53,48 @@ def next_that_may_start(world: Block, first: int, tests: int, now: int) -> int:
 @inner
 def longest_hope(world: Block, first: int, now: int) -> int:
     """Return for how many minutes a record from one on that may start would run at most; see `next_that_may_start`."""
-    count, most, tests, longest = world.count, world.rules.bf_max_job_test, world.count.reached, int64(0)
+    count, longest, number = world.count, int64(0), int64(0)
+    if not _are_hopes_listed(world):
+        _list_hopes(world, first, now)
+    for place in range(count.hopes):
+        record = world.hopes[place]
+        if record < first:
+            continue
+        job, slot = world.records[record].job, world.records[record].slot
+        minutes = planned_minutes(world, job, world.job_parts[slot])
+        if minutes > longest:
+            if not _may_start(world, job, slot, now):
+                continue
+            longest = minutes
+        world.hopes[number] = record
+        number += 1
+    count.hopes = number
+    return longest
+
+
+@inner
+def _are_hopes_listed(world: Block) -> bool:
+    """Return whether `hopes` has all records that may start: what may not will not before another job starts."""
+    return bool(world.count.hopes_pass == world.count.passes and world.count.hopes_starts == world.count.starts)
+
+
+@inner
+def _list_hopes(world: Block, first: int, now: int) -> None:
+    """List the records from one on that may start and that the pass reaches."""
+    count, most, tests = world.count, world.rules.bf_max_job_test, world.count.reached
+    count.hopes, count.hopes_pass, count.hopes_starts = 0, count.passes, count.starts
     for k in range(first, count.records):
         job, slot = world.records[k].job, world.records[k].slot
         row = world.jobs[job]
         if row.state != PENDING or row.unmet > 0 or row.begin_at > now:
             continue
-        minutes = planned_minutes(world, job, world.job_parts[slot])
-        if minutes > longest and _may_start(world, job, slot, now):
-            longest = minutes
+        if _may_start(world, job, slot, now):
+            world.hopes[count.hopes] = k
+            count.hopes += 1
         if tests + count.records - k > most and _is_tested(world, job, slot, now):
             tests += 1
             if tests >= most:
                 break
-    return longest
 
 
 @inner

@@ -198,7 +198,8 @@ COUNT = row_dtype(
     "tests reservation_end stale in_pass basic next_reset listed usage_aged plans question "
     "ends_noted noted block_jobs block_shift noted_blocks shared_nodes try_later reached delayed full "
     "ended_reservations owed suspended turns puts_off put_off horizon reach tight added gaps first_gap notes "
-    "later_notes later_question later_ended oldest_roomy bounds is_sure bound looks",
+    "later_notes later_question later_ended oldest_roomy bounds is_sure bound looks "
+    "hopes hopes_pass hopes_starts",
 )
 CLOCK = row_dtype("now tick_phase next_backfill next_period main_ended next_suspend next_resume asleep_s", "")
 
@@ -256,6 +257,7 @@ class Slurm(Block):
         "ends_place": (INT, 1),  # [jobs] where each job is in the heap
         "epilogs_at": (FLOAT, 1),
         "epilogs_job": (INT, 1),
+        "hopes": (INT, 1),  # records that may start, see `start_hopes`
         "startable": (STARTABLE, 2),  # [partitions, 2]: of nodes with free cores, and of those without jobs
         "startable_nodes": (WORD, 2),  # [2 * partitions, words] those on which a backfill pass may start a job now
         "slices": (SLICE, 1),
@@ -272,6 +274,7 @@ class Slurm(Block):
         "taken_cpus": (INT, 1),  # [nodes] CPUs that were chosen for it
         "chosen": (INT, 1),  # nodes that were chosen, in the order of choice
         "runs": (RUN, 1),
+        "run_sizes": (INT, 1),  # [runs] nodes of each run of nodes that are alike, 0 once they are chosen
         "associations": (ASSOCIATION, 1),
         "job_list": (INT, 1),  # submitted jobs that have not left, in the order of submission
         "siblings": (INT, 1),  # associations, those below one account next to each other, best level first
