@@ -69,7 +69,7 @@ def played(jobs: Workload, policy: str, enabled: bool = True) -> DaemonReplay:
 def waits_of(run: DaemonReplay) -> np.ndarray:
     """Return the waits, after a check that no job was lost and nothing failed."""
     replayed = run.replayed
-    assert not run.failures and not np.isnan(replayed.finish_time).any()
+    assert not run.failures and not run.counts()["rejections"] and not np.isnan(replayed.finish_time).any()
     return replayed.start_time - replayed.workload.submit_time
 
 
