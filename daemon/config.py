@@ -173,6 +173,16 @@ def load_config(path: str | Path) -> DaemonConfig:
         raise config_error(error, str(path), DaemonConfig) from None
 
 
+def with_policy(config: DaemonConfig, policy: str | None) -> DaemonConfig:
+    """Return a configuration with another policy; None: with its own. Raises ConfigError: there is no such policy."""
+    if policy is None:
+        return config
+    try:
+        return DaemonConfig.model_validate(config.model_dump() | {"policy": policy}, context={"base": Path.cwd()})
+    except ValidationError as error:
+        raise config_error(error, "--policy", DaemonConfig) from None
+
+
 def load_service_config(path: str | Path) -> DaemonConfig:
     """Return the configuration of a service, which does what the file says, as the account that it runs as.
 

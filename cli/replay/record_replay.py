@@ -6,14 +6,14 @@ Rule: what is printed says how much of the record could be played, and where som
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from ... import __version__
 from ...daemon.assembly import DECIDING
-from ...daemon.config import DaemonConfig
+from ...daemon.config import DaemonConfig, with_policy
 from ...daemon.record_run import Comparison, PlayedCycle, RecordRun
 from ...formats.text import clean, count, fit
 from ..kernel_loading import load_simulator
@@ -26,24 +26,27 @@ SHOWN, SHOWN_LINES = 10, 5
 LINE = 71
 
 
-def replay_record(folder: Path, config: DaemonConfig | None, *, as_json: bool) -> int:
+def replay_record(folder: Path, config: DaemonConfig | None, policy: str | None, *, as_json: bool) -> int:
     """Play a record and print the outcome; return 1 if the recorded configuration decides otherwise now.
 
     Args:
         folder: of the record.
         config: whose keys decide; None: those of the record.
+        policy: that decides instead of the configured one; None: none does.
         as_json: print a document.
 
     Raises:
         ConfigError: the record cannot be played.
     """
     load_simulator()
-    decided = None if config is None else {name: getattr(config, name) for name in DECIDING}
-    change: Callable[[DaemonConfig], DaemonConfig] | None = None
-    if decided is not None:
-        change = lambda recorded: recorded.model_copy(update=decided)  # noqa: E731
+    decided = {} if config is None else {name: getattr(config, name) for name in DECIDING}
+
+    def changed(recorded: DaemonConfig) -> DaemonConfig:
+        return with_policy(recorded.model_copy(update=decided), policy)
+
+    is_as_recorded = config is None and policy is None
     differences, others = list[PlayedCycle](), 0
-    with RecordRun(folder, change) as run:
+    with RecordRun(folder, None if is_as_recorded else changed) as run:
         for cycle in run.cycles():
             if cycle.differs:
                 if len(differences) < SHOWN:
@@ -58,7 +61,7 @@ def replay_record(folder: Path, config: DaemonConfig | None, *, as_json: bool) -
         _print(folder, outcome, version, differences, others)
     for gap in outcome.gaps:
         note(clean(gap))
-    return int(config is None and outcome.equal < outcome.cycles)
+    return int(is_as_recorded and outcome.equal < outcome.cycles)
 
 
 def _print(folder: Path, outcome: Comparison, version: str, differences: list[PlayedCycle], others: int) -> None:

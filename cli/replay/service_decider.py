@@ -14,7 +14,7 @@ from pathlib import Path
 
 from ...adapters.simulated import SimulatedAdapter
 from ...daemon.assembly import guard_of, options_of
-from ...daemon.config import DaemonConfig, check_objective, load_config, load_policy_of
+from ...daemon.config import DaemonConfig, check_objective, load_config, load_policy_of, with_policy
 from ...daemon.report.delays import Delays, read_delays
 from ...daemon.trace_run import DaemonReplay, DrawnDelays, TraceJobs, TraceRun
 from ...simulate.errors import ConfigError
@@ -59,13 +59,15 @@ class ServiceDecider(Decider):
         self.seed = config.seed
 
     @classmethod
-    def configured(cls, file: Path, runtimes: str = WALLTIME, decision_time: float | None = 0.0) -> ServiceDecider:
-        """Return the service with the configuration in a file; for the other arguments, see the class.
+    def configured(
+        cls, file: Path, runtimes: str = WALLTIME, decision_time: float | None = 0.0, policy: str | None = None
+    ) -> ServiceDecider:
+        """Return the service with the configuration in a file, or with another policy; for the others, see the class.
 
         Raises:
             ConfigError: the configuration is wrong, or its policy cannot be loaded.
         """
-        config = load_config(file)
+        config = with_policy(load_config(file), policy)
         if config.policy.startswith(COMPONENT):
             problem = f"{config.policy} decides about real jobs, in real time"
             raise ConfigError(str(file), "policy", problem, "another policy; or the component in `pilotfish batsim`")
