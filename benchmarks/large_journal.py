@@ -103,6 +103,14 @@ def _measured(do: Callable[[], object]) -> tuple[float, float]:
     return time.monotonic() - wall, time.process_time() - cpu
 
 
+def _measured_steps(steps: Iterator[object]) -> list[tuple[float, float]]:
+    """Return the seconds of each step, and of the one that finds the end."""
+    parts, answers, end = list[tuple[float, float]](), list[object](), object()
+    while end not in answers:
+        parts.append(_measured(lambda: answers.append(next(steps, end))))
+    return parts
+
+
 def measure(quick: bool) -> None:
     """Print the table."""
     jobs = QUICK_JOBS if quick else JOBS
@@ -125,12 +133,17 @@ def measure(quick: bool) -> None:
         packed = file.stat().st_size / 2**20
         restored = _measured(lambda: restore.restore(config, file))
         with closing(Journal(config.journal)) as journal:
-            pruned = _measured(lambda: journal.prune(1.7e9 + 86_400.0))
+            parts = _measured_steps(journal.prune_steps(1.7e9 + 86_400.0))
         rows = (
             ("write it here", filled, f"{size:,.0f} MiB on disk"),
             ("read it at a start", (wall, cpu), f"{more:,.0f} MiB of memory more, {peak:,.0f} MiB in all"),
             ("backup", saved, f"{packed:,.0f} MiB on disk, {memory:,.0f} MiB of memory more"),
             ("restore", restored, ""),
-            ("prune the oldest day", pruned, ""),
+            (
+                "prune the oldest day",
+                (sum(wall for wall, _ in parts), sum(cpu for _, cpu in parts)),
+                "in steps, one after each cycle",
+            ),
+            ("the longest of these steps", max(parts), ""),
         )
         table(("", "seconds", "CPU seconds", ""), [(name, shown(a), shown(b), about) for name, (a, b), about in rows])

@@ -205,13 +205,6 @@ def write_change(run: Run, change: AuditedChange) -> None:
     run(query, (change.time, change.kind, change.target, change.owner, change.by, *sides, why))
 
 
-def prune(run: Run, before: float) -> None:
-    """Drop what is older than a time, epoch seconds; an intent without an outcome stays. `run` runs a statement."""
-    run("DELETE FROM intents WHERE time < ? AND outcome IS NOT NULL AND action != 'submitahead'", (before,))
-    for table in ("would_be", "changes"):
-        run(f"DELETE FROM {table} WHERE time < ?", (before,))
-
-
 def mode_in(row: tuple[Any, ...]) -> tuple[str, str]:
     """Return the kind of a change and the mode after it. Raises ValueError: the row is damaged."""
     kind, after = checked(row, (TEXT, TEXT))

@@ -28,6 +28,7 @@ from .job_stages import STATES, JobStage
 from .journal_db import LAST_TIME, identity, open_copy, open_file, unusable
 from .journal_rows import FORECASTS, JOB_COLUMNS, NAMED, RECENT, SAVE, STORY_COLUMNS, SUMMARY_COLUMNS, WITH_JOB
 from .members import Member
+from .old_records import OldRecords
 from .pending_usage import PendingUsage
 from .queue import Queue, Submission
 from .queue_entry import Entry
@@ -47,9 +48,6 @@ _ENDED = frozenset(str(state) for state in JobState if state.ended)
 _NOT_ENDED = f"NOT (state IN ({', '.join(map(repr, sorted(_ENDED)))}) AND typeof(finish_time) = 'real') IS TRUE"
 #: In place of a definition: the jobs are the resource manager's (see `handed_over`).
 _HANDED_OVER = ""
-_OLD_HANDED_OVER = (
-    "SELECT workflow, job FROM jobs JOIN workflows ON id = workflow WHERE definition = ? AND jobs.finish_time < ?"
-)
 
 
 class JournalError(PilotfishError):
@@ -412,28 +410,14 @@ class Journal:
             for usage in later:
                 journal_rows.put(run, "accounting", usage)
 
-    def expired(self, before: float) -> list[str]:
-        """Return the keys of the jobs whose workflows ended before that time, epoch seconds."""
-        query = "SELECT workflow || '/' || job FROM jobs JOIN workflows ON id = workflow"
-        rows = self._read(f"{query} WHERE workflows.finish_time < ?", (before,))
-        return self.damage.readable("jobs", rows, lambda row: checked(row, (TEXT,))[0])
+    def prune_steps(self, before: float) -> Iterator[list[str]]:
+        """Drop what ended before that time in steps, and yield the keys of the jobs that go before they do."""
+        return OldRecords(self._read, self._transaction, _HANDED_OVER, before).steps()
 
-    def prune(self, before: float) -> int:
-        """Drop the workflows that ended before that time, with all their records; return how many."""
-        with self._transaction() as run:
-            old = "SELECT id FROM workflows WHERE finish_time < ?"
-            for table in ("story", "intents"):
-                run(f"DELETE FROM {table} WHERE substr(key, 1, instr(key, '/') - 1) IN ({old})", (before,))
-            for name, job in self._read(_OLD_HANDED_OVER, (_HANDED_OVER, before)):
-                run("DELETE FROM jobs WHERE workflow = ? AND job = ?", (name, job))
-                for table in ("story", "intents"):
-                    run(f"DELETE FROM {table} WHERE key = ?", (f"{name}/{job}",))
-            run("DELETE FROM accounting WHERE ended < ?", (before,))
-            audit.prune(run, before)
-            run(f"DELETE FROM queued WHERE {LAST_TIME} < ?", (before,))
-            run("DELETE FROM members WHERE finish_time < ?", (before,))
-            run("DELETE FROM errors WHERE id < (SELECT max(id) FROM errors) - 1000")
-            return run("DELETE FROM workflows WHERE finish_time < ?", (before,)).rowcount
+    def prune(self, before: float) -> None:
+        """Drop what ended before that time, with all its records, at once. Raises JournalError."""
+        for _ in self.prune_steps(before):
+            pass
 
     def content(self) -> bytes:
         """Return the whole database, as a file of it would be."""

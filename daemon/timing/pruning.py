@@ -1,10 +1,10 @@
-"""Once a day, drop the workflows that ended long ago, from the journal and from the adapter."""
+"""Once a day, drop what ended long ago, from the journal and from the adapter, a part after each cycle."""
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from ...adapters.base import Adapter, AdapterError
 from ..state.journal import Journal, JournalError
@@ -28,9 +28,10 @@ class Pruning:
     def __init__(self, journal: Journal, adapter: Adapter, keep_days: Callable[[], float]) -> None:
         self._journal, self._adapter, self._keep_days = journal, adapter, keep_days
         self._due_at, self._age_clock = time.monotonic() + FIRST_S, AgeClock()
+        self._steps: Iterator[list[str]] = iter(())
 
     def prune(self, present: float, now: float) -> None:
-        """Drop what is old, if a day has passed.
+        """Drop a part of what is old; begin again once a day.
 
         Args:
             present: the resource manager's clock, epoch seconds; 0: not known yet.
@@ -39,13 +40,12 @@ class Pruning:
         if not present:
             return
         age_now = self._age_clock.read(present, now)
-        if now < self._due_at:
-            return
-        self._due_at = now + EVERY_S
-        before = age_now - 86400.0 * self._keep_days()
+        if now >= self._due_at:
+            self._due_at = now + EVERY_S
+            self._steps = self._journal.prune_steps(age_now - 86400.0 * self._keep_days())
         try:
-            for key in self._journal.expired(before):
+            for key in next(self._steps, ()):
                 self._adapter.forget(key)
-            self._journal.prune(before)
         except (AdapterError, JournalError) as error:
+            self._steps = iter(())
             log.warning("old workflows could not be dropped: %s", error)

@@ -83,9 +83,9 @@ def use(kit: Any, bench: Any) -> None:
             assert reply["ok"] or reply["code"] != 500, (do, reply)
         assert ask("status")["ok"] and ask("accuracy")["ok"]
         bench.journal.usage_due(1e12, 100)
-        bench.journal.expired(1e12)
         bench.journal.kept()
         bench.journal.summary(bench.ended)
+        bench.journal.prune(1e12)
     finally:
         bench.kill()
 
