@@ -20,7 +20,7 @@ EXPECTED = {
     "__dir__", "__getattr__", "_new_conn", "on_start", "on_end", "buffer_text", "CharacterDataHandler", "daemon_threads", "EndElementHandler",
     "EntityDeclHandler", "format_commands", "generic_resolve", "get_connection", "handle_error", "log_message",
     "model_config", "rich_markup_mode", "sock", "StartDoctypeDeclHandler", "StartElementHandler", "text_factory", "trust_env", "typ",
-    "verify", "whatif",
+    "verify", "whatif", "bundle",
     "first_invalid", "max_slowdown", "mean_slowdown", "nb_computing_machines", "NO_LIMIT", "UNICEP",
 }  # fmt: skip
 #: Bokeh's models are configured by assigning attributes.

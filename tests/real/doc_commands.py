@@ -73,6 +73,7 @@ RULES = (
     Rule(r" --watch\b", codes=(130,), daemon=True, shorten=("^", "timeout --preserve-status --signal INT 10 ")),
     Rule(r"^pilotfish explain\b", codes=(1,), daemon=True),  # 1: the document does not submit the workflow itself
     Rule(r"^pilotfish (submit|status|nodes|accuracy)\b", daemon=True),
+    Rule(r"^pilotfish bundle\b", codes=(64,)),  # 64: this user has no configuration
     Rule(r"^pilotfish web\b", skip="tests/web/test_browser.py looks at the pages of a daemon"),
     Rule(r"^pilotfish cancel\b", codes=(1,), daemon=True),
     Rule(r"^pilotfish reap\b", codes=(1,)),
