@@ -39,6 +39,7 @@ from .report.accuracy import known
 from .report.cycle_report import CycleReporter, Observer
 from .report.delays import read_delays
 from .report.hold_advice import HoldAdvice
+from .report.hold_watch import HoldWatch
 from .report.metrics import Metrics
 from .report.placement_latency import PlacementLatency
 from .report.queue_forecasts import QueueForecasts
@@ -162,6 +163,7 @@ def assemble(
         kept_policy,
         latency,
         HoldAdvice(adapter),
+        HoldWatch(metrics.holds, queue),
         ComponentEvents(),
         switcher,
         *observers(tracker),

@@ -41,6 +41,7 @@ from ...simulate.queue_policies.kept import LimitNow
 from ...simulate.results.group_contrast import GroupContrast
 from ..state.forecasts import Forecaster
 from .accuracy import CALIBRATED, CALIBRATED_KINDS, ENOUGH_JOBS, NOT_RECORDED, SOURCES, Groups, factor
+from .hold_metrics import HoldMetrics
 from .score_metrics import ScoreMetrics
 
 MOST_PROFILES = 50
@@ -328,7 +329,7 @@ class Metrics:
         )
         for by, compared in (("pilotfish", "no"), ("pilotfish", "yes"), ("manager", "yes")):
             self.start_errors.labels(by, compared)
-        self.errors, self.score = ErrorMetrics(make), ScoreMetrics(make)
+        self.errors, self.score, self.holds = ErrorMetrics(make), ScoreMetrics(make), HoldMetrics(make)
         self._limit_kind = ""
         self._last: Snapshot | None = None
         self._watts: float | None = None

@@ -100,6 +100,7 @@ def test_prometheus_takes_the_rules() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+HOLDS = 'pilotfish_hold_seconds_count{end="%s"}'
 #: Alert of the service -> cases: series with their values minute by minute, labels of the alert, and whether it fires at
 #: these minutes.
 CASES: dict[str, list[tuple[dict[str, str], dict[str, str], dict[int, bool]]]] = {
@@ -128,6 +129,11 @@ CASES: dict[str, list[tuple[dict[str, str], dict[str, str], dict[int, bool]]]] =
     "PilotfishRefused": [
         ({FAILED: "0 3 6 9 9x30"}, {"action": "place"}, {1: False, 4: True, 25: False}),
         ({FAILED.replace("failed", "applied"): "0 3 6 9 9x30"}, {}, {4: False, 25: False}),
+    ],
+    "PilotfishHoldsExpire": [
+        ({HOLDS % "expired": "0+1x120", HOLDS % "placed": "0+1x120"}, {}, {20: False, 60: True}),
+        ({HOLDS % "expired": "0+1x120", HOLDS % "placed": "0+9x120"}, {}, {60: False, 110: False}),
+        ({HOLDS % "expired": "0 2 2x120", HOLDS % "placed": "0 2 2x120"}, {}, {60: False}),  # too few to say so
     ],
     "PilotfishFallback": [({'pilotfish_mode{mode="fallback"}': "1x20 0x9"}, {}, {14: False, 15: True, 22: False})],
     "PilotfishSteppedBack": [({"pilotfish_stepped_back": "0 1 1 0"}, {}, {0: False, 1: True, 3: False})],
