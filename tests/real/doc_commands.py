@@ -73,7 +73,7 @@ RULES = (
     Rule(r" --watch\b", codes=(130,), daemon=True, shorten=("^", "timeout --preserve-status --signal INT 10 ")),
     Rule(r"^pilotfish explain\b", codes=(1,), daemon=True),  # 1: the document does not submit the workflow itself
     Rule(r"^pilotfish (submit|status|nodes|accuracy)\b", daemon=True),
-    Rule(r"^pilotfish bundle\b", codes=(64,)),  # 64: this user has no configuration
+    Rule(r"^pilotfish bundle\b", skip="tests/cli/service/test_bundle.py collects, with a configuration"),
     Rule(r"^pilotfish web\b", skip="tests/web/test_browser.py looks at the pages of a daemon"),
     Rule(r"^pilotfish cancel\b", codes=(1,), daemon=True),
     Rule(r"^pilotfish reap\b", codes=(1,)),
@@ -164,6 +164,11 @@ WALKS = {
 }
 
 
+def runs(line: Line) -> bool:
+    """Whether a line is typed by all kinds of users."""
+    return line.rule is not None and not line.rule.skip and not line.rule.once and "--dry-run" not in line.text
+
+
 def first_uses() -> dict[str, list[Line]]:
     """Return the first line that does something of each command, as `profile list`, and what its block needs for it."""
     found: dict[str, list[Line]] = {}
@@ -172,14 +177,16 @@ def first_uses() -> dict[str, list[Line]]:
         new = []
         for line in walk:
             command = re.match(r"pilotfish [a-z]+(?: [a-z]+(?= |$))?", line.text)
-            if line.rule is None or line.rule.skip or line.rule.once or "--dry-run" in line.text:
+            if not runs(line):
                 continue
             if command and command[0] in used:
                 continue
             used |= {command[0]} if command else set()
             new.append(line)
         blocks = {line.block for line in new if line.text.startswith("pilotfish ")}
-        found[document] = [line for line in new if line.block in blocks]
+        found[document] = [
+            line for line in walk if line.block in blocks and (line in new or (" -o " in line.text and runs(line)))
+        ]
     return {document: lines for document, lines in found.items() if lines}
 
 

@@ -196,8 +196,8 @@ class Served:
             self.stop(signal.SIGKILL)
 
 
-def eventually(look: Callable[[], Found], what: str) -> Found:
+def eventually(look: Callable[[], Found], what: str, patience_s: float = PATIENCE_S) -> Found:
     """Look until there is something, and return that."""
-    if found := look_until(look, PATIENCE_S):
+    if found := look_until(look, patience_s):
         return found
-    raise AssertionError(f"{what} did not come about within {PATIENCE_S:g} s")
+    raise AssertionError(f"{what} did not come about within {patience_s:g} s")

@@ -45,7 +45,7 @@ def test_it_is_read_back(name: str, tmp_path: Path) -> None:
         assert job.runs[0].start == BEGIN + jobs.start[row]
 
 
-@pytest.mark.long
+@pytest.mark.real  # a thread unpacks the accounting
 def test_archer2_is_as_busy_under_the_rules_of_slurm_as_was_published(tmp_path: Path) -> None:
     """Four months have a mean queue near 541 and a use above 90 %; the fourth day is held to be of this order."""
     model, day = MODELS["archer2"], 86_400.0

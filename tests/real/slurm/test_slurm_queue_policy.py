@@ -85,8 +85,8 @@ def test_a_model_that_lies_is_caught_and_every_job_runs(slurm: SlurmCluster, dae
         hand_over(slurm, f"sleep {run}", f"--cpus-per-task={slurm.cpus}", f"--time={wall}") for run, wall in lengths
     ]
     daemon.start()
-    eventually(lambda: "easy:order=sjf decides in place of learned:" in daemon.log.read_text(), "the baseline")
-    eventually(lambda: all_ended(slurm, jobs), "the end of all jobs")
+    eventually(lambda: "easy:order=sjf decides in place of learned:" in daemon.log.read_text(), "the baseline", 400)
+    eventually(lambda: all_ended(slurm, jobs), "the end of all jobs", 400)
     text = daemon.log.read_text()
     assert all(daemon.placed(job) == ("n1",) for job in jobs)
     assert daemon.stop(signal.SIGTERM) == 0 and "failed" not in text

@@ -199,7 +199,8 @@ def test_the_setup_can_be_typed_line_by_line(tmp_path: Path) -> None:
             if line.startswith("cp") and "systemd/system" in line:
                 (tmp_path / "etc/systemd/system").mkdir(parents=True)  # made by systemd itself
             subprocess.run(line.replace("/etc/", f"{tmp_path}/etc/"), shell=True, check=True, cwd=root)
-    assert (tmp_path / "etc/sysusers.d/pilotfish.conf").read_text().split()[-1] == "/var/lib/pilotfish"
+    users = (tmp_path / "etc/sysusers.d/pilotfish.conf").read_text().splitlines()
+    assert [line.split()[-1] for line in users if line.startswith("u ")] == ["/var/lib/pilotfish", "-"]
     assert (tmp_path / "etc/pilotfish/pilotfish.yaml").exists()
 
 
