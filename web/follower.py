@@ -76,8 +76,10 @@ class Follower:
             async with self._changed:
                 self._changed.notify_all()
 
-    async def news(self, patience_s: float) -> bool:
-        """Wait for the next change; return whether there was one within so many seconds."""
+    async def news(self, version: int, patience_s: float) -> bool:
+        """Wait for a change after a version of the copy; return whether there was one within so many seconds."""
+        if self.copy.version != version:
+            return True
         try:
             async with asyncio.timeout(patience_s), self._changed:
                 await self._changed.wait()

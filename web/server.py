@@ -28,7 +28,7 @@ from ..simulate.errors import PilotfishError
 from .board_copy import Sees
 from .follower import Follower
 from .openapi import document
-from .viewers import Viewers
+from .viewers import Viewers, sees_all
 
 STATIC = Path(__file__).parent / "static"
 #: Most browsers that follow the changes at a time, and seconds without a change after which a line is sent.
@@ -73,6 +73,7 @@ class Pages:
     def __init__(self, ask: Callable[..., dict[str, Any]], user_header: str = "") -> None:
         self._ask, self._user_header = ask, user_header
         self.follower, self._viewers, self._streams = Follower(ask), Viewers(ask), 0
+        self._events_of, self._events = 0, dict[str, str]()  # for all who see everything, of one version, by kind
 
     async def page(self, request: Request) -> Response:
         """Return the page; what it shows depends on its address."""
@@ -103,22 +104,33 @@ class Pages:
             with follower.looking():
                 yield "retry: 3000\n\n"
                 while not await request.is_disconnected():
-                    copy = follower.copy
-                    if copy.version and shown != copy.version:
-                        sees = await self._sees(request)
-                        follows = shown == copy.version - 1 and shown > 0
-                        kind, part = ("change", copy.difference(sees)) if follows else ("board", copy.document(sees))
-                        shown = copy.version
-                        yield _event(kind, part)
+                    sees, version = await self._sees(request), follower.copy.version
+                    if version != shown:
+                        yield self._board_event("change" if shown and version == shown + 1 else "board", sees)
+                        shown = version
                     if trouble != follower.trouble:
                         trouble = follower.trouble
                         yield _event("trouble", {"trouble": trouble})
-                    if not await follower.news(QUIET_S):
+                    if not await follower.news(shown, QUIET_S):
                         yield ": nothing new\n\n"
         except NoDaemonError as error:
             yield _event("trouble", {"trouble": str(error)})
         finally:
             self._streams -= 1
+
+    def _board_event(self, kind: str, sees: Sees) -> str:
+        """Return an event for a viewer; for all who see everything, it is made once."""
+        copy, part_of = (
+            self.follower.copy,
+            {"change": self.follower.copy.difference, "board": self.follower.copy.document},
+        )
+        if sees is not sees_all:
+            return _event(kind, part_of[kind](sees))
+        if self._events_of != copy.version:
+            self._events_of, self._events = copy.version, {}
+        if kind not in self._events:
+            self._events[kind] = _event(kind, part_of[kind](sees))
+        return self._events[kind]
 
     async def job(self, request: Request) -> Response:
         """Return what is known of a job: its forecast, why it waits, and its story."""
