@@ -21,7 +21,6 @@ from pilotfish.formats.user_policy import load_policy
 from pilotfish.simulate.model.workload import Workload
 from pilotfish.simulate.queue_policies.loaded_policies import parse_python_policy
 from pilotfish.simulate.replay.replay import replay
-from tests.support.learned_models import LIAR, model_file
 
 pytestmark = pytest.mark.xdist_group("slurm 2")
 RECIPE = Path(__file__).parents[3] / "docs" / "how-to" / "queue-policy.md"
@@ -69,27 +68,6 @@ def test_jobs_that_are_handed_over_start_in_the_order_of_the_policy(
     for job in jobs:  # pilotfish placed each, although nothing was gained by it
         assert daemon.placed(job) == ("n1",)
     assert daemon.stop(signal.SIGTERM) == 0 and "failed" not in daemon.log.read_text()
-
-
-def test_a_model_that_lies_is_caught_and_every_job_runs(slurm: SlurmCluster, daemon: SlurmDaemon) -> None:
-    """The longest first, on one node; the service sees what it did, and the shortest go first from then on."""
-    slurm.run("scontrol", "update", "NodeName=n[2-4]", "State=DRAIN", "Reason=test")
-    model_file(daemon.folder, LIAR, processors=slurm.cpus, limits=(1.0, 1e6))
-    configure(daemon, policy="learned:m.pfmodel.json", without_gain="release")
-    daemon.spawn()
-    assert daemon.process is not None and daemon.process.wait(60) != 0
-    assert "allow_unproven: true" in daemon.log.read_text()
-    configure(daemon, allow_unproven=True)
-    lengths = [(4, 20), (1, 1)] * 12
-    jobs = [
-        hand_over(slurm, f"sleep {run}", f"--cpus-per-task={slurm.cpus}", f"--time={wall}") for run, wall in lengths
-    ]
-    daemon.start()
-    eventually(lambda: "easy:order=sjf decides in place of learned:" in daemon.log.read_text(), "the baseline", 400)
-    eventually(lambda: all_ended(slurm, jobs), "the end of all jobs", 400)
-    text = daemon.log.read_text()
-    assert all(daemon.placed(job) == ("n1",) for job in jobs)
-    assert daemon.stop(signal.SIGTERM) == 0 and "failed" not in text
 
 
 def test_a_job_waits_for_the_energy_of_a_budget(slurm: SlurmCluster, daemon: SlurmDaemon) -> None:
