@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilotfish.simulate.kernels.object_cache import load
 from pilotfish.simulate.kernels.slurm.tables import PENDING
 from pilotfish.simulate.slurm.ordered_jobs import OrderedJobs
-from pilotfish.simulate.slurm.site import Site
+from pilotfish.simulate.slurm.site import Site, SiteJob, SiteNode, SitePartition
 from pilotfish.simulate.slurm.site_tables import Phases, completed, site_block
 from pilotfish.simulate.slurm.twin import BACKFILL, FULL_MAIN, MAIN, advanced, starts_of
 from tests.reference.slurm_machine import Machine
 from tests.reference.slurm_passes import Start
 from tests.reference.slurm_replay import Passes, PlainReplay
-from tests.support.slurm_sites import ASPECTS, NEVER_S, passes_of, sites
+from tests.simulate.slurm.small_sites import RULES, job, site
+from tests.support.slurm_sites import ASPECTS, BY_HAND, NEVER_S, T0, passes_of, sites
 
 KINDS = {"main": MAIN, "full": FULL_MAIN, "backfill": BACKFILL}
 Plans = list[dict[int, int]]
@@ -81,3 +84,33 @@ def test_sites_that_use_all_rules(site: Site, passes: Passes) -> None:
 @settings(max_examples=60, deadline=None)
 def test_sites_with_reservations(site: Site, passes: Passes) -> None:
     check(site, passes)
+
+
+def test_a_job_starts_after_its_first_window_and_a_reservation_in_between() -> None:
+    names = ("v", "x", "y", "first", "second")
+    nodes = tuple(SiteNode(name, cpus=4, cores=4, memory_mib=1000) for name in names)
+    parts = (
+        SitePartition("wide", ("v", "x", "y"), is_default=True, is_exclusive=True),
+        *(SitePartition(name, (name,), is_exclusive=True) for name in names),
+    )
+
+    def asks(number: int, part: str, minutes: int, nodes: int = 1) -> SiteJob:
+        submit = T0 if number <= len(names) else T0 + 10 + number
+        return job(
+            id=str(number), submit=submit, partitions=(part,), limit_min=minutes, run_s=60.0 * minutes,
+            min_nodes=nodes, max_nodes=nodes, tasks=nodes, min_cpus=nodes,
+        )  # fmt: skip
+
+    running = [asks(1, "v", 2), asks(2, "x", 70), asks(3, "y", 100), asks(4, "first", 10), asks(5, "second", 20)]
+    # Two slices hide from the search for job 10 that v is free again after job 6; x has a reservation, too, before y
+    # is free. So job 10 takes x and y in 100 minutes, and not v, and job 11 comes after it.
+    reserved = [asks(6, "v", 58), asks(7, "x", 10), asks(8, "first", 200), asks(9, "second", 200)]
+    last = [asks(10, "wide", 5, nodes=2), asks(11, "y", 10)]
+    scheduler = replace(RULES.scheduler, **BY_HAND, bf_resolution=60)
+    rules = replace(RULES, scheduler=scheduler, epilog_s=(2.0, 2.0))
+    place = replace(site([*running, *reserved, *last], rules=rules), nodes=nodes, partitions=parts)
+    passes: Passes = [(T0 + 5, "main"), (T0 + 30, "backfill")]
+    check(place, passes)
+    plan = by_twin(place, passes)[1][-1]
+    assert plan[9] == T0 + 5 + 60 * 100
+    assert plan[10] > plan[9]
