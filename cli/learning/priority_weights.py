@@ -31,13 +31,12 @@ from ..output.text import Screen
 from ..streams import note
 from ..sweeps.tasks import Failure
 from ..usage_errors import not_among
-from ..whatif.replay_tasks import RecordedSite, decoded, encoded, site_of, source_of
+from ..whatif.replay_tasks import SiteTask, decoded, encoded, site_of, source_of
 from ..worker_options import worker_pool
 
 if TYPE_CHECKING:
     from ...simulate.slurm.site_effect import Effect
     from ...simulate.slurm.site_outcome import SiteOutcome
-    from ..sweeps.tasks import TraceFile
     from ..sweeps.workers import WorkerPool
 
 #: Least jobs of a record: half of them judge.
@@ -47,27 +46,18 @@ _CLASS_JOBS = 30
 
 
 @dataclass(frozen=True, slots=True)
-class WeightTask:
+class WeightTask(SiteTask):
     """A replay of a site under other weights.
 
     Args:
-        source: the files of the site.
         weights: setting -> weight.
-        seed: of the clocks' phases.
         learns: it replays the first half of the jobs alone.
         version: of the pilotfish that asks.
     """
 
-    source: RecordedSite
     weights: tuple[tuple[str, int], ...]
-    seed: int
     learns: bool
     version: str = __version__
-
-    @property
-    def trace(self) -> TraceFile:
-        """Return the files of the site."""
-        return self.source.trace
 
     @property
     def identity(self) -> str:
@@ -135,14 +125,14 @@ def priorities(
     with SweepProgress(generations + 1) as progress, worker_pool(workers, None, population) as crew:
 
         def values(points: Sequence[Mapping[str, int]], phase: int) -> list[float]:
-            tasks = [WeightTask(source, tuple(point.items()), phase, learns=True) for point in points]
+            tasks = [WeightTask(source, phase, tuple(point.items()), learns=True) for point in points]
             return [value_of(outcome, objective) for outcome in _outcomes(crew, tasks)]
 
         best = search_weights(
             start, searched, search_options, values, lambda number: progress.ended([{"status": "done"}])
         )
         sides = [
-            _outcomes(crew, [WeightTask(source, tuple(side.items()), one, learns=False) for one in judging])
+            _outcomes(crew, [WeightTask(source, one, tuple(side.items()), learns=False) for one in judging])
             for side in (start, best)
         ]
         progress.ended([{"status": "done"}])

@@ -84,18 +84,24 @@ def source_of(folder: Path, sacct: Path | None, zone: str) -> tuple[RecordedSite
 
 
 @dataclass(frozen=True, slots=True)
-class ReplayTask:
-    """A replay: of a site, with changes, and the seed of its phases."""
+class SiteTask:
+    """Files of a site and a seed: by these every replay of it is known. The seed is that of the clocks' phases."""
 
     source: RecordedSite
-    change: ChangeOptions
     seed: int
-    version: str = __version__
 
     @property
     def trace(self) -> TraceFile:
         """Return the files of the site."""
         return self.source.trace
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayTask(SiteTask):
+    """A replay of a site with changes."""
+
+    change: ChangeOptions
+    version: str = __version__
 
     @property
     def identity(self) -> str:

@@ -69,14 +69,14 @@ class Replays:
         scenario, seed = self.scenarios[:2][-1], self.seeds[0]
         site = self.changed(scenario)
         replay = scenario.change.replay(site, seed)
-        task = ReplayTask(self._source, scenario.change, seed)
+        task = ReplayTask(self._source, seed, scenario.change)
         if task.identity not in self._ended:
             self._add({task.identity: encoded(replayed_outcome(site, replay))}, journal)
         return site, replay
 
     def todo(self) -> list[ReplayTask]:
         """Return the replays that have not ended, each once: all scenarios with a seed before the next seed."""
-        tasks = (ReplayTask(self._source, one.change, seed) for seed in self.seeds for one in self.scenarios)
+        tasks = (ReplayTask(self._source, seed, one.change) for seed in self.seeds for one in self.scenarios)
         return list({task.identity: task for task in tasks if task.identity not in self._ended}.values())
 
     def conduct(self, pool: WorkerPool, tasks: Sequence[ReplayTask], journal: RunJournal | None) -> None:
@@ -101,6 +101,6 @@ class Replays:
 
     def outcomes(self, *scenarios: Scenario) -> list[list[SiteOutcome]]:
         """Return the outcomes of some scenarios, over the seeds with which all of them ended."""
-        names = [[ReplayTask(self._source, one.change, seed).identity for seed in self.seeds] for one in scenarios]
+        names = [[ReplayTask(self._source, seed, one.change).identity for seed in self.seeds] for one in scenarios]
         complete = [row for row in zip(*names, strict=True) if all(name in self._ended for name in row)]
         return [[decoded(self._ended[row[side]]) for row in complete] for side in range(len(scenarios))]

@@ -211,7 +211,7 @@ def test_a_damaged_replay_is_an_error_that_names_the_file(
 
 def test_a_worker_without_the_files_replays_the_same(site: Path) -> None:
     source, _ = source_of(site, None, "UTC")
-    task = ReplayTask(source, ChangeOptions(settings=["PriorityWeightAge=5"]), 3)
+    task = ReplayTask(source, 3, ChangeOptions(settings=["PriorityWeightAge=5"]))
     assert replay_task(task, source.trace.contents()) == replay_task(task)
 
 
@@ -226,7 +226,7 @@ def test_a_file_that_changes_meanwhile_fails_the_replay(site: Path, tmp_path: Pa
     replay_tasks._last.clear()  # as in a worker
     (folder / "qos.psv").write_text((folder / "qos.psv").read_text() + "more|0\n")
     with pytest.raises(ConfigError, match="changed while the command ran"):
-        replay_task(ReplayTask(source, ChangeOptions(), 0))
+        replay_task(ReplayTask(source, 0, ChangeOptions()))
 
 
 def test_the_source_has_every_file_that_is_read(site: Path) -> None:

@@ -6,6 +6,7 @@ import json
 import shlex
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -91,10 +92,6 @@ def test_a_queue_is_planned_as_if_its_partition_were_handed_over(site: SlurmSite
     before = ours()
     whole = pilotfish("plan", "--adapter", "slurm")
     assert "0 jobs handed over" in whole.stdout and "--as-if-handed-over all" in whole.stdout
-    printed = pilotfish("plan", "--adapter", "slurm", "--as-if-handed-over", "half", "--json")
-    assert printed.returncode == 0, printed.stderr
-    as_if = json.loads(printed.stdout)
-    assert as_if["handed_over"] == len(jobs) and as_if["as_if_handed_over"] == ["half"]
     (tmp_path / "cluster.yaml").write_text(pilotfish("cluster", "--adapter", "slurm").stdout)
     config = {
         "schema": "pilotfish/daemon/v1", "cluster": "cluster.yaml", "state_dir": "state",
@@ -102,7 +99,20 @@ def test_a_queue_is_planned_as_if_its_partition_were_handed_over(site: SlurmSite
         "adapter": {"name": "slurm", "options": {"partitions": ["half"]}},
     }  # fmt: skip
     (tmp_path / "pilotfish.yaml").write_text(yaml.safe_dump(config))
-    configured = json.loads(pilotfish("plan", "--config", tmp_path / "pilotfish.yaml", "--json").stdout)
+
+    def plan(*options: object) -> dict[str, Any]:
+        printed = pilotfish("plan", *options, "--json")
+        assert printed.returncode == 0, printed.stderr
+        return json.loads(printed.stdout)
+
+    def looks() -> tuple[dict[str, Any], dict[str, Any]] | None:
+        """Return a plan of each kind, unless Slurm changed its own plan of the queue between the two looks around them."""
+        looked = ("--adapter", "slurm", "--as-if-handed-over", "half")
+        first, configured, last = plan(*looked), plan("--config", tmp_path / "pilotfish.yaml"), plan(*looked)
+        return (first, configured) if first["waits"] == last["waits"] else None
+
+    as_if, configured = next(pair for pair in (looks() for _ in range(5)) if pair)
+    assert as_if["handed_over"] == len(jobs) and as_if["as_if_handed_over"] == ["half"]
     for name in ("handed_over", "starts", "commands", "waits", "rejected"):
         assert as_if[name] == configured[name], name
     assert ours() == before
