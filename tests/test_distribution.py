@@ -46,23 +46,46 @@ def record(request):
 """
 
 
+def run_of(folder: Path, modules: dict[str, str], *options: str) -> subprocess.CompletedProcess[str]:
+    """Run tests as the Makefile does, in a folder of their own; they write into its file `record`."""
+    (folder / "conftest.py").write_text(
+        f"import sys\nsys.path[:0] = ['{ROOT}', '{ROOT}/tests']\nfrom conftests import *\n"
+    )
+    (folder / "conftests.py").write_text(
+        (ROOT / "tests/conftest.py").read_text().replace("__file__", f"'{ROOT}/tests/x'")
+    )
+    for name, text in modules.items():
+        (folder / f"test_{name}.py").write_text(text)
+    usual = (
+        "--import-mode=importlib",
+        "-p",
+        "no:cacheprovider",
+        "-n",
+        "2",
+        "--dist",
+        "loadgroup",
+        "--no-loadscope-reorder",
+    )
+    argv = [sys.executable, "-m", "pytest", *usual, *options, *(f"test_{name}.py" for name in modules)]
+    env = {**os.environ, "RECORD": str(folder / "record"), "PYTHONPATH": str(folder)}
+    return subprocess.run(argv, cwd=folder, env=env, stdout=subprocess.PIPE, text=True, check=False)
+
+
+@pytest.mark.real
+def test_a_module_that_is_imported_in_part_is_an_error_or_a_skip(tmp_path: Path) -> None:
+    """The workers are forks of a process that imported all tests; what fails there fails in them, too."""
+    whole, skip = "def test_it(): pass\n", "import pytest\npytest.skip('no such file', allow_module_level=True)\n"
+    run = run_of(tmp_path, {"whole": whole, "broken": f"{whole}import nothing_here\n", "left": whole + skip}, "-rs")
+    assert run.returncode == 1 and "1 passed, 1 skipped, 1 error" in run.stdout, run.stdout
+    assert "No module named 'nothing_here'" in run.stdout and "no such file" in run.stdout
+
+
 @pytest.mark.real
 @pytest.mark.parametrize("quick", [False, True])
 def test_every_test_runs_once_and_a_group_in_one_worker(tmp_path: Path, quick: bool) -> None:
-    record, path = tmp_path / "record", tmp_path / "test_some.py"
-    path.write_text(TESTS)
-    (tmp_path / "conftest.py").write_text(
-        f"import sys\nsys.path[:0] = ['{ROOT}', '{ROOT}/tests']\nfrom conftests import *\n"
-    )
-    (tmp_path / "conftests.py").write_text(
-        (ROOT / "tests/conftest.py").read_text().replace("__file__", f"'{ROOT}/tests/x'")
-    )
-    options = ["-n", "2", "--dist", "loadgroup", "--no-loadscope-reorder", *(["--quick"] if quick else [])]
-    argv = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *options, str(path)]
-    env = {**os.environ, "RECORD": str(record), "PYTHONPATH": str(tmp_path)}
-    run = subprocess.run(argv, cwd=tmp_path, env=env, stdout=subprocess.PIPE, text=True, check=False)
+    run = run_of(tmp_path, {"some": TESTS}, *(["--quick"] if quick else []))
     assert run.returncode == 0, run.stdout
-    rows = [line.split() for line in record.read_text().splitlines()]
+    rows = [line.split() for line in (tmp_path / "record").read_text().splitlines()]
     kinds = [kind for kind, *_ in rows]
     assert len({name for _, name, _ in rows}) == len(rows)
     assert (kinds.count("alone"), kinds.count("group"), kinds.count("long")) == (40, 12, 0 if quick else 3)
@@ -72,10 +95,10 @@ def test_every_test_runs_once_and_a_group_in_one_worker(tmp_path: Path, quick: b
 
 
 def test_a_fifth_is_tried_and_all_cases_are_in_one_of_the_fifths(monkeypatch: pytest.MonkeyPatch) -> None:
-    cases = [*range(23)]
+    cases = (*range(23),)
     monkeypatch.setattr(effort, "share", effort.QUICK)
     assert [effort.of(number) for number in (50, 8, 3, 1)] == [10, 2, 1, 1]
     parts = [effort.some(cases, first) for first in range(5)]
-    assert sorted(case for part in parts for case in part) == cases and max(map(len, parts)) == 5
+    assert sorted(case for part in parts for case in part) == [*cases] and max(map(len, parts)) == 5
     monkeypatch.setattr(effort, "share", 1.0)
-    assert effort.of(8) == 8 and effort.some(cases, 3) == cases
+    assert effort.of(8) == 8 and effort.some(cases, 3) == cases == effort.some(dict.fromkeys(cases))

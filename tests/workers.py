@@ -201,6 +201,24 @@ def serve(listening: socket.socket, arguments: list[str]) -> None:
             os.wait()
 
 
+class Partial:
+    """The modules of which pytest has imported a part, until an error or a skip; it would take them for whole again."""
+
+    def __init__(self) -> None:
+        self._paths: set[Path] = set()
+
+    def pytest_collectreport(self, report: Any) -> None:
+        """Note the file of a report that says that not all was collected."""
+        if not report.passed:
+            self._paths.add(Path(report.nodeid.partition("::")[0]).absolute())
+
+    def forget(self) -> None:
+        """Let the next import run them from their beginning."""
+        for name, module in [*sys.modules.items()]:
+            if (file := getattr(module, "__file__", None)) and Path(file) in self._paths:
+                del sys.modules[name]
+
+
 def _collect(arguments: list[str]) -> None:
     """Import what pytest collects."""
     import pytest
@@ -210,7 +228,9 @@ def _collect(arguments: list[str]) -> None:
     nothing = os.open(os.devnull, os.O_WRONLY)
     for number in (1, 2):
         os.dup2(nothing, number)
-    pytest.main([*arguments, "-n0", "--collect-only"])  # a worker that collects the same reports errors
+    partial = Partial()
+    pytest.main([*arguments, "-n0", "--collect-only"], [partial])
+    partial.forget()  # a worker that collects the same reports its error, or why it is skipped
     for number, file in zip((1, 2), said, strict=True):
         os.dup2(file, number)
         os.close(file)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
 Case = TypeVar("Case")
@@ -18,7 +18,7 @@ def of(number: int) -> int:
     return max(1, round(share * number))
 
 
-def some(cases: Sequence[Case], first: int = 0) -> Sequence[Case]:
+def some(cases: Iterable[Case], first: int = 0) -> Sequence[Case]:
     """Return the cases to try: all, or with --quick every fifth from number `first` on."""
     step = round(1.0 / share)
-    return cases[first % step :: step]
+    return tuple(cases)[first % step :: step]
