@@ -75,7 +75,9 @@ def run_of(folder: Path, modules: dict[str, str], *options: str) -> subprocess.C
 def test_a_module_that_is_imported_in_part_is_an_error_or_a_skip(tmp_path: Path) -> None:
     """The workers are forks of a process that imported all tests; what fails there fails in them, too."""
     passing, skip = "def test_it(): pass\n", "import pytest\npytest.skip('no such file', allow_module_level=True)\n"
-    run = run_of(tmp_path, {"passing": passing, "broken": f"{passing}import nothing_here\n", "part": passing + skip}, "-rs")
+    run = run_of(
+        tmp_path, {"passing": passing, "broken": f"{passing}import nothing_here\n", "part": passing + skip}, "-rs"
+    )
     assert run.returncode == 1 and "1 passed, 1 skipped, 1 error" in run.stdout, run.stdout
     assert "No module named 'nothing_here'" in run.stdout and "no such file" in run.stdout
 

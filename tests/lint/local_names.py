@@ -41,30 +41,38 @@ FUNCTIONS = {
 }
 
 
-def locals_of(function: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
-    """Return the names that a function binds, without its parameters and without the names of functions inside it."""
-    arguments = function.args
-    parameters = {*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg}
-    names: set[str | None] = set()
-    nodes: list[ast.AST] = [*function.body]
+def vague_functions(tree: ast.AST) -> Iterator[tuple[str, list[str]]]:
+    """Yield the name of each function of a file that binds one of WORDS, with these words. O(nodes).
+
+    Names that a function binds are neither its parameters nor those that functions and classes inside it bind.
+    """
+    scopes: list[tuple[str, set[str | None], set[str]]] = []
+    nodes: list[tuple[ast.AST, set[str | None]]] = [(tree, set())]
     while nodes:
-        node = nodes.pop()
+        node, names = nodes.pop()
         match node:
-            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+            case ast.FunctionDef() | ast.AsyncFunctionDef():
+                names = set()
+                scopes.append((node.name, names, _parameters(node)))
+                nodes += [(part, names) for part in node.body]
                 continue
+            case ast.ClassDef():
+                names = set()
             case ast.Name(id=name, ctx=ast.Store()):
                 names.add(name)
+                continue
             case ast.ExceptHandler(name=name) | ast.MatchAs(name=name) | ast.MatchStar(name=name):
                 names.add(name)
-        nodes += ast.iter_child_nodes(node)
-    return {name for name in names if name} - {parameter.arg for parameter in parameters if parameter}
+        nodes += [(part, names) for part in ast.iter_child_nodes(node)]
+    for function, names, parameters in scopes:
+        if words := (names & WORDS) - parameters:
+            yield function, sorted(words)
 
 
-def vague_functions(tree: ast.AST) -> Iterator[tuple[str, list[str]]]:
-    """Yield the name of each function of a file that binds one of WORDS, with these words."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and (words := locals_of(node) & WORDS):
-            yield node.name, sorted(words)
+def _parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
+    arguments = function.args
+    parameters = {*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg}
+    return {parameter.arg for parameter in parameters if parameter}
 
 
 def check(root: Path, files: Iterable[str], ceilings: Mapping[str, int] = FUNCTIONS) -> Iterator[str]:
