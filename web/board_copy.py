@@ -53,8 +53,8 @@ class BoardCopy:
         if reply["mark"] == self.mark or "jobs" not in reply:
             return False
         before, now = self.rows, reply["time"]
-        self.columns, self.mark, self.users = tuple(reply["columns"]), reply["mark"], reply["users"]
-        self.rows = {row[0]: row for row in reply["jobs"]}
+        rows, nodes = {row[0]: row for row in reply["jobs"]}, reply["nodes"]
+        self.columns, self.users, self.rows = tuple(reply["columns"]), reply["users"], rows
         missing = {key: row for key, row in before.items() if key not in self.rows}
         ended = [self._ended(row, now) for row in missing.values() if self._ran(row, now)]
         self.past.extend(ended)
@@ -63,9 +63,10 @@ class BoardCopy:
             self.past.popleft()
         changed = {key: row for key, row in self.rows.items() if before.get(key) != row}
         earlier = missing | {key: before[key] for key in changed if key in before}
-        self.change = BoardChange(changed, earlier, ended, nodes_changed=self.nodes != reply["nodes"])
-        self.nodes = reply["nodes"]
+        self.change = BoardChange(changed, earlier, ended, nodes_changed=self.nodes != nodes)
+        self.nodes = nodes
         self.about = {name: value for name, value in reply.items() if name not in _PARTS}
+        self.mark = reply["mark"]  # at the end: an answer that is not understood is asked for again
         self.version += 1
         return True
 

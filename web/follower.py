@@ -69,6 +69,8 @@ class Follower:
             changed = self.copy.take(reply)
         except PilotfishError as error:
             trouble = str(error)
+        except (LookupError, TypeError, ValueError, AttributeError) as error:  # it may be of another version
+            trouble = f"the service's answer is not understood: {error!r}"
         if trouble != self.trouble:
             (log.warning if trouble else log.info)("%s", trouble or "the service answers")
         if changed or trouble != self.trouble:

@@ -19,6 +19,7 @@ class World:
 
     def __init__(self) -> None:
         self.cycle, self.for_everybody, self.down, self.asked = 1, False, "", list[tuple[str, dict]]()
+        self.odd = dict[str, object]()
 
     def row(self, key: str, uid: int) -> list:
         blank = dict.fromkeys(JOB_COLUMNS) | {"key": key, "uid": uid, "state": "running", "start_time": self.cycle}
@@ -45,7 +46,7 @@ class World:
             "for_everybody": self.for_everybody,
             "mode": "live",
         }
-        return about | {"jobs": rows, "columns": JOB_COLUMNS, "nodes": {}, "users": {"7": "ada", "8": "bob"}}
+        return about | {"jobs": rows, "columns": JOB_COLUMNS, "nodes": {}, "users": {"7": "ada", "8": "bob"}} | self.odd
 
 
 @pytest.fixture
@@ -128,6 +129,19 @@ def test_a_service_that_is_away_is_said_and_its_last_board_stays(browser, world)
     assert answer["trouble"] == "no daemon listens" and len(answer["jobs"]) == 2
     health = browser.get("/healthz")
     assert (health.status_code, health.json()["trouble"]) == (503, "no daemon listens")
+
+
+@pytest.mark.parametrize("odd", [{"jobs": [1]}, {"jobs": [[]]}, {"nodes": 1, "columns": []}, {"columns": None}])
+def test_an_answer_that_is_not_understood_is_said_and_the_next_one_is_shown(browser, world, odd) -> None:
+    world.for_everybody = True
+    assert keys(browser.get("/api/v1/board")) == {"rjms/1", "rjms/2"}
+    world.cycle, world.odd = 2, odd
+    assert "is not understood" in browser.get("/healthz").json()["trouble"]
+    world.odd = {}
+    answer = browser.get("/api/v1/board")
+    assert keys(answer) == {"rjms/1", "rjms/2"} and answer.json()["trouble"] == ""
+    start_time = JOB_COLUMNS.index("start_time")
+    assert {row[start_time] for row in answer.json()["jobs"]} == {2}
 
 
 def test_a_service_that_never_answered_is_an_error(world) -> None:
