@@ -20,6 +20,7 @@ from .config_sections import PowerConfig
 from .learning.external_load import LoadOfOthers
 from .learning.forecast_errors import ForecastErrors
 from .learning.guard_rail import FORGOTTEN, Guard
+from .learning.guard_watch import GuardWatch
 from .learning.interval_correction import IntervalCorrection, groups_of
 from .learning.job_profiles import GivenProfiles
 from .learning.node_speeds import NodeSpeeds
@@ -164,6 +165,7 @@ def assemble(
         latency,
         HoldAdvice(adapter),
         HoldWatch(metrics.holds, queue),
+        GuardWatch(metrics.guard, forecasts),
         ComponentEvents(),
         switcher,
         *observers(tracker),

@@ -313,10 +313,11 @@ def metrics_page() -> str:
         "# Metrics\n",
         "The daemon serves metrics for Prometheus at `http://ADDRESS:PORT/metrics` and health checks at `/healthz` and"
         " `/readyz` (keys `metrics.address` and `metrics.port`, default 127.0.0.1:9836). A scrape reads memory only:"
-        " it sends no request to the resource manager. No label names a job or a user.\n",
+        " it sends no request to the resource manager. No label names a job or a user. Each series has the label"
+        " `cluster`, too: the name in the file of the cluster.\n",
         "Alert rules ([calibration](../../../monitoring/calibration.rules.yaml),"
-        " [resource manager](../../../monitoring/adapter.rules.yaml)) and a"
-        " [dashboard for Grafana](../../../monitoring/pilotfish.dashboard.json) are in the folder `monitoring`.\n",
+        " [resource manager](../../../monitoring/adapter.rules.yaml)) and"
+        " [dashboards for Grafana](../../guides/dashboards.md) are in the folder `monitoring`.\n",
         table(("Metric", "Type", "Labels", "Meaning"),
               [(code(name), kind, escape(labels), escape(text)) for name, kind, labels, text in metric_rows()]),
     ]  # fmt: skip

@@ -38,7 +38,7 @@ def present() -> Promises:
     """Return what this source offers, each section sorted."""
     from pilotfish.daemon.config import DaemonConfig
 
-    generate = _generator()
+    generate = generator()
     schema = DaemonConfig.model_json_schema()
     offered = {
         "python": _python(),
@@ -147,7 +147,7 @@ def _journal(journal_db: ModuleType) -> str:
     return f"version {journal_db.VERSION}, tables {hashlib.sha256(repr(columns).encode()).hexdigest()[:16]}"
 
 
-def _generator() -> ModuleType:
+def generator() -> ModuleType:
     spec = importlib.util.spec_from_file_location("docs_generate", ROOT / "docs" / "generate.py")
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module

@@ -70,6 +70,15 @@ class Guard:
         """Return the median of the errors in the window, None without any."""
         return _median(_in_turns(self._errors[forecaster], self.window)) if forecaster in self._errors else None
 
+    def medians(self) -> dict[Forecaster, float]:
+        """Return the median error of each forecaster with errors."""
+        return {forecaster: self.median(forecaster) or 0.0 for forecaster in sorted(self._errors)}
+
+    @property
+    def judged(self) -> int:
+        """Errors that were added so far."""
+        return self._count
+
     def add(self, error: float, forecaster: Forecaster = Forecaster(), user: int | None = None) -> bool:
         """Add an error. Return whether a forecaster came to be distrusted or trusted by it.
 

@@ -12,7 +12,7 @@ import math
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -84,15 +84,18 @@ class Exporter:
         health: served at /healthz and /readyz.
         address: to listen on.
         port: to listen on; 0 picks a free one, see the attribute `port`.
+        cluster: name of the cluster, a label of each series, so that many clusters fit into one Prometheus; "": none.
 
     Raises:
         ConfigError: the address or port cannot be used.
     """
 
-    def __init__(self, metrics: Metrics, health: Health, address: str = "127.0.0.1", port: int = 9836) -> None:
+    def __init__(
+        self, metrics: Metrics, health: Health, address: str = "127.0.0.1", port: int = 9836, cluster: str = ""
+    ) -> None:
         metrics.snapshot_age.set_function(lambda: health.age_s)
         pages = {
-            "/metrics": _Text(metrics),
+            "/metrics": _Text(_OfCluster(metrics.registry, cluster)),
             "/healthz": lambda _: _status(health.alive, f"the last cycle ended {health.age_s:.0f} s ago"),
             "/readyz": lambda _: _status(health.ready, health.why_not_ready),
         }
@@ -210,11 +213,24 @@ class _Bounded:
         return line
 
 
+class _OfCluster:
+    """A registry whose series all have the label `cluster`. O(series) for each collection."""
+
+    def __init__(self, registry: Any, cluster: str) -> None:
+        self._registry, self._labels = registry, {"cluster": cluster} if cluster else {}
+
+    def collect(self) -> Iterator[Any]:
+        """Yield the families."""
+        for family in self._registry.collect():
+            family.samples = [sample._replace(labels=self._labels | sample.labels) for sample in family.samples]
+            yield family
+
+
 class _Text:
     """The page of the metrics; requests that come together share one text."""
 
-    def __init__(self, metrics: Metrics) -> None:
-        self._metrics, self._lock = metrics, threading.Lock()
+    def __init__(self, registry: Any) -> None:
+        self._registry, self._lock = registry, threading.Lock()
         self._pages: dict[str, tuple[float, bytes]] = {}  # by kind; there are a few
 
     def __call__(self, accept: str) -> tuple[int, str, bytes]:
@@ -224,7 +240,7 @@ class _Text:
         with self._lock:
             made_at, text = self._pages.get(kind, (-math.inf, b""))
             if time.monotonic() - made_at >= MADE_EVERY_S:
-                text = encode(self._metrics.registry)
+                text = encode(self._registry)
                 self._pages[kind] = time.monotonic(), text
         return 200, kind, text
 

@@ -41,6 +41,7 @@ from ...simulate.queue_policies.kept import LimitNow
 from ...simulate.results.group_contrast import GroupContrast
 from ..state.forecasts import Forecaster
 from .accuracy import CALIBRATED, CALIBRATED_KINDS, ENOUGH_JOBS, NOT_RECORDED, SOURCES, Groups, factor
+from .guard_metrics import GuardMetrics
 from .hold_metrics import HoldMetrics
 from .score_metrics import ScoreMetrics
 
@@ -254,9 +255,7 @@ class Metrics:
         self.show_pauses(())
         self.cycle_duration = make(Histogram, "cycle_duration_seconds", "Time of a whole cycle.", buckets=_SECONDS)
         self.snapshot_age = make(
-            Gauge,
-            "snapshot_age_seconds",
-            "Seconds since the last snapshot, or since the last check that nothing has changed.",
+            Gauge, "snapshot_age_seconds", "Seconds since the last snapshot, or check that nothing has changed."
         )
         self.damaged_rows = make(
             Counter, "journal_unreadable_rows_total",
@@ -329,7 +328,8 @@ class Metrics:
         )
         for by, compared in (("pilotfish", "no"), ("pilotfish", "yes"), ("manager", "yes")):
             self.start_errors.labels(by, compared)
-        self.errors, self.score, self.holds = ErrorMetrics(make), ScoreMetrics(make), HoldMetrics(make)
+        self.errors, self.score = ErrorMetrics(make), ScoreMetrics(make)
+        self.holds, self.guard = HoldMetrics(make), GuardMetrics(make)
         self._limit_kind = ""
         self._last: Snapshot | None = None
         self._watts: float | None = None

@@ -37,7 +37,7 @@ def serve_metrics(
     calibrations.watch()
     stack.callback(calibrations.close)
     try:
-        exporter = Exporter(metrics, health, section.address, section.port)
+        exporter = Exporter(metrics, health, section.address, section.port, cluster.name)
     except ConfigError as error:
         if mode.keeps:
             raise

@@ -32,6 +32,7 @@ from pilotfish.daemon.state.codec import encode
 from pilotfish.daemon.state.users import user_name
 from pilotfish.daemon.timing.age_clock import AgeClock
 from pilotfish.simulate.model.job import DEFAULT_PROFILE, Workflow
+from tests.support.metric_texts import without_cluster
 
 SERVE = Path(__file__).with_name("serve.py")
 PATIENCE_S = 60.0
@@ -146,7 +147,11 @@ def test_from_ready_to_stop(daemon, kit):
     states = {job["id"]: (job["state"], job["exit_code"]) for job in done["jobs"]}
     assert states == {"a": ("completed", 0), "b": ("failed", 7), "c": ("cancelled", None)}
     assert (daemon.folder / "trail").read_text() == "a\nb\n"
-    for page, word in (("metrics", 'pilotfish_mode{mode="live"} 1.0'), ("healthz", "ok"), ("readyz", "ok")):
+    for page, word in (
+        ("metrics", 'pilotfish_mode{cluster="here",mode="live"} 1.0'),
+        ("healthz", "ok"),
+        ("readyz", "ok"),
+    ):
         assert word in requests.get(f"http://127.0.0.1:{daemon.port}/{page}", timeout=60).text
     places = f"socket {daemon.folder}/s, metrics at http://127.0.0.1:{daemon.port}/metrics"
     assert f"pilotfish serves cluster here with policy lookahead, live, {places}" in daemon.said()
@@ -195,7 +200,8 @@ def test_clients_are_answered_during_a_plan_and_a_reload_waits_for_its_end(daemo
 
 
 def shown(daemon) -> dict[str, float]:
-    lines = requests.get(f"http://127.0.0.1:{daemon.port}/metrics", timeout=PATIENCE_S).text.splitlines()
+    text = requests.get(f"http://127.0.0.1:{daemon.port}/metrics", timeout=PATIENCE_S).text
+    lines = without_cluster(text).splitlines()
     plain = (line.removeprefix("pilotfish_").rsplit(" ", 1) for line in lines if line[0] != "#")
     return {name: float(value) for name, value in plain}
 

@@ -6,7 +6,6 @@ import json
 import re
 import shutil
 import subprocess
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,19 +13,14 @@ import pytest
 import yaml
 
 import pilotfish
-from pilotfish.adapters.base import BreakerState, Load
+from pilotfish.adapters.base import Load
 from pilotfish.daemon.report.adapter_metrics import LoadMetrics
-from pilotfish.daemon.report.calibration_metrics import Calibrations
 from pilotfish.daemon.report.metrics import Metrics
-from pilotfish.daemon.state.forecasts import Forecaster
-from pilotfish.profiles.calibration.calibration_records import save_record
-from pilotfish.profiles.calibration.statistics import MeasuredNumber
-from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
-from tests.profiles.calibration.calibrations import BARE
+from tests.promises import generator
 
 FOLDER = Path(pilotfish.__file__).resolve().parent / "monitoring"
 RULES = sorted(FOLDER.glob("*.rules.yaml"))
-DASHBOARD = json.loads((FOLDER / "pilotfish.dashboard.json").read_text())
+PANELS = [panel for path in sorted(FOLDER.glob("*.json")) for panel in json.loads(path.read_text())["panels"]]
 UP, STARTED = 'up{job="pilotfish"}', 'process_start_time_seconds{job="pilotfish"}'
 FAILED = 'pilotfish_decisions_total{action="place",outcome="failed"}'
 INSIDE, OUTSIDE = (f'pilotfish_forecast_intervals_total{{result="{result}"}}' for result in ("inside", "outside"))
@@ -39,31 +33,13 @@ SERIES = {
 
 
 @pytest.fixture(scope="module")
-def exported(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
+def exported() -> dict[str, set[str]]:
     """Series that the daemon exports -> the labels that each may have."""
-    folder = tmp_path_factory.mktemp("kept")
-    for found in (BARE, replace(BARE, speed=MeasuredNumber(4e8, 1e6, 20))):
-        save_record(folder, found, "n1")
-    metrics, calibrations = Metrics(), Calibrations(folder, Cluster("c", (Node("n1", NodeType("t", 1, 1, 1)),)), 0.1)
-    calibrations.read()
-    metrics.registry.register(calibrations)
-    load = Load({("jobs", "ok"): 1}, {"jobs": (1, 0.1)}, {"oar": BreakerState.CLOSED}, 1.0, {"job": 1})
-    load = replace(load, delays={"launch": (1, 2.0)}, unknown_ends=1, closed=("default",))
-    metrics.registry.register(LoadMetrics("oar", lambda: load))
-    metrics.set_mode("live")
-    metrics.damaged_rows.labels("story").inc()
-    metrics.errors.observe(Forecaster("max-min", "measured"), "p", 0.1)
-    metrics.expect_policy("mom")
-    mean = {"mean": dict.fromkeys(("recorded", "twin", "pilotfish", "low", "high"), 1.0)}
-    measures, handed = ("waiting", "turnaround", "slowdown"), ("seen", "compared", "placed", "released")
-    card = {"judged": "easy", "days": 1.0, "verdict": "gain", "own_requests": 9, "handed": dict.fromkeys(handed, 1)}
-    others = dict.fromkeys(("utilisation", "energy_j", "makespan"), mean["mean"])
-    contention = {"contention": {"forecast": 1.1, "actual": 1.2}}
-    metrics.score.show(card | others | contention | {"measures": dict.fromkeys(measures, mean)}, 1.0)
-    series: dict[str, set[str]] = {}
-    for family in metrics.registry.collect():
-        labels = {label for sample in family.samples for label in sample.labels}
-        series |= {family.name + ending: labels for ending in SERIES[family.type]}
+    series = {family.name + ending: set[str]() for family in Metrics().registry.collect()
+              for ending in SERIES[family.type] if family.name.startswith("process_")}  # fmt: skip
+    for name, kind, labels, _ in generator().metric_rows():
+        stem = name.removesuffix("_total")
+        series |= {stem + ending: set(labels.split(", ")) - {""} for ending in SERIES[kind]}
     return series
 
 
@@ -222,25 +198,15 @@ def test_the_alert_of_a_disabled_queue_fires_after_a_minute_and_stops_at_once(tm
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_the_dashboard_asks_for_metrics_and_labels_that_there_are(exported: dict[str, set[str]]) -> None:
-    panels = DASHBOARD["panels"]
-    assert len({panel["id"] for panel in panels}) == len(panels)
-    titles = " ".join(panel["title"].lower() for panel in panels)
-    assert all(word in titles for word in ("forecast error", "calibration", "plan"))
-    for panel in panels:
-        for target in panel["targets"]:
-            metrics = asked(target["expr"])
-            assert metrics and metrics <= exported.keys(), panel["title"]
-            (metric,) = metrics
-            by = {word for words in re.findall(r"by \(([^)]*)\)", target["expr"]) for word in words.split(", ")}
-            shown = set(re.findall(r"\{\{(\w+)\}\}", target["legendFormat"]))
-            assert by | shown <= exported[metric] | {"le"}, panel["title"]
-
-
-def test_the_dashboards_panels_do_not_overlap() -> None:
-    taken: set[tuple[int, int]] = set()
-    for place in (panel["gridPos"] for panel in DASHBOARD["panels"]):
-        cells = {(x, y) for x in range(place["x"], place["x"] + place["w"])
-                 for y in range(place["y"], place["y"] + place["h"])}  # fmt: skip
-        assert not cells & taken and max(x for x, _ in cells) < 24
-        taken |= cells
+def test_the_dashboards_ask_for_metrics_and_labels_that_there_are(exported: dict[str, set[str]]) -> None:
+    of_prometheus = {"cluster", "instance", "le", "job"}
+    targets = [(panel["title"], target) for panel in PANELS for target in panel.get("targets", ())]
+    for title, target in targets:
+        metrics = asked(target["expr"])
+        assert metrics <= exported.keys() and (metrics or target["expr"].startswith("up{")), title
+        by = {word for words in re.findall(r"(?:by|on) \(([^)]*)\)", target["expr"]) for word in words.split(", ")}
+        selected = set(re.findall(r"(\w+)[!=]~?\"", target["expr"]))
+        shown = set(re.findall(r"\{\{(\w+)\}\}", target["legendFormat"]))
+        labels = {label for metric in metrics for label in exported[metric]}
+        assert by | selected | shown <= labels | of_prometheus, title
+    assert len(targets) > 50

@@ -22,6 +22,7 @@ from waiting import look_until
 
 from pilotfish.daemon.socket import ipc
 from pilotfish.simulate.kernels.object_cache import cache_directory
+from tests.support.metric_texts import without_cluster
 
 SCRIPT = Path(sys.executable).with_name("pilotfish")
 COMMAND = [str(SCRIPT)] if SCRIPT.exists() else [sys.executable, "-m", "pilotfish.cli"]
@@ -169,9 +170,10 @@ class Served:
         return dict(ipc.ask(str(self.socket), "explain", trusted=lambda uid: True, job=f"{self.manager}/{job}"))
 
     def metric(self, name: str) -> float:
-        """The value of a metric, all its labels in the name, 0 where there is none."""
+        """The value of a metric, all its labels but the cluster in the name, 0 where there is none."""
         with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=10) as answer:
-            found = re.search(rf"^{re.escape(name)} (\S+)$", answer.read().decode(), re.MULTILINE)
+            text = without_cluster(answer.read().decode())
+        found = re.search(rf"^{re.escape(name)} (\S+)$", text, re.MULTILINE)
         return float(found[1]) if found else 0.0
 
     @property

@@ -9,7 +9,7 @@ import struct
 import threading
 import time
 from collections import Counter
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -81,6 +81,19 @@ def test_every_metric_is_exported_and_no_label_names_a_job(served, kit):
     assert 'pilotfish_jobs{state="running"} 0.0' in reply.text
     assert 'pilotfish_decisions_total{action="submit",outcome="applied"} 1.0' in reply.text
     assert 'pilotfish_plans_total{outcome="planned",policy="mom"} 1.0' in reply.text
+
+
+def test_each_series_has_the_label_of_the_cluster_and_keeps_its_own(served):
+    bench, _, health, _ = served
+    bench.run(1)
+    with closing(Exporter(bench.metrics, health, port=0, cluster='o"dd')) as server:
+        texts = [requests.get(server.url, timeout=60).text, requests.get(server.url, timeout=60).text]
+    for text in texts:
+        lines = [line for line in text.splitlines() if not line.startswith("#")]
+        assert lines and all('cluster="o\\"dd"' in line for line in lines)
+        assert 'pilotfish_mode{cluster="o\\"dd",mode="live"} 1.0' in lines
+    plain = generate_latest(bench.metrics.registry).decode()
+    assert "cluster=" not in plain
 
 
 def test_a_scrape_sends_no_request_to_the_resource_manager(served):
@@ -368,7 +381,7 @@ def test_the_text_of_the_metrics_is_made_once_for_many_scrapes(monkeypatch):
     monkeypatch.setattr(exporter, "MADE_EVERY_S", 1e9)
     metrics = Metrics()
     metrics.snapshot_age.set_function(lambda: made.append(1) or 1.0)
-    page = exporter._Text(metrics)
+    page = exporter._Text(metrics.registry)
     texts = {page(accept)[2] for accept in ["", "*/*", "text/plain"] * 100}
     assert len(texts) == len(made) == 1
     assert b"# EOF" in page("application/openmetrics-text; version=1.0.0")[2] and len(made) == 2

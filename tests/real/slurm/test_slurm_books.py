@@ -19,6 +19,8 @@ from slurm_cluster import free_ports
 from slurm_daemon import SlurmDaemon
 from slurm_site import SlurmSite
 
+from tests.support.metric_texts import without_cluster
+
 pytestmark = pytest.mark.xdist_group("site 3")
 ROOT = Path(__file__).parents[3]
 WORKFLOW = """
@@ -71,7 +73,7 @@ def metrics(daemon: SlurmDaemon) -> dict[str, float]:
     """What the daemon exports of the requests that it sends."""
     port = yaml.safe_load(daemon.config.read_text())["metrics"]["port"]
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30) as answer:
-        lines = answer.read().decode().splitlines()
+        lines = without_cluster(answer.read().decode()).splitlines()
     return {name: float(value) for name, value in (line.rsplit(" ", 1) for line in lines if line[0] != "#")}
 
 

@@ -8,6 +8,8 @@ import pytest
 from machine import Machine
 from waiting import look_until
 
+from tests.support.metric_texts import without_cluster
+
 pytestmark = pytest.mark.xdist_group("systemd")
 PATIENCE_S = 60.0
 METRICS = "import urllib.request as r; print(r.urlopen('http://127.0.0.1:9836/metrics').read().decode())"
@@ -16,7 +18,7 @@ REAPER = "[Service]\nExecStart=\nExecStart=/bin/sh -c 'echo release slurm/7; ech
 
 
 def metric(machine: Machine, name: str) -> float:
-    lines = machine.python(METRICS).splitlines()
+    lines = without_cluster(machine.python(METRICS)).splitlines()
     return next(float(line.split()[1]) for line in lines if line.startswith(f"pilotfish_{name} "))
 
 
