@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .formats.replays.workloads import read_workload
     from .formats.site.site_policy_folder import read_slurm_policy
     from .formats.workflows.workflow import read_workflow
+    from .learning.environments.pairs import PairEnvironment, PairNode, PairOptions
     from .profiles.store import ProfileStore
     from .simulate.errors import ConfigError, InvalidJobError, PilotfishError, PolicyError
     from .simulate.generate.models import lublin
@@ -67,6 +68,9 @@ __all__ = [
     "NodeType",
     "Objective",
     "Outcome",
+    "PairEnvironment",
+    "PairNode",
+    "PairOptions",
     "PilotfishError",
     "Plan",
     "PlannedJob",
@@ -109,6 +113,7 @@ __all__ = [
 #: Module -> the names taken from it; a pair is (its name there, its name here).
 _SOURCES: dict[str, tuple[str | tuple[str, str], ...]] = {
     ".daemon.paths": ("profile_store_path",),
+    ".learning.environments.pairs": ("PairEnvironment", "PairNode", "PairOptions"),
     ".profiles.store": ("ProfileStore",),
     ".simulate.queue_policies.interface": (
         "Backfill", "Decision", "Forecast", "Kill", "MachineStates", "Reject", "Reserve", "Start", "Submit", "Switch",

@@ -15,7 +15,7 @@ from pilotfish import api
 
 ROOT = Path(pilotfish.__file__).resolve().parent
 TREE = ast.parse((ROOT / "api.py").read_text(encoding="utf-8"))
-ROOMS = {"simulate", "formats", "profiles", "adapters", "daemon"}
+ROOMS = {"simulate", "formats", "learning", "profiles", "adapters", "daemon"}
 
 
 def imported_for_types() -> dict[str, tuple[str, str]]:

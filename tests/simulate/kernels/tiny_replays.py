@@ -9,6 +9,7 @@ import numpy as np
 
 from pilotfish.formats.replays.swf import read_swf
 from pilotfish.formats.site.site_folder import read_accounting
+from pilotfish.learning.environments.pairs import PairEnvironment, PairNode, PairOptions
 from pilotfish.simulate.kernels import object_cache
 from pilotfish.simulate.kernels.object_cache import KERNELS
 from pilotfish.simulate.model.workload import Dependencies
@@ -53,6 +54,9 @@ def results() -> list[str]:
     classes = node_classes({"a": 2, "b": 1}, [(one, 1)], [two, one, two])
     links = Dependencies(np.array([0]), np.array([3]))
     found.append(f"classes of nodes: {classes.start_times([1, 3, 1, 2], np.zeros(4), times, times, links).tolist()}")
+    pairs = PairEnvironment([jobs], [PairNode(2, 1.0), PairNode(4, 2.0)], PairOptions(episode=2))
+    pairs.step([1])
+    found.append(f"pairs: {pairs.jobs[0, :2].tolist()} {pairs.nodes.tolist()} {pairs.reward.tolist()}")
     starts = replay_site(small_sites.site([small_sites.job(id=str(i), tasks=9 + i) for i in range(8)])).starts
     found.append(f"Slurm's rules: {[(start.job, start.start, start.nodes, start.by) for start in starts]}")
     return found
