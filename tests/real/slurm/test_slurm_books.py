@@ -199,7 +199,7 @@ def test_a_cycle_costs_the_controller_what_the_guide_says(
     site: SlurmSite, daemon: SlurmDaemon, record_property: Callable[[str, object], None]
 ) -> None:
     """With jobs that run, a job of ours that waits, and a neighbour; counted by what goes out, and by slurmctld."""
-    stated = re.search(r"\| a cycle \|.*\| (\d) to (\d),", (ROOT / "docs/guides/slurm.md").read_text())
+    stated = re.search(r"\| a cycle \|.*\| (\d) to (\d),", (ROOT / "docs/guides/slurm-operation.md").read_text())
     assert stated
     hand = ("--begin=now+600", "--comment=pilotfish:hold=600")
     for line in ("sleep 600", "sleep 600"):
