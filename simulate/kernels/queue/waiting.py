@@ -1,7 +1,6 @@
 """Waiting jobs: a tree by rank with the smallest size and shortest walltime of each block, and a queue sorted by score.
 
-Rule: for orders that change with time, `queue` holds the waiting jobs between passes and is sorted in each pass; a pass
-that needs ranks builds a tree over it.
+Rule: for orders that change with time, `queue` holds the waiting jobs between passes and is sorted in each pass.
 """
 
 from __future__ import annotations
@@ -46,19 +45,6 @@ def remove(replay: Block, rank: int) -> None:
         if cell.size == size and cell.wall == wall:
             break
         cell.size, cell.wall = size, wall
-
-
-@inner
-def rebuild_tree(replay: Block, count: int) -> None:
-    """Rebuild the tree over the first `count` leaves; all further ones are empty. O(count)."""
-    least, levels = replay.least, replay.levels
-    for level in range(1, len(levels) - 1):
-        count = (count + WIDTH - 1) // WIDTH
-        for i in range(count):
-            base, size, wall = levels[level - 1] + i * WIDTH, NO_JOB, math.inf
-            for k in range(base, base + WIDTH):
-                size, wall = min(size, least[k].size), min(wall, least[k].wall)
-            least[levels[level] + i].size, least[levels[level] + i].wall = size, wall
 
 
 @inner
@@ -204,27 +190,3 @@ def insert_by_rank(world: Block, job: int) -> None:
         i -= 1
     world.queue[i] = job
     world.count.waiting += 1
-
-
-@inner
-def rank_queue(replay: Block, order: int, now: float) -> None:
-    """Sort the waiting jobs and build the tree over them for this pass."""
-    count, jobs = replay.count, replay.jobs
-    sort_queue(replay, order, now)
-    for rank in range(count.waiting):
-        job = replay.queue[rank]
-        replay.ranked[rank] = job
-        replay.least[rank].size, replay.least[rank].wall = jobs[job].size, jobs[job].wall
-    rebuild_tree(replay, count.waiting)
-    count.head = count.reserved = 0
-
-
-@inner
-def restore_queue(replay: Block, ranks: int) -> None:
-    """Put the jobs that still wait among the first `ranks` back into the queue, and empty the tree."""
-    waiting = 0
-    for rank in range(ranks):
-        if replay.least[rank].size != NO_JOB:
-            replay.queue[waiting] = replay.ranked[rank]
-            waiting += 1
-        replay.least[rank].size, replay.least[rank].wall = NO_JOB, math.inf

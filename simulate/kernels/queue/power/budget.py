@@ -227,13 +227,15 @@ def reserve_energy(world: Powered, now: float, size: int, wall: float, guess: fl
     if time < clock.end and not affords(world, time, size, time + wall):
         low = int((time - clock.begin) / clock.stage_s) + 1
         high = int((clock.end - clock.begin) / clock.stage_s) + 1
-        low, high = _near(world, size, wall, low, high, guess)
-        while low < high:
-            middle = (low + high) >> 1
-            if _at_stage(world, middle, size, wall):
-                high = middle
+        number, step = int((guess - clock.begin) / clock.stage_s + 0.5), 1
+        while low < high:  # from the guess by growing steps, then by halves
+            if number < low or number >= high:
+                number = (low + high) >> 1
+            if affords(world, _stage(world, number), size, _stage(world, number) + wall):
+                high, number = number, number - step
             else:
-                low = middle + 1
+                low, number = number + 1, number + step
+            step *= 2
         time = clock.reservation = _stage(world, low)
         world.count.spare = free_at(world, time, size) - size
     clock.held = clock.extra * size * max(0.0, min(time + wall, clock.end) - time)
@@ -245,35 +247,6 @@ def reservation_stands(world: Powered, now: float, size: int, wall: float) -> bo
     if size > usable(world, size):
         return True
     return world.clock.reservation > now and not affords(world, now, size, now + wall)
-
-
-@inner
-def _at_stage(world: Powered, number: int, size: int, wall: float) -> bool:
-    time = _stage(world, number)
-    return affords(world, time, size, time + wall)
-
-
-@inner
-def _near(world: Powered, size: int, wall: float, low: int, high: int, guess: float) -> tuple[int, int]:
-    """Narrow the range of stages by galloping from the guess."""
-    number, step = int((guess - world.clock.begin) / world.clock.stage_s + 0.5), 1
-    if number < low or number >= high:
-        return low, high
-    if _at_stage(world, number, size, wall):
-        high = number
-        while low < high:
-            number = max(low, high - step)
-            if not _at_stage(world, number, size, wall):
-                return number + 1, high
-            high, step = number, 2 * step
-    else:
-        low = number + 1
-        while low < high:
-            number = min(high - 1, low + step - 1)
-            if _at_stage(world, number, size, wall):
-                return low, number
-            low, step = number + 1, 2 * step
-    return low, high
 
 
 @inner
@@ -305,61 +278,40 @@ def remove_area(world: Powered, rank: int) -> None:
 
 
 @inner
-def rebuild_areas(world: Powered, count: int) -> None:
-    """Rebuild the areas for a queue that occupies the first `count` ranks. O(count)."""
-    areas, levels = world.areas, world.levels
-    for rank in range(count):
-        areas[rank] = world.least[rank].size * world.least[rank].wall
-    for level in range(1, len(levels) - 1):
-        below, count = count, (count + WIDTH - 1) // WIDTH
-        for i in range(count):
-            area = math.inf
-            for k in range(i * WIDTH, min((i + 1) * WIDTH, below)):
-                area = min(area, areas[levels[level - 1] + k])
-            areas[levels[level] + i] = area
-
-
-@inner
 def _note_head(world: Powered, now: float) -> None:
     """Compute the energy that the head needs, and what it leaves of the balance."""
-    clock, head = world.clock, world.least[world.count.head]
-    starts, lasts = clock.reservation, clock.lasts
+    clock, lasts = world.clock, world.clock.lasts
+    starts = clock.reservation
     if world.count.limit == BUDGET:
-        clock.others, clock.since = clock.extra * head.size, starts
-        clock.until = starts + head.wall
+        clock.others, clock.since = clock.extra * world.count.head_size, starts
+        clock.until = starts + clock.head_wall
         lasts = max(lasts, clock.until)
     else:
         clock.others = clock.held / (starts - now) if starts > now else 0.0
         clock.since, clock.until = now, max(now, starts)
     clock.looked = min(lasts, clock.end)
-    clock.low_before, row = _before(world, 0.0, now)
+    clock.low_before, row = _least_before(world, 0.0, now)
     clock.left_before = _left(world, clock.low_before, row)
-    clock.low, row = _behind(world, 0.0, now)
+    clock.low, row = _least_behind(world, 0.0, now)
     clock.left = _left(world, clock.low, row)
-    clock.left_last = math.inf
-    if now < clock.last <= clock.looked:
-        clock.left_last = _left(world, clock.last, row)
+    clock.left_last = _left(world, clock.last, row) if now < clock.last <= clock.looked else math.inf
     world.count.left = 1
 
 
 @inner
-def _before(world: Powered, watts: float, ends: float) -> tuple[float, int]:
+def _least_before(world: Powered, watts: float, ends: float) -> tuple[float, int]:
     """Return when the balance is least before the head starts, with a candidate; infinite if the head starts now."""
     clock, now = world.clock, world.clock.now
     end = min(clock.end, clock.since)
-    if end <= now:
-        return math.inf, 0
-    return least_at(world, now, end, watts, ends, 0.0, ends)
+    return least_at(world, now, end, watts, ends, 0.0, ends) if end > now else (math.inf, 0)
 
 
 @inner
-def _behind(world: Powered, watts: float, ends: float) -> tuple[float, int]:
+def _least_behind(world: Powered, watts: float, ends: float) -> tuple[float, int]:
     """Return the same from the head's start until all jobs have ended; infinite if that is not in the window."""
-    clock, now = world.clock, world.clock.now
-    low, end = max(now, clock.since), min(max(clock.looked, ends), clock.end)
-    if end < low:
-        return math.inf, 0
-    return least_at(world, low, end, watts, ends, clock.others, clock.until)
+    clock = world.clock
+    low, end = max(clock.now, clock.since), min(max(clock.looked, ends), clock.end)
+    return least_at(world, low, end, watts, ends, clock.others, clock.until) if end >= low else (math.inf, 0)
 
 
 @inner
@@ -368,47 +320,43 @@ def _left(world: Powered, time: float, row: int) -> float:
     clock = world.clock
     if time == math.inf:
         return math.inf
-    energy = clock.others * max(0.0, min(time, clock.until) - clock.since)
-    return balance_at(world, time, row) - energy
+    return balance_at(world, time, row) - clock.others * max(0.0, min(time, clock.until) - clock.since)
 
 
 @inner
 def cannot_afford(world: Powered, cell: int) -> bool:
     """Return whether no job below a cell of the tree could be backfilled now, for lack of energy."""
+    return lacks_energy(world, world.least[cell].size, world.least[cell].wall, world.areas[cell])
+
+
+@inner
+def lacks_energy(world: Powered, size: int, wall: float, area: float) -> bool:
+    """Return whether no job of at least this size, walltime and area could be backfilled now, for lack of energy."""
     clock, now = world.clock, world.clock.now
     if world.count.left == 0:
         _note_head(world, now)
-    size, area = world.least[cell].size, world.areas[cell]
-    if _exceeds(world, size, area, clock.last, clock.left_last):
+    if (
+        clock.extra * min(area, size * (clock.last - now)) > clock.left_last
+        or clock.extra * min(area, size * (clock.low - now)) > clock.left
+        or clock.extra * min(area, size * (clock.low_before - now)) > clock.left_before
+    ):
         return True
-    if _exceeds(world, size, area, clock.low, clock.left):
-        return True
-    if _exceeds(world, size, area, clock.low_before, clock.left_before):
-        return True
-    watts, ends = clock.extra * size, now + boot_time(world, size) + world.least[cell].wall
+    watts, ends = clock.extra * size, now + boot_time(world, size) + wall
     behind = world.count.first_end + world.count.running
-    if ends >= clock.lasts and _lacks(world, min(ends, clock.end), behind, watts, ends):
+    if ends >= clock.lasts and _lacks(world, (min(ends, clock.end), behind), watts, ends):
         return True
-    time, row = _before(world, watts, ends)
-    if _lacks(world, time, row, watts, ends):
+    if _lacks(world, _least_before(world, watts, ends), watts, ends):
         return True
-    time, row = _behind(world, watts, ends)
-    return _lacks(world, time, row, watts, ends)
+    return _lacks(world, _least_behind(world, watts, ends), watts, ends)
 
 
 @inner
-def _lacks(world: Powered, time: float, row: int, watts: float, ends: float) -> bool:
-    """Return whether too little energy is left at that time for a job of that power and end."""
-    clock = world.clock
-    balance = _left(world, time, row)
-    if balance - watts * (min(time, ends) - clock.now) >= 0.0:
+def _lacks(world: Powered, moment: tuple[float, int], watts: float, ends: float) -> bool:
+    """Return whether too little energy is left for a job of that power and end; `moment`: see `least_at`."""
+    clock, (time, row) = world.clock, moment
+    joules = _left(world, time, row)
+    if joules - watts * (min(time, ends) - clock.now) >= 0.0:
         return False
     if time <= clock.looked:
-        clock.last, clock.left_last = time, balance
+        clock.last, clock.left_last = time, joules
     return True
-
-
-@inner
-def _exceeds(world: Powered, size: int, area: float, time: float, energy: float) -> bool:
-    """Return whether all jobs of at least that size and area consume more by then than is left."""
-    return world.clock.extra * min(area, size * (time - world.clock.now)) > energy

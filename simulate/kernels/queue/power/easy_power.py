@@ -14,21 +14,21 @@ from ...compile import register
 from ...jit import inlined, inner
 from ..dependencies import are_all_submitted, assign_rank, release_followers
 from ..easy import submit
-from ..easy_pass import ranked_pass
+from ..easy_pass import listed_pass, ranked_pass
 from ..network.tables import NetworkedPowered
 from ..replay_loop import replay_loop
 from ..running import ended_well, pop_running
 from ..tables import DONE, GOES_ON, GROW
-from ..waiting import append_to_queue, never_refused, rank_queue, remove, restore_queue, search
+from ..waiting import append_to_queue, never_refused, remove, search, sort_queue
 from .budget import (
     account,
     cannot_afford,
     head_affordable,
     in_window,
     insert_area,
+    lacks_energy,
     lay_out,
     next_stage,
-    rebuild_areas,
     remove_area,
     reservation_stands,
     reserve_energy,
@@ -45,48 +45,67 @@ PoweredType = register(Powered, __name__)
 NetworkedPoweredType = register(NetworkedPowered, __name__)
 
 
-@inner
-def _load(world: Powered, rank: int) -> float:
-    row = world.jobs[world.ranked[rank]]
-    return row.size * row.wall
-
-
 # --- the steps of a pass; their context is whether energy is limited now ---
 @inlined
-def _fits(world: Powered, limited: bool, rank: int, now: float) -> bool:
-    row = world.least[rank]
+def _may_begin(world: Powered, limited: bool, job: int, now: float) -> bool:
+    """Return whether the first waiting job can start."""
+    row = world.jobs[job]
     return row.size <= usable(world, row.size) and not (limited and not head_affordable(world, now, row.size, row.wall))
 
 
 @inner
-def _begin(world: Powered, limited: bool, rank: int, now: float) -> None:
+def _begin(world: Powered, job: int, now: float) -> None:
     """Start a waiting job."""
-    begin(world, world.ranked[rank], now)
-    remove(world, rank)
-    count = world.count
-    if count.limit >= BUDGET:
-        remove_area(world, rank)
-    count.waiting -= 1
-    area = _load(world, rank)
+    begin(world, job, now)
+    count, area = world.count, world.jobs[job].size * world.jobs[job].wall
     count.loaded -= area > 0.0
     load = world.clock.load - area
     world.clock.load = load if count.loaded > 0 else 0.0  # no rounding error is left behind
 
 
 @inlined
-def _hold(world: Powered, limited: bool, rank: int, now: float) -> None:
+def _reserve(world: Powered, limited: bool, job: int, now: float) -> None:
     """Reserve machines and energy for the head, unless its reservation stands."""
-    count, clock, row = world.count, world.clock, world.least[rank]
+    count, clock, size, wall = world.count, world.clock, world.jobs[job].size, world.jobs[job].wall
     held = count.reserved == 1 and not _head_is_wide(world)
-    if not held or (limited and not reservation_stands(world, now, row.size, row.wall)):
+    if not held or (limited and not reservation_stands(world, now, size, wall)):
         guess = clock.reservation
-        time, free = when_free(world, row.size, now)
-        clock.reservation, count.spare, clock.held = time, free - row.size, 0.0
+        time, free = when_free(world, size, now)
+        clock.reservation, count.spare, clock.held = time, free - size, 0.0
         if limited:
-            reserve_energy(world, now, row.size, row.wall, guess)
-    count.stands = 1
-    if limited and count.fills == 1:
-        count.left = 0
+            reserve_energy(world, now, size, wall, guess)
+    count.stands, count.left, count.head_size, clock.head_wall = 1, 0, size, wall
+
+
+@inlined
+def _backfills(world: Powered, limited: bool, job: int, now: float) -> bool:
+    """Backfill a job that fits, unless its boot makes it delay the head. Return whether it starts."""
+    count, row = world.count, world.jobs[job]
+    size, late = row.size, now + boot_time(world, row.size) + row.wall > world.clock.reservation
+    if late and size > count.spare:
+        return False
+    _begin(world, job, now)
+    if late:
+        count.spare -= size
+    if limited:
+        lay_out(world, now)
+        count.left = count.stands = 0
+    return True
+
+
+# --- along the tree ---
+@inner
+def _take_out(world: Powered, rank: int) -> None:
+    remove(world, rank)
+    if world.count.limit >= BUDGET:
+        remove_area(world, rank)
+    world.count.waiting -= 1
+
+
+@inlined
+def _begin_ranked(world: Powered, limited: bool, rank: int, now: float) -> None:
+    _begin(world, world.ranked[rank], now)
+    _take_out(world, rank)
 
 
 @inlined
@@ -101,20 +120,42 @@ def _candidate(world: Powered, limited: bool, rank: int, now: float) -> int:
 
 @inlined
 def _fill(world: Powered, limited: bool, rank: int, now: float) -> None:
-    """Backfill a job that fits, unless its boot makes it delay the head."""
-    count, row = world.count, world.least[rank]
-    size, late = row.size, now + boot_time(world, row.size) + row.wall > world.clock.reservation
-    if late and size > count.spare:
-        return
-    _begin(world, limited, rank, now)
-    if late:
-        count.spare -= size
-    if limited:
-        lay_out(world, now)
-        count.left = count.stands = 0
+    if _backfills(world, limited, world.ranked[rank], now):
+        _take_out(world, rank)
 
 
-_ranked_pass = ranked_pass(_fits, _begin, _hold, _candidate, _fill)
+# --- along the list ---
+@inlined
+def _starts(world: Powered, job: int, behind: bool, now: float) -> bool:
+    count, row, limited = world.count, world.jobs[job], in_window(world, now)
+    if not behind:
+        starts = _may_begin(world, limited, job, now)
+        if starts:
+            _begin(world, job, now)
+        return starts
+    if count.fills == 0 or row.size > count.free:
+        return False
+    if now + row.wall > world.clock.reservation and row.size > count.spare:
+        return False
+    if limited and lacks_energy(world, row.size, row.wall, row.size * row.wall):
+        return False
+    return _backfills(world, limited, job, now)
+
+
+@inner
+def _reserve_listed(world: Powered, job: int, now: float) -> None:
+    _reserve(world, in_window(world, now), job, now)
+    world.count.reserved = 1
+
+
+_pass = ranked_pass(
+    inlined(lambda world, limited, rank, now: _may_begin(world, limited, world.ranked[rank], now)),
+    _begin_ranked,
+    inlined(lambda world, limited, rank, now: _reserve(world, limited, world.ranked[rank], now)),
+    _candidate,
+    _fill,
+)
+_pass_in_list = listed_pass(_starts, _reserve_listed)
 
 
 @inner
@@ -126,35 +167,26 @@ def _stands(world: Powered) -> bool:
 
 @inner
 def _head_is_wide(world: Powered) -> bool:
-    """Return whether the head needs machines that are kept off.
+    """Return whether the job with the reservation needs machines that are kept off.
 
     Spare machines that were switched off are back by its start, so each pass finds as many spare ones again.
     """
     count = world.count
-    any_kept = count.kept + count.keeping > 0
-    return any_kept and count.waiting > 0 and is_wide(world, world.least[count.head].size)
-
-
-@inner
-def _pass(world: Powered, now: float) -> None:
-    count, limited = world.count, in_window(world, now)
-    if not _stands(world) or (limited and count.ahead < 0):
-        count.reserved = 0
-    _ranked_pass(world, limited, now)
+    return count.kept + count.keeping > 0 and count.waiting > 0 and is_wide(world, count.head_size)
 
 
 @inner
 def _pass_in_order(world: Powered, now: float) -> None:
     """Run a pass; for an order that changes with time, sort the queue first."""
-    count = world.count
-    waiting = count.waiting
+    count, limited = world.count, in_window(world, now)
     if count.order > 0:
-        rank_queue(world, count.order, now)
-        if count.limit >= BUDGET:
-            rebuild_areas(world, waiting)
-    _pass(world, now)
-    if count.order > 0:
-        restore_queue(world, waiting)
+        count.reserved = 0
+        sort_queue(world, count.order, now)
+        _pass_in_list(world, now)
+        return
+    if not _stands(world) or (limited and count.ahead < 0):
+        count.reserved = 0
+    _pass(world, limited, now)
 
 
 # --- the steps of the loop ---

@@ -203,44 +203,12 @@ def _amount(world: Powered, i: int, skips: bool) -> int:
 
 
 @inner
-def _sums_valid(world: Powered) -> bool:
-    """Return whether only jobs run and the balance has the machines in use after each row."""
-    count = world.count
-    return count.ahead >= 0 and count.active == count.running > 0
-
-
-@inner
-def _back(world: Powered, i: int) -> int:
-    """Return the machines that become free before the end of a row."""
-    ends, first = world.ends, world.count.first_end
-    behind = ends[i].used if i < first + world.count.running else 0
-    return ends[first].used - behind
-
-
-@inner
 def when_free(world: Powered, wanted: int, now: float) -> tuple[float, int]:
     """Return when a job of that size can start, and how many machines are free for it then. O(rows ending by then)."""
-    ends, i = world.ends, world.count.first_end
-    end, free = i + world.count.running, usable(world, wanted)
-    if _sums_valid(world):
-        high = end
-        while i < high:
-            middle = (i + high) >> 1
-            if free + _back(world, middle) >= wanted:
-                high = middle
-            else:
-                i = middle + 1
-        time = ends[i - 1].time if i > world.count.first_end else now
-        while i < end and ends[i].time <= time:
-            i += 1
-        return time, free + _back(world, i)
-    skips = world.count.keeping > 0 and not is_wide(world, wanted)
-    time = now
-    while free < wanted:
-        time = ends[i].time
-        free += _amount(world, i, skips)
-        i += 1
-    while i < end and ends[i].time <= time:
+    ends, i, time, free = world.ends, world.count.first_end, now, usable(world, wanted)
+    end, skips = i + world.count.running, world.count.keeping > 0 and not is_wide(world, wanted)
+    while free < wanted or (i < end and ends[i].time <= time):
+        time = max(time, ends[i].time)
         free += _amount(world, i, skips)
         i += 1
     return time, free
@@ -248,13 +216,13 @@ def when_free(world: Powered, wanted: int, now: float) -> tuple[float, int]:
 
 @inner
 def free_at(world: Powered, time: float, wanted: int) -> int:
-    """Return the number of machines free for a job of that size at a time. O(rows ending by then)."""
-    ends, i = world.ends, world.count.first_end
-    end, free = i + world.count.running, usable(world, wanted)
-    if _sums_valid(world):
-        return free + _back(world, first_after(world, time, world.count.running))
-    skips = world.count.keeping > 0 and not is_wide(world, wanted)
-    while i < end and ends[i].time <= time:
+    """Return the number of machines free for a job of that size at a time, after `lay_out`. O(rows ending by then)."""
+    count, i, free = world.count, world.count.first_end, usable(world, wanted)
+    end, skips = i + count.running, count.keeping > 0 and not is_wide(world, wanted)
+    if count.active == count.running > 0:  # only jobs run, whose sums are laid out
+        behind = first_after(world, time, count.running)
+        return free + world.ends[i].used - (world.ends[behind].used if behind < end else 0)
+    while i < end and world.ends[i].time <= time:
         free += _amount(world, i, skips)
         i += 1
     return free

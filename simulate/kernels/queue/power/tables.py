@@ -56,6 +56,7 @@ COUNT = extended(
         "stage",  # the next monitoring stage of a budget
         "ahead",  # first row of `ends` in the balance, -1: the balance is out of date
         "even",  # first row from which on the balance no longer falls
+        "head_size",  # machines of the job with the reservation
         "left",  # 1: what the head leaves of the balance is up to date
         "stands",  # 1: the reservation rests on this balance, and no machine was switched since
         "keeper",  # policy that keeps machines off
@@ -99,6 +100,7 @@ CLOCK = extended(
         "energy",  # joules consumed in the window
         "measured",  # time of ENERGY
         "held",  # joules set aside for the head
+        "head_wall",  # walltime of the job with the reservation
         "wrong",  # sums of `ends` until this time are out of date
         "laid",  # time at which the balance was computed
         "ground",  # balance at LAID after the energy of all running jobs
