@@ -73,25 +73,32 @@ def waits_of(run: DaemonReplay) -> np.ndarray:
     return replayed.start_time - replayed.workload.submit_time
 
 
+@pytest.fixture(scope="module")
+def baseline(jobs: Workload) -> DaemonReplay:
+    """Return what the order decides that a model is compared with."""
+    return played(jobs, "easy:order=sjf")
+
+
 def test_a_model_that_equals_the_baseline_gives_its_schedule_and_is_not_overruled(
-    jobs: Workload, tmp_path: Path
+    jobs: Workload, baseline: DaemonReplay, tmp_path: Path
 ) -> None:
     policy = f"learned:{model_file(tmp_path, SJF)}"
-    learned, baseline = played(jobs, policy), played(jobs, "easy:order=sjf")
+    learned = played(jobs, policy)
     assert np.array_equal(learned.replayed.start_time, baseline.replayed.start_time)
     assert [*learned.counts()["plans"]] == [policy]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("weights", [LIAR, NEWEST], ids=["worst", "newest"])
 def test_a_model_that_lies_is_caught_and_no_job_is_lost(
-    jobs: Workload, tmp_path: Path, weights: tuple[float, ...], caplog: pytest.LogCaptureFixture
+    jobs: Workload, baseline: DaemonReplay, tmp_path: Path, weights: tuple[float, ...], caplog: pytest.LogCaptureFixture
 ) -> None:
     policy, waits = f"learned:{model_file(tmp_path, weights)}", dict[str, float]()
     with caplog.at_level(logging.ERROR):
         caught = played(jobs, policy)
     assert [record.getMessage() for record in caplog.records if "decides in place of" in record.getMessage()]
     waits["guarded"] = float(waits_of(caught).mean())
-    waits["baseline"] = float(waits_of(played(jobs, "easy:order=sjf")).mean())
+    waits["baseline"] = float(waits_of(baseline).mean())
     waits["free"] = float(waits_of(played(jobs, policy, enabled=False)).mean())
     plans = caught.counts()["plans"]
     assert plans["easy:order=sjf"] > plans[policy]

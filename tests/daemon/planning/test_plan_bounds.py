@@ -120,7 +120,8 @@ def test_policies_that_compare_jobs_with_the_present_only_have_the_whole_window(
 
 
 @pytest.mark.parametrize(("policy", "running", "nodes"),
-                         [("conservative", 300, 64), ("conservative:share=1.5", 50, 8), ("conservative:share=1.5", 300, 32)])  # fmt: skip
+                         effort.some([("conservative", 300, 64), ("conservative:share=1.5", 50, 8),
+                                      ("conservative:share=1.5", 300, 32)], 1))  # fmt: skip
 def test_what_starts_now_is_decided_with_a_bound_of_work(
     policy: str, running: int, nodes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -21,6 +21,7 @@ from pilotfish.simulate.model.job import Job, Profile, ThreadGroup, Workflow
 from pilotfish.simulate.model.plan import Submit
 from pilotfish.simulate.model.snapshot import JobState, NodeState
 from pilotfish.simulate.queue_policies.energy.kept_nodes import KeptNodes
+from tests.support import effort
 
 POWER = Power(95.0, computing=190.0, off=9.0, switch_on=Transition(125.0, 10.0), switch_off=Transition(101.0, 5.0))
 KIND = NodeType("t", 2, 1e9, 1e10, power=POWER)
@@ -151,7 +152,7 @@ def test_after_a_restart_nodes_that_another_part_switched_off_wake_for_any_job()
     assert site.begins() == dict.fromkeys(("j0", "j1", "j2", "j3"), pytest.approx(61.0, abs=0.5))
 
 
-@pytest.mark.parametrize("killed_at", [3.0, 21.0, 45.0, 61.0, 83.0, 150.0, 190.0])
+@pytest.mark.parametrize("killed_at", effort.some([3.0, 21.0, 45.0, 61.0, 83.0, 150.0, 190.0], 1))
 @pytest.mark.parametrize(
     "policy",
     [HALF, "easy+inertial:v_ub=30,period=20", BOTH % 20, "easy+energybud:budget=200%,end=1e6+inertial:period=20"],

@@ -27,6 +27,7 @@ from pilotfish.daemon.state.recorded_outcome import ForecastOutcome, QueueRecord
 from pilotfish.daemon.state.users import Peer
 from pilotfish.simulate.model.job import DEFAULT_PROFILE, Job
 from pilotfish.simulate.model.snapshot import JobState
+from tests.support import effort
 
 #: Calls in one step of a request, and in a cycle, at the quotas below, which are a twentieth of the default ones.
 MOST_CALLS, MOST_OF_A_CYCLE = 300_000, 300_000
@@ -136,7 +137,7 @@ WORST = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("case", WORST)
+@pytest.mark.parametrize("case", effort.some(WORST))
 def test_a_submission_of_the_worst_kind_costs_little_in_each_step_and_cycle(world, case):
     _, most = world.submit(*WORST[case])
     assert most <= MOST_CALLS

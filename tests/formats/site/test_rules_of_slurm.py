@@ -14,6 +14,7 @@ import pytest
 
 from pilotfish.formats.site.site_folder import read_site
 from pilotfish.simulate.slurm.site import Site
+from tests.support import effort
 from tests.support.slurm_site_files import CONF, RESERVATIONS, SERVICES, records, row, write_site
 
 VERSION = "SLURM_VERSION = {}\n"
@@ -161,7 +162,7 @@ def cases() -> Iterator[tuple[str, dict[str, str], dict[str, str]]]:
 CASES = {name: (before, after) for name, before, after in cases()}
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", effort.some(CASES))
 def test_a_rule_is_followed_or_named(name: str, tmp_path: Path) -> None:
     before, after = CASES[name]
     with_it = read(tmp_path / "after", **after)

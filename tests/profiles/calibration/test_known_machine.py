@@ -200,7 +200,7 @@ def test_model_speeds_equal_the_engine(contention: Contention, contending: Conte
     assert model.speeds(Mix(4, tasks, ())) == pytest.approx(expected, rel=1e-6)
 
 
-@pytest.mark.parametrize("truth", [0.0, 0.2, 0.58, 1.5])
+@pytest.mark.parametrize("truth", effort.some([0.0, 0.2, 0.58, 1.5], 2))
 def test_waiting_of_sleeping_jobs(truth: float) -> None:
     rng = np.random.default_rng(1)
     waits = [
