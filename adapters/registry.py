@@ -122,7 +122,7 @@ def as_if_handed_over(
     for queue in queues:
         if queue not in (ALL, *existing):
             hint = did_you_mean(queue, existing)
-            problem = f"{name} has no queue {queue!r}{hint}"
+            problem = f"{name} shows no queue {queue!r}{hint}"
             raise ConfigError("--as-if-handed-over", "", problem, ", ".join((ALL, *existing[:MOST_NAMED])))
     chosen = existing if ALL in queues else list(dict.fromkeys(queues))
     return cast("dict[str, Any]", _function(name, "with_queues")(options, chosen, folder)), chosen

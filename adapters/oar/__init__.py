@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 MEMORY_PER_CORE, BANDWIDTH_PER_CORE = 2.0 * 2**30, 2.5e9
 #: Longest `max_defer_s`, seconds.
 LONGEST_DEFER_S = 86400.0
+#: The queue that each OAR has.
+DEFAULT_QUEUE = "default"
 
 
 def create(
@@ -118,12 +120,20 @@ def discover() -> tuple[Cluster, tuple[str, ...]]:
     return Cluster("oar", tuple(nodes), source="OAR"), notes
 
 
-def queue_names(*, timeout_s: float = 15.0, **options: Any) -> list[str]:
-    """Return the names of the queues in which OAR has jobs; oarstat shows no others. See `registry.queue_names`."""
+def queue_names(
+    *, database: str | None = None, password_file: str | PathLike[str] | None = None, timeout_s: float = 15.0,
+    **options: Any,
+) -> list[str]:  # fmt: skip
+    """Return the names of OAR's queues; without its database the default and those with jobs. See the registry."""
     from .commands import OarCommands
     from .records.oarstat import Oarstat
+    from .records.world import Database
 
-    return sorted({job.queue for job in Oarstat(OarCommands(timeout_s)).world().jobs})
+    commands = OarCommands(timeout_s)
+    if database is None:
+        return sorted({DEFAULT_QUEUE} | {job.queue for job in Oarstat(commands).world().jobs})
+    secret = None if password_file is None else Path(password_file).absolute()
+    return sorted(Database(commands.psql, database, secret, timeout_s).world().queues)
 
 
 def with_queues(options: Mapping[str, Any], queues: Sequence[str], folder: Path) -> dict[str, Any]:

@@ -166,7 +166,7 @@ def test_queues_are_handed_over_in_the_options_only(tmp_path: Path, monkeypatch:
     assert (options, queues) == ({"partitions": ["short", "long"], "comment": False}, ["long"])
     options, queues = registry.as_if_handed_over("slurm", {}, ["long", "all"], tmp_path)
     assert (options, queues) == ({"partitions": ["long", "short"]}, ["long", "short"])
-    with pytest.raises(ConfigError, match="slurm has no queue 'lonk'; did you mean 'long'"):
+    with pytest.raises(ConfigError, match="slurm shows no queue 'lonk'; did you mean 'long'"):
         registry.as_if_handed_over("slurm", {}, ["lonk"], tmp_path)
     with pytest.raises(ConfigError, match="'local' has no queues whose jobs could be handed over"):
         registry.as_if_handed_over("local", {}, ["all"], tmp_path)
