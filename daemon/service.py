@@ -150,6 +150,8 @@ class Service:
             if self._stop:
                 self._tracker.note_change("stop", "signal", before=self._cycle.mode)
                 self._tracker.save()
+            elif self._mode.acts:
+                self._adapter.keep_holding(self._tracker.now)  # no longer: its mode changes
 
     def _open(self, stack: ExitStack) -> bool:
         """Open everything; return False if the service is to stop before it serves."""
