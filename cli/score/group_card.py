@@ -34,7 +34,7 @@ ASSUMPTIONS = (
 
 
 def read_comparison(service: DaemonConfig, since: float | None, now: float) -> GroupComparison:
-    """Return the comparison of the groups of a service. Raises ConfigError: it has no groups.
+    """Return the comparison of the groups of a service. Raises ConfigError: it has no canary, and never had.
 
     Args:
         service: its configuration.
@@ -52,7 +52,7 @@ def read_comparison(service: DaemonConfig, since: float | None, now: float) -> G
     with as_account(owner_of(path)), closing(Journal(path, in_memory=True)) as journal:
         begin = CanaryState.of(journal.kept(KEPT)).since
         members = journal.members(since=begin if since is None else max(begin, since))
-    if not members:
+    if not members and service.handover.canary is None:
         raise ConfigError(
             str(path), "handover", "no job has a group", "a live daemon with `handover: {share: 10%}`, and jobs"
         )

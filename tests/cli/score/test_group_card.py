@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from pilotfish.cli.output.text import Screen
-from pilotfish.cli.score.group_card import ASSUMPTIONS, comparison_document, show_comparison
+from pilotfish.cli.score.group_card import ASSUMPTIONS, comparison_document, read_comparison, show_comparison
 from pilotfish.cli.score.group_page import comparison_figure, comparison_page
 from pilotfish.daemon.canary.comparison import compare
+from pilotfish.daemon.config import DaemonConfig
+from pilotfish.daemon.state.journal import Journal
 from pilotfish.daemon.state.members import Member
+from pilotfish.simulate.errors import ConfigError
 
 NOW = 1e5
 
@@ -87,3 +91,25 @@ def test_the_page_has_the_text_and_draws_what_is_known() -> None:
     assert waiting and bars[0].series[0].values == pytest.approx([waiting.control, waiting.canary])
     assert intervals.series[0].left[0] == pytest.approx(100.0 * waiting.low / waiting.control)
     assert len(comparison_figure(compare(members(20, 0.0), NOW)).rows) == 2, "few jobs have no interval"
+
+
+def test_a_canary_whose_groups_are_empty_yet_has_a_card_without_evidence(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = shown([], monkeypatch, capsys)
+    assert "0 canary (0 waiting, 0 running), 0 control" in text and text.count("not enough evidence yet") == 4
+
+
+@pytest.mark.parametrize(("share", "is_shown"), [(0.1, True), (1.0, False)])
+def test_without_jobs_only_a_configured_canary_has_a_card(tmp_path: Path, share: float, is_shown: bool) -> None:
+    path = tmp_path / "cluster.yaml"
+    path.write_text("")
+    config = DaemonConfig.model_validate(
+        {"cluster": str(path), "state_dir": str(tmp_path), "handover": {"share": share}}
+    )
+    Journal(config.journal).close()
+    if is_shown:
+        assert read_comparison(config, None, NOW).jobs == {"canary": 0, "control": 0}
+    else:
+        with pytest.raises(ConfigError, match="no job has a group"):
+            read_comparison(config, None, NOW)
