@@ -41,8 +41,10 @@ exec /opt/pilotfish/python/bin/python3 -P -m pilotfish.cli "$@"
 SCRIPT
     chmod 755 usr/bin/pilotfish
 fi
-mkdir -p var/cache/pilotfish/kernels
-cp -a "$5"/. "var/cache/pilotfish/kernels/$(basename "$5")"
+if [ "$6" != bare ]; then
+    mkdir -p var/cache/pilotfish/kernels
+    cp -a "$5"/. "var/cache/pilotfish/kernels/$(basename "$5")"
+fi
 shift 6
 while [ $# -gt 1 ]; do
     mkdir -p ".$2"

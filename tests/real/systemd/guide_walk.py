@@ -29,7 +29,7 @@ from machine import ROOT, Machine
 GUIDE = (ROOT / "docs" / "guides" / "slurm.md").read_text(encoding="utf-8")
 SLURM, WHEELS, USER, HOME = "/srv/slurm", "/srv/wheels", "games", "/srv/games"
 SOURCE = "/opt/pilotfish/lib/python3.11/site-packages/pilotfish"
-PATIENCE_S = 300.0
+PATIENCE_S = 900.0
 #: pip has the folder of wheels alone.
 PIP = f"export PIP_CONFIG_FILE=/dev/null PIP_NO_INDEX=1 PIP_FIND_LINKS={WHEELS}"
 #: Words of the guide, and what they stand for here.
