@@ -19,6 +19,7 @@ from ..output.waits import MOST_CLASSES, show_site, show_unknown
 
 if TYPE_CHECKING:
     from ...simulate.slurm.site_score import ClassScore, Moved, SiteScore
+    from ...simulate.slurm.start_delay import StartDelay
     from .card import Card
     from .evidence import Evidence
 
@@ -79,7 +80,9 @@ def card_document(card: Card) -> dict[str, Any]:
         "partitions": list(card.partitions),
         "hold_s": card.handling.hold_s,
         "wide_nodes": card.handling.wide_nodes,
-        "start_delay_s": card.handling.seen_s,
+        "start_delay_s": card.handling.start_delay.mean_s,
+        "start_delay_within_s": card.handling.start_delay.within_s,
+        "start_delay_source": card.handling.start_delay.source,
         "run_times": card.run_times,
         "predicted": card.expected,
         **columns,
@@ -327,8 +330,14 @@ def _cost(evidence: Evidence | None) -> str:
     return f"in {time_words(running_s)}, requests to Slurm: {requests}; CPU time: {time_words(evidence.cpu_s)}, {share}"
 
 
+def _delay_words(delay: StartDelay) -> str:
+    low, high = map(time_words, delay.within_s)
+    return time_words(delay.mean_s) + f" ({low} to {high} for 80 % of the jobs)" * (low != high)
+
+
 def assumptions(card: Card) -> list[str]:
     """Return what the card rests on, as sentences."""
+    delay = card.handling.start_delay
     return [
         "the same jobs, submissions, run times and cancellations on all sides; users would not have acted otherwise",
         "held jobs stand in the order of the policy, behind all others; while another job waits in their partition, "
@@ -336,8 +345,8 @@ def assumptions(card: Card) -> list[str]:
         f"{card.site.scheduler} starts them, first come, first served, without limits and shares"
         if card.site.scheduler
         else "Slurm's own passes start them, with all its limits, shares and reservations",
-        f"a held job starts {time_words(card.handling.seen_s)} after its submission, or after its nodes are free "
-        "(--start-delay); meanwhile no other job has them",
+        f"a held job starts {_delay_words(delay)} after its submission, or after its nodes are free, and meanwhile no "
+        f"other job has them; {delay.source}",
         "a job that is released, or still waits at the end of its hold, stands where Slurm puts it; its age counts "
         "from then on",
     ]

@@ -6,6 +6,7 @@ import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -31,12 +32,11 @@ if TYPE_CHECKING:
     from ...simulate.slurm.ordered_jobs import OrderedJobs
     from ...simulate.slurm.site import Site
     from ...simulate.slurm.site_outcome import SiteOutcome
+    from ...simulate.slurm.start_delay import StartDelay
     from .evidence import Evidence
 
 #: Replays of each side; how long job_submit.lua lets a job wait for pilotfish, seconds.
 REPEATS, HOLD_S = 5, 600.0
-#: From the submission of a job, or the moment when its nodes are free, until pilotfish has placed it, seconds.
-START_DELAY_S = 2.0
 #: How far back accounting is read if the journal says nothing, and at most unless a time is named: a day is a request.
 _PAST_S, _LONGEST_S = 7 * 86_400.0, 31 * 86_400.0
 
@@ -66,8 +66,10 @@ def score(
                            default="that of the service, else more than a quarter of the partition")
     ] = None,
     start_delay: Annotated[
-        float, option("SECONDS", "How long pilotfish takes to place a job that could start.", min=0.0, max=3600.0)
-    ] = START_DELAY_S,
+        float | None,
+        option("SECONDS", "How long pilotfish takes to place a job that could start.", min=0.0, max=3600.0,
+               default="as the service measured it, else 1 to 3"),
+    ] = None,
     runtimes: options.RunTimes = "walltime",
     sacct: Annotated[Path | None, option("FILE", "Accounting records to replay.", default="SITE/sacct.psv")] = None,
     zone: Annotated[str, option("ZONE", "Time zone of the dumps and of --drain, such as Europe/Berlin.")] = "UTC",
@@ -139,7 +141,13 @@ def score(
         raise ConfigError(str(site or name), "", "no job was submitted in this period", "a period with jobs")
     if wide_nodes is None and service is not None and service.adapter.name == "slurm":
         wide_nodes = service.adapter.options.get("wide_nodes")
-    handling = Handling(hold, wide_nodes, start_delay)
+    from ...simulate.slurm.start_delay import StartDelay
+    from .measured_delay import measured_delay
+
+    delay = measured_delay(service.delays if service else None)
+    if start_delay is not None:
+        delay = StartDelay((start_delay,), 0, "as given by --start-delay")
+    handling = Handling(hold, wide_nodes, delay)
     card = _card(name, recorded_site, judged, begin, partition or [], handling, runtimes, range(seed, seed + repeat),
                  workers, idle_power, evidence, requests)  # fmt: skip
     from ..output.text import Screen
@@ -252,7 +260,7 @@ def _card(
     handed = ordered_jobs(site, policy.order, reasons, handling, expected)
     load_kernels("slurm.site_requests")
     recorded = recorded_outcome(site)
-    twin, pilotfish = _replays(site, seeds, handed, workers)
+    twin, pilotfish = _replays(site, seeds, handed, handling.start_delay, workers)
     numbers = scored(site, recorded, twin, pilotfish, reasons, handed, since=-np.inf if since is None else since,
                      seed=seeds[0], idle_w=idle_w)  # fmt: skip
     share = None if expected is None else float(np.mean(~np.isnan(expected)))
@@ -267,7 +275,7 @@ def _expected(site: Site) -> Array:
 
 
 def _replays(
-    site: Site, seeds: range, handed: OrderedJobs, workers: int | None
+    site: Site, seeds: range, handed: OrderedJobs, delay: StartDelay, workers: int | None
 ) -> tuple[list[SiteOutcome], list[SiteOutcome]]:
     """Replay the twin with each seed, and with the same seeds the twin with jobs handed over.
 
@@ -276,7 +284,8 @@ def _replays(
     from ...simulate.slurm.site_outcome import replayed_outcome
     from ...simulate.slurm.twin import replay_site
 
-    tasks = [(seed, side) for seed in seeds for side in (None, handed)]
+    late = [replace(handed, seen_s=delay.drawn(len(site.jobs), seed)) for seed in seeds]
+    tasks = [(seed, side) for seed, jobs in zip(seeds, late, strict=True) for side in (None, jobs)]
     threads = min(workers or len(usable_cpus()), len(tasks))
 
     def replayed(task: tuple[int, OrderedJobs | None]) -> SiteOutcome:

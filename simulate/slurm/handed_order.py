@@ -18,6 +18,7 @@ from .job_columns import SiteJobs
 from .ordered_jobs import OrderedJobs
 from .site import Site
 from .site_outcome import requested_cpus
+from .start_delay import NO_DELAY, StartDelay
 
 #: Why a job is left to Slurm, in the order of the codes from 1 on; 0: it is handed over.
 LEFT = (
@@ -68,13 +69,12 @@ class Handling:
         hold_s: longest time that a job is held after its submission, seconds, 0 or more; infinite: always.
         wide_nodes: jobs of so many nodes or more are held for one backfill pass only; None: those of 2 nodes and more
             that ask for more than a quarter of their partition.
-        seen_s: from the submission of a job, or the moment when its nodes are free, until it starts, seconds, 0 or
-            more.
+        start_delay: from the submission of a job, or the moment when its nodes are free, until it starts.
     """
 
     hold_s: float
     wide_nodes: int | None = None
-    seen_s: float = 0.0
+    start_delay: StartDelay = NO_DELAY
 
 
 def ordered_jobs(
@@ -98,7 +98,7 @@ def ordered_jobs(
     keys = static_keys(order, length, size, since, 0).astype(np.float64)
     pause_s = min(max(site.rules.scheduler.bf_interval, 0.0), handling.hold_s)
     holds = np.where(_is_wide(site, handling.wide_nodes), pause_s, handling.hold_s)
-    return OrderedJobs(np.where(left == 0, keys, np.nan), holds, handling.seen_s)
+    return OrderedJobs(np.where(left == 0, keys, np.nan), holds, handling.start_delay.mean_s)
 
 
 def _is_wide(site: Site, wide_nodes: int | None) -> Array:

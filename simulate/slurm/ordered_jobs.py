@@ -32,13 +32,13 @@ class OrderedJobs:
             one that was submitted first. NaN: the job is left to Slurm.
         hold_s: how long after its submission a job is held, of all jobs or of each, seconds, 0 or more; infinite:
             always.
-        seen_s: from a submission, or the moment when its nodes are free, until a held job starts, seconds, 0 or more;
-            no hold lasts longer for it.
+        seen_s: from a submission, or the moment when its nodes are free, until a held job starts, of all jobs or of
+            each, seconds, 0 or more; no hold lasts longer for it. Nodes wait for the median of the jobs.
     """
 
     keys: Array
     hold_s: float | Array
-    seen_s: float = 0.0
+    seen_s: float | Array = 0.0
 
     @property
     def jobs(self) -> Array:
@@ -48,7 +48,7 @@ class OrderedJobs:
 
 def seen_late(site: Site, handed: OrderedJobs | None) -> Site:
     """Return a site in which no job that is handed over can start before pilotfish has seen and placed it."""
-    if handed is None or not handed.seen_s:
+    if handed is None or not np.any(handed.seen_s):
         return site
     jobs = SiteJobs.of(site.jobs)
     late_s = np.minimum(handed.seen_s, handed.hold_s)

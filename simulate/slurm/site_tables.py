@@ -139,7 +139,7 @@ def site_block(
         block.rules["epilog_least"] = block.rules["epilog_most"] = 0.0  # the record says when nodes were free
     first = float(block.agenda["time"][0]) if len(block.agenda) else 0.0
     block.count["jobs"], block.count["history"], block.clock["now"] = len(jobs), int(repeats), first
-    block.rules["placement"] = int(handed.seen_s) if handed else 0
+    block.rules["placement"] = round(float(np.median(handed.seen_s))) if handed else 0
     if not repeats:
         set_power(block, site, int(first if begin is None else begin))
     set_clocks(block, site, phases, first if begin is None else begin, seed)

@@ -57,7 +57,7 @@ def test_the_document_has_the_numbers_of_the_card(site: Path, out: Out) -> None:
     document = json.loads(out(site, "--repeat", 2, "--json"))
     assert document["schema"] == "pilotfish/score/v1"
     assert set(document) == {
-        "schema", "site", "policy", "judged", "reason", "partitions", "hold_s", "wide_nodes", "start_delay_s", "run_times", "predicted", "days",
+        "schema", "site", "policy", "judged", "reason", "partitions", "hold_s", "wide_nodes", "start_delay_s", "start_delay_within_s", "start_delay_source", "run_times", "predicted", "days",
         "replays", "handed", "measures", "busy_periods", "makespan", "contention", "utilisation", "energy_j", "near", "groups", "later", "earlier", "verdict",
         "forecasts", "cost", "own_requests", "assumptions", "unknown",
     }  # fmt: skip

@@ -7,8 +7,8 @@
 
 Slurm, its jobs and pilotfish share the fast clock. In shadow Slurm is alone; on the other days job_submit.lua holds
 every job while the daemon is live. All days have the same submissions and run times. A forecast is a replay of the day
-in shadow: with all jobs handed over, or those that the canary drew later, and with the time that a placement took on
-that other day, because it hangs on what else this machine does. Needs root, Slurm and faketime. A day of 250
+in shadow: with all jobs handed over, or those that the canary drew later, and with the delays of placements that the
+daemon measured on that other day, because they depend on what else this machine does. Needs root, Slurm and faketime. A day of 250
 jobs takes about 25 minutes; two may run at the same time.
 """
 
@@ -25,6 +25,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -38,6 +39,7 @@ from fast_slurm import FastSlurm
 from rule_sites import PRIORITIES, USERS
 from slurm_lua import PLUGIN, SCRIPT
 
+from pilotfish.cli.score.measured_delay import measured_delay
 from pilotfish.daemon.canary.comparison import stratum_of
 from pilotfish.daemon.canary.groups import Group
 from pilotfish.daemon.state.journal import Journal
@@ -48,7 +50,9 @@ from pilotfish.simulate.results.group_contrast import GroupContrast, group_contr
 from pilotfish.simulate.slurm.handed_order import Handling, ordered_jobs
 from pilotfish.simulate.slurm.ordered_jobs import OrderedJobs
 from pilotfish.simulate.slurm.site import Site
+from pilotfish.simulate.slurm.site_effect import Contrast, Draws
 from pilotfish.simulate.slurm.site_outcome import SiteOutcome, recorded_outcome, replayed_outcome
+from pilotfish.simulate.slurm.start_delay import NO_DELAY, StartDelay
 from pilotfish.simulate.slurm.twin import replay_site
 
 NODES, CORES = 8, 4
@@ -56,8 +60,6 @@ RULES = f"{PRIORITIES}\nSelectType=select/cons_tres\nSelectTypeParameters=CR_Cor
 POLICY, ORDER = "easy:order=sjf", "sjf"
 #: How long job_submit.lua lets a job wait for pilotfish, and mean run time, fast seconds.
 HOLD_S, RUN_S = 3600, 600.0
-#: A job that the twin starts so soon finds free nodes; on the other days it waits for its placement alone.
-SOON_S = 60.0
 CPUS = (1, 1, 2, 2, 4, 4, 8, 16)
 PILOTFISH = (sys.executable, "-m", "pilotfish.cli")
 REPLAYS = 20
@@ -160,23 +162,26 @@ def compare(folder: Path, wide_nodes: int) -> None:
     print(f"mean wait, s: shadow {_mean([recorded]):.0f}, twin {_mean(twin):.0f}, replays +- {_spread(twin):.0f}")
     if (folder / "live").exists():
         live = recorded_outcome(read_site(folder / "live/site"))
-        handling = Handling(HOLD_S, wide_nodes, _start_delay_s(twin, live))
-        forecast = _replayed(site, ordered_jobs(site, ORDER, np.zeros(len(site.jobs), int), handling))
-        print(
-            f"mean wait, s: live {_mean([live]):.0f}, forecast {_mean(forecast):.0f}, a placement {handling.seen_s:.0f}"
-        )
-        expected = [np.mean([one.wait_s for one in outcomes], axis=0) for outcomes in (forecast, twin)]
-        print(
-            f"live minus shadow, s: {_blocks(live.wait_s - recorded.wait_s)}; forecast {_blocks(expected[0] - expected[1])}"
-        )
+        forecast, delay = _forecast(folder / "live", site, np.zeros(len(site.jobs), int), wide_nodes)
+        print(f"mean wait, s: live {_mean([live]):.0f}, forecast {_mean(forecast):.0f}, {delay}")
+        measured, expected = _difference(site, [recorded], [live]), _difference(site, twin, forecast)
+        print(f"live minus shadow, s: {_interval(measured)}; forecast {_interval(expected)}")
     if (folder / "canary").exists():
         _compare_canary(folder, site, twin, wide_nodes)
 
 
-def _start_delay_s(twin: Sequence[SiteOutcome], live: SiteOutcome, is_handed: Array | None = None) -> float:
-    """Return how long jobs that find free nodes waited for their placement, fast seconds, in the median."""
-    finds_nodes = np.mean([one.wait_s for one in twin], axis=0) < SOON_S
-    return float(np.median(live.wait_s[finds_nodes if is_handed is None else finds_nodes & is_handed]))
+def _forecast(day: Path, site: Site, reasons: Array, wide_nodes: int) -> tuple[list[SiteOutcome], str]:
+    """Return replays with jobs handed over, and the delay that its daemon measured on a day, in words."""
+    delay = measured_delay(day / "state" / "delays.json")
+    handed = ordered_jobs(site, ORDER, reasons, Handling(HOLD_S, wide_nodes, delay))
+    low, high = delay.within_s
+    return _replayed(site, handed, delay), f"a placement {delay.mean_s:.0f} ({low:.0f} to {high:.0f}), {delay.source}"
+
+
+def _difference(site: Site, before: Sequence[SiteOutcome], after: Sequence[SiteOutcome]) -> Contrast:
+    """Return the difference of mean waits as the card does, with its interval."""
+    waits = [np.array([one.wait_s for one in side]) for side in (before, after)]
+    return Draws(site, len(before), 0).distribution(waits, ~np.isnan(np.concatenate(waits)).any(axis=0)).mean
 
 
 def _compare_canary(folder: Path, site: Site, twin: Sequence[SiteOutcome], wide_nodes: int) -> None:
@@ -186,19 +191,20 @@ def _compare_canary(folder: Path, site: Site, twin: Sequence[SiteOutcome], wide_
     drawn = [members.get(f"slurm/{job.id}") for job in site.jobs]
     reasons = np.array([int(one is None or one.side != Group.CANARY) for one in drawn])
     measured = recorded_outcome(read_site(folder / "canary/site"))
-    handling = Handling(HOLD_S, wide_nodes, _start_delay_s(twin, measured, reasons == 0))
-    handed = ordered_jobs(site, ORDER, reasons, handling)
-    held = f"control group held {card['hold_s']:.1f} s in the mean, a placement {handling.seen_s:.0f}"
-    print(f"canary: {card['jobs']}, {held}")
+    forecast, delay = _forecast(folder / "canary", site, reasons, wide_nodes)
+    print(f"canary: {card['jobs']}, control group held {card['hold_s']:.1f} s in the mean, {delay}")
     sides = {
-        "shadow": [recorded_outcome(site)], "twin": twin, "forecast": _replayed(site, handed), "canary day": [measured],
+        "shadow": [recorded_outcome(site)], "twin": twin, "forecast": forecast, "canary day": [measured],
     }  # fmt: skip
     for name, outcomes in sides.items():
         print(f"{name:<10} wait, canary minus control, s: {_words([_contrast(one.wait_s, drawn) for one in outcomes])}")
 
 
-def _replayed(site: Site, handed: OrderedJobs | None) -> list[SiteOutcome]:
-    return [replayed_outcome(site, replay_site(site, seed, handed=handed)) for seed in range(REPLAYS)]
+def _replayed(site: Site, handed: OrderedJobs | None, delay: StartDelay = NO_DELAY) -> list[SiteOutcome]:
+    def late(seed: int) -> OrderedJobs | None:
+        return handed and replace(handed, seen_s=delay.drawn(len(site.jobs), seed))
+
+    return [replayed_outcome(site, replay_site(site, seed, handed=late(seed))) for seed in range(REPLAYS)]
 
 
 def _mean(outcomes: Sequence[SiteOutcome]) -> float:
@@ -209,13 +215,8 @@ def _spread(outcomes: Sequence[SiteOutcome]) -> float:
     return float(np.std([np.nanmean(one.wait_s) for one in outcomes]))
 
 
-def _blocks(differences: Array) -> str:
-    """Return a mean with its interval of 95 %, of a bootstrap over blocks of 25 jobs that follow one another."""
-    draw, jobs, block = np.random.default_rng(0), len(differences), 25
-    first = draw.integers(0, jobs - block + 1, (2000, -(-jobs // block)))
-    means = differences[first[:, :, None] + np.arange(block)].mean(axis=(1, 2))
-    low, high = np.quantile(means, (0.025, 0.975))
-    return f"{differences.mean():+.0f} ({low:+.0f} to {high:+.0f})"
+def _interval(contrast: Contrast) -> str:
+    return f"{contrast.difference:+.0f} ({contrast.low:+.0f} to {contrast.high:+.0f})"
 
 
 def _contrast(values: Array, drawn: Sequence[Member | None]) -> GroupContrast:
