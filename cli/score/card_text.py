@@ -345,6 +345,8 @@ def assumptions(card: Card) -> list[str]:
         f"{card.site.scheduler} starts them, first come, first served, without limits and shares"
         if card.site.scheduler
         else "Slurm's own passes start them, with all its limits, shares and reservations",
+        "jobs share nodes as on the twin; the service places each job alone on its nodes, so that where small jobs "
+        "share nodes, they wait longer than shown",
         f"a held job starts {_delay_words(delay)} after its submission, or after its nodes are free, and meanwhile no "
         f"other job has them; {delay.source}",
         "a job that is released, or still waits at the end of its hold, stands where Slurm puts it; its age counts "
