@@ -104,18 +104,27 @@ def verdict(scored: Scores, learned: Sequence[str], rival: str, number: str, see
         seed: of the draws.
     """
     ratios = _log_ratios(scored, learned, rival, number)
-    generator = np.random.default_rng(seed)
-    seeds, copies = (
-        generator.multinomial(size, [1.0 / size] * size, DRAWS) / size for size in ratios.shape
-    )  # how often each is drawn, as shares
-    draws = ((seeds @ ratios) * copies).sum(axis=1)
-    tail = (1.0 - LEVEL) / 2.0
-    low, high = np.quantile(draws, (tail, 1.0 - tail))
     longest = _log_ratios(scored, learned, rival, "longest_wait").mean()
     return Verdict(
-        scored.trace, rival, math.exp(ratios.mean()), math.exp(low), math.exp(high),
-        float(((draws >= 0.0).sum() + 1) / (DRAWS + 1)), float((ratios < 0.0).mean()), math.exp(longest),
-    )  # fmt: skip
+        scored.trace, rival, *interval(ratios, seed), won=float((ratios < 0.0).mean()), longest_wait=math.exp(longest)
+    )
+
+
+def interval(log_ratios: Array, seed: int = 0) -> tuple[float, float, float, float]:
+    """Return a geometric mean ratio, the ends of its interval, and the p-value of "it is not below 1".
+
+    Args:
+        log_ratios: logarithms of the ratios [training seeds, copies].
+        seed: of the draws.
+    """
+    generator = np.random.default_rng(seed)
+    seeds, copies = (
+        generator.multinomial(size, [1.0 / size] * size, DRAWS) / size for size in log_ratios.shape
+    )  # how often each is drawn, as shares
+    draws = ((seeds @ log_ratios) * copies).sum(axis=1)
+    tail = (1.0 - LEVEL) / 2.0
+    low, high = np.exp(np.quantile(draws, (tail, 1.0 - tail)))
+    return math.exp(log_ratios.mean()), float(low), float(high), float(((draws >= 0.0).sum() + 1) / (DRAWS + 1))
 
 
 def _log_ratios(scored: Scores, learned: Sequence[str], rival: str, number: str) -> Array:

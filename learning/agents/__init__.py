@@ -1,0 +1,1 @@
+"""Agents that learn in environments, in NumPy alone."""

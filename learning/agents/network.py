@@ -1,0 +1,77 @@
+"""A small network of dense layers with ReLU between them, its gradient, and Adam.
+
+Rule: all rows go through the same weights, in float32; the same seed gives the same weights to the bit on one machine.
+Sources: K. He et al., "Delving deep into rectifiers" (2015), for the first weights; D. Kingma, J. Ba, "Adam: a method
+for stochastic optimization" (2015), algorithm 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ...simulate.arrays import Array
+
+#: Decay of the first and of the second moment, and what keeps a step finite.
+_DECAY, _DECAY_SQUARED, _TINY = 0.9, 0.999, 1e-8
+
+
+class Network:
+    """The network; its output is one number a row.
+
+    Args:
+        widths: of the input and of each hidden layer.
+        generator: draws the first weights.
+        rate: step size of Adam.
+        last_scale: factor on the first weights of the last layer.
+    """
+
+    def __init__(
+        self, widths: Sequence[int], generator: np.random.Generator, rate: float, last_scale: float = 1.0
+    ) -> None:
+        self.rate, self._steps = rate, 0
+        self.weights = list[Array]()  # of each layer: [inputs, outputs], then [outputs]
+        for inputs, outputs in zip(widths, (*widths[1:], 1), strict=True):
+            scale = np.sqrt(2.0 / inputs)
+            self.weights.append((generator.standard_normal((inputs, outputs)) * scale).astype(np.float32))
+            self.weights.append(np.zeros(outputs, np.float32))
+        self.weights[-2] *= np.float32(last_scale)
+        self._moments = [np.zeros_like(part) for part in self.weights]
+        self._squares = [np.zeros_like(part) for part in self.weights]
+
+    def outputs(self, rows: Array) -> Array:
+        """Return the output of each row [rows, inputs] -> [rows]."""
+        return self.layers(rows)[-1][:, 0]
+
+    def layers(self, rows: Array) -> list[Array]:
+        """Return the input and the output of each layer, [rows, width] each."""
+        values = [rows]
+        for layer in range(0, len(self.weights), 2):
+            value = values[-1] @ self.weights[layer] + self.weights[layer + 1]
+            values.append(np.maximum(value, 0.0, out=value) if layer + 2 < len(self.weights) else value)
+        return values
+
+    def gradient(self, values: Sequence[Array], slopes: Array) -> list[Array]:
+        """Return the gradient of a loss by each weight, in the order of `weights`.
+
+        Args:
+            values: what `layers` returned.
+            slopes: of the loss by the output of each row [rows].
+        """
+        gradient, slope = list[Array](), slopes.astype(np.float32)[:, None]
+        for layer in range(len(self.weights) - 2, -1, -2):
+            before = values[layer // 2]
+            gradient += [slope.sum(axis=0), before.T @ slope]
+            if layer:
+                slope = (slope @ self.weights[layer].T) * (before > 0.0)
+        return gradient[::-1]
+
+    def learn(self, gradient: Sequence[Array]) -> None:
+        """Take one step of Adam against a gradient."""
+        self._steps += 1
+        pace = self.rate * np.sqrt(1.0 - _DECAY_SQUARED**self._steps) / (1.0 - _DECAY**self._steps)
+        for part, slope, moment, square in zip(self.weights, gradient, self._moments, self._squares, strict=True):
+            moment += (1.0 - _DECAY) * (slope - moment)
+            square += (1.0 - _DECAY_SQUARED) * (slope * slope - square)
+            part -= (pace * moment / (np.sqrt(square) + _TINY)).astype(np.float32)
