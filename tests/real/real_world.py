@@ -18,11 +18,10 @@ import forked
 import guardian
 import workers
 from installed import locked
-from waiting import look_until
+from waiting import look_until, without_cluster
 
 from pilotfish.daemon.socket import ipc
 from pilotfish.simulate.kernels.object_cache import cache_directory
-from tests.support.metric_texts import without_cluster
 
 SCRIPT = Path(sys.executable).with_name("pilotfish")
 COMMAND = [str(SCRIPT)] if SCRIPT.exists() else [sys.executable, "-m", "pilotfish.cli"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
 from typing import TypeVar
@@ -21,3 +22,8 @@ def look_until(look: Callable[[], Found], most_s: float) -> Found | None:
             return found
         time.sleep(min(1.0, 0.02 + (now - begun) / 8 + 3 * (time.monotonic() - now)))
     return None
+
+
+def without_cluster(text: str) -> str:
+    """Return the text of metrics without the label `cluster`, which all of them have."""
+    return re.sub(r'cluster="[^"]*",?', "", text).replace("{}", "")

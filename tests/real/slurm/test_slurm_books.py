@@ -18,8 +18,7 @@ from real_world import eventually, pilotfish
 from slurm_cluster import free_ports
 from slurm_daemon import SlurmDaemon
 from slurm_site import SlurmSite
-
-from tests.support.metric_texts import without_cluster
+from waiting import without_cluster
 
 pytestmark = pytest.mark.xdist_group("site 3")
 ROOT = Path(__file__).parents[3]

@@ -6,9 +6,7 @@ import json
 
 import pytest
 from machine import Machine
-from waiting import look_until
-
-from tests.support.metric_texts import without_cluster
+from waiting import look_until, without_cluster
 
 pytestmark = pytest.mark.xdist_group("systemd")
 PATIENCE_S = 60.0
