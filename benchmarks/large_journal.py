@@ -6,7 +6,9 @@ column is seconds on the wall, with what waits for the disk.
 
 from __future__ import annotations
 
+import json
 import resource
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -16,7 +18,7 @@ from contextlib import closing
 from pathlib import Path
 
 from pilotfish.daemon.config import load_config
-from pilotfish.daemon.state import backup, restore
+from pilotfish.daemon.state import backup, journal_db, restore
 from pilotfish.daemon.state.journal import Journal
 
 from .show import heading, table
@@ -35,7 +37,10 @@ from pilotfish.daemon.state.journal import Journal
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 begin, cpu = time.monotonic(), time.process_time()
 journal = Journal(Path(sys.argv[1]))
-journal.forecasts(READ_JOBS); journal.load(); journal.queued(QUEUED_JOBS); journal.last_mode()
+jobs = journal.forecasts(READ_JOBS)
+journal.load(); journal.queued(QUEUED_JOBS); journal.last_mode()
+assert len(jobs) >= min(READ_JOBS, int(sys.argv[2])) and jobs[0].profile
+assert not journal.damage.number(), journal.damage.number()
 after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 print(time.monotonic() - begin, time.process_time() - cpu, (after - before) / 1024, after / 1024)
 """
@@ -68,7 +73,7 @@ _QUEUED = (
     "key, name, owner, account, queue, size, walltime, submit_time, said_time, said_start, start_time, finish_time,"
     " learned, said_guessed"
 )
-_STORY = "key, time, cycle, kind, text"
+_STORY = "key, time, cycle, kind, text, data"
 
 
 def _jobs(jobs: int) -> Iterator[tuple[object, ...]]:
@@ -87,13 +92,20 @@ def _queued(jobs: int) -> Iterator[tuple[object, ...]]:
 
 
 def _story(jobs: int) -> Iterator[tuple[object, ...]]:
+    """Yield three records of each job, with the data that the service keeps of its choice."""
     for number in range(jobs):
-        for kind, text in (
-            ("placed", "on n1: 3 of 40 candidates"),
-            ("started", "on n1"),
-            ("ended", "completed, 3600 s"),
-        ):
-            yield f"slurm/{number}", 1.7e9 + number * 15.8, number // 10, kind, text
+        data = {
+            "policy": "easy:order=sjf", "objective": "", "profile": f"cmd: prog-{number % 500}", "source": "measured",
+            "user": 1000 + number % 300, "class": "compute-bound", "model": "max-min", "nodes": [f"n{number % 1000}"],
+            "node_speed": 1.0, "run_time": 3500.0, "run_within": [3000.0, 4000.0], "isolated_run_time": 3400.0,
+            "contention_slowdown": 1.03, "evaluations": 40,
+        }  # fmt: skip
+        chosen = "easy:order=sjf chose n1: forecast 58m20s (80 % between 50m00s and 1h06m), slowdown 1.03"
+        for kind, text, kept in (
+            ("chosen", chosen, json.dumps(data)), ("started", "started on n1", None),
+            ("completed", "completed after 1h00m, forecast 58m20s", None),
+        ):  # fmt: skip
+            yield f"slurm/{number}", 1.7e9 + number * 15.8, number // 10, kind, text, kept
 
 
 def _measured(do: Callable[[], object]) -> tuple[float, float]:
@@ -111,6 +123,21 @@ def _measured_steps(steps: Iterator[object]) -> list[tuple[float, float]]:
     return parts
 
 
+def upgrade(path: Path) -> None:
+    """Open a journal as a next version would, which adds a column: with a copy of the file before."""
+    before = journal_db.VERSION, journal_db.UPGRADES
+    journal_db.VERSION = before[0] + 1
+    journal_db.UPGRADES = {before[0]: _add_column}
+    try:
+        Journal(path).close()
+    finally:
+        journal_db.VERSION, journal_db.UPGRADES = before
+
+
+def _add_column(database: sqlite3.Connection) -> None:
+    database.execute("ALTER TABLE kept ADD COLUMN note TEXT")
+
+
 def measure(quick: bool) -> None:
     """Print the table."""
     jobs = QUICK_JOBS if quick else JOBS
@@ -123,7 +150,7 @@ def measure(quick: bool) -> None:
         config, file = load_config(config_path), folder / "backup.tar.gz"
         filled = _measured(lambda: fill(config.journal, jobs))
         size = config.journal.stat().st_size / 2**20
-        argv = [sys.executable, "-c", START, str(config.journal)]
+        argv = [sys.executable, "-c", START, str(config.journal), str(jobs)]
         for _ in range(2):  # the first one reads the disk
             text = subprocess.run(argv, check=True, capture_output=True, text=True).stdout
             wall, cpu, more, peak = map(float, text.split())
@@ -134,11 +161,13 @@ def measure(quick: bool) -> None:
         restored = _measured(lambda: restore.restore(config, file))
         with closing(Journal(config.journal)) as journal:
             parts = _measured_steps(journal.prune_steps(1.7e9 + 86_400.0))
+        upgraded = _measured(lambda: upgrade(config.journal))
         rows = (
             ("write it here", filled, f"{size:,.0f} MiB on disk"),
             ("read it at a start", (wall, cpu), f"{more:,.0f} MiB of memory more, {peak:,.0f} MiB in all"),
             ("backup", saved, f"{packed:,.0f} MiB on disk, {memory:,.0f} MiB of memory more"),
             ("restore", restored, ""),
+            ("upgrade", upgraded, "with a copy of the file before"),
             (
                 "prune the oldest day",
                 (sum(wall for wall, _ in parts), sum(cpu for _, cpu in parts)),
