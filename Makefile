@@ -5,7 +5,8 @@
 #   make test    everything: `check`'s linters, all tests with all examples, the installed wheel, a real Slurm
 #   make lint    linters and types alone
 #   make lock    write packaging/requirements.lock and sbom.cdx.json
-#   make release  sdist, wheel, SBOM, checksums and notes of this commit, in dist/
+#   make release  sdist, wheel, deb, SBOM, checksums and notes of this commit, in dist/
+#   make test-packages  install, upgrade, downgrade and purge the deb in a fresh Debian under a real systemd: some minutes
 #   make bench   benchmarks; TRACES=DIR adds real traces
 VENV := .venv
 BIN := $(VENV)/bin
@@ -21,7 +22,7 @@ GUARDED := exec $(BIN)/python tests/guardian.py
 # Each linter is a target of its own, `lint-NAME`; add it here.
 LINTERS := lint-ruff lint-tree lint-spelling lint-types
 
-.PHONY: run test test-numba check packages kernels pure coverage all-tests lint $(LINTERS) lock bench release docs clean
+.PHONY: run test test-numba check packages kernels pure coverage all-tests lint $(LINTERS) lock bench release test-packages docs clean
 
 run: $(READY)
 	@PATH="$(CURDIR)/$(BIN):$$PATH" sh packaging/tour.sh
@@ -89,9 +90,15 @@ lock: $(READY)
 bench: $(READY)
 	$(BIN)/python -m benchmarks $(if $(TRACES),--traces $(TRACES))
 
-# Of the commit that is checked out, into dist/: sdist, wheel, SBOM, checksums, notes; the same bytes each time.
+# Of the commit that is checked out, into dist/: sdist, wheel, SBOM, checksums, notes, and the package for Debian, which
+# takes a minute and the package index; the same bytes each time.
 release: $(READY)
 	@$(BIN)/python packaging/release.py dist
+	@$(BIN)/python packaging/packages.py dist
+
+# Root, mmdebstrap, the package archive and the package index.
+test-packages: $(READY)
+	@$(GUARDED) $(BIN)/python tests/real/systemd/deb_walk.py build/packages
 
 docs: $(READY)
 	$(BIN)/python docs/generate.py docs/reference/generated build/man

@@ -80,7 +80,8 @@ def test_the_sample_beside_oar_names_every_option(tmp_path):
     assert all(options[name] == takes[name] for name in ("max_defer_s", "server", "timeout_s"))
 
 
-UNITS = ("pilotfishd.service", "pilotfish-reap.service", "pilotfish-reap.timer", "pilotfish-web.service")
+UNITS = ("pilotfishd.service", "pilotfish-reap.service", "pilotfish-reap.timer", "pilotfish-warm.service",
+         "pilotfish-web.service")  # fmt: skip
 
 
 #: Settings that imply NoNewPrivileges (systemd.exec(5)), with which no setuid program works.

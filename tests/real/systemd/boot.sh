@@ -1,13 +1,14 @@
 #!/bin/sh
 # Becomes systemd, as process 1 of namespaces of its own, on a root file system whose changes stay in memory.
 # Arguments: an empty directory; the checkout; the prefix of the Python that runs pilotfish; its site-packages; kernels;
-# "" or "bare": then no pilotfish is installed; folders, each with the place where it is seen.
+# "" or "bare": then no pilotfish is installed; folders, each with the place where it is seen. LOWER: the root file system,
+# by default that of this machine.
 set -e
 scratch=$1
 mount --make-rprivate /
 mount -t tmpfs -o mode=755 tmpfs "$scratch"
 mkdir "$scratch/changes" "$scratch/work" "$scratch/root"
-mount -t overlay overlay -o "lowerdir=/,upperdir=$scratch/changes,workdir=$scratch/work" "$scratch/root"
+mount -t overlay overlay -o "lowerdir=${LOWER:-/},upperdir=$scratch/changes,workdir=$scratch/work" "$scratch/root"
 cd "$scratch/root"
 mount -t proc proc proc
 mount --bind proc/sys proc/sys

@@ -67,9 +67,12 @@ class Machine:
         folder: for what it needs; empty.
         bare: whether no pilotfish is installed.
         seen: folders of this machine, and where they are seen inside.
+        lower: a root file system; None: this machine's own.
     """
 
-    def __init__(self, folder: Path, *, bare: bool = False, seen: Mapping[Path, str] | None = None) -> None:
+    def __init__(
+        self, folder: Path, *, bare: bool = False, seen: Mapping[Path, str] | None = None, lower: Path | None = None
+    ) -> None:
         hierarchy, kernels = _hierarchy(), cache_directory()
         assert hierarchy is not None and kernels is not None
         self._groups = hierarchy / f"pilotfish-test-{os.getpid()}"
@@ -82,6 +85,7 @@ class Machine:
         self._parent = subprocess.Popen(
             ["unshare", *NAMESPACES, "sh", BOOT, *map(str, places), "bare" * bare, *bound],
             stdin=subprocess.DEVNULL, stdout=self._log, stderr=self._log, preexec_fn=self._enter,
+            env=os.environ | {"LOWER": str(lower or "")},
         )  # fmt: skip
         self._folder, self._first = folder, 0
         try:

@@ -1,0 +1,215 @@
+"""Make the package for Debian from a wheel: `make release`.
+
+Rule: the same wheel, lock and Python give the same bytes. The program and all that it needs lie below /opt/pilotfish,
+in an environment of Debian's own Python; nothing of another package is used or replaced. The package index is needed.
+
+    python packaging/packages.py FOLDER [--source FOLDER]    FOLDER has the wheel, and gets the package
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+#: The Python of the distribution for which the package is: its minor version, and where its program lies.
+PYTHON, PROGRAM = "3.11", "/usr/bin/python3.11"
+#: Folders of third parties that no program needs: their tests, and sources in C.
+UNUSED = ("tests", "test", "include")
+UNITS = ("pilotfishd.service", "pilotfish-reap.service", "pilotfish-reap.timer", "pilotfish-warm.service",
+         "pilotfish-web.service")  # fmt: skip
+#: Where a folder or a file of the source lies in the package, and its mode.
+SCRIPT = """#!/opt/pilotfish/bin/python3 -P
+import sys
+
+from pilotfish.cli.__main__ import main
+
+sys.exit(main())
+"""
+CONTROL = """Package: pilotfish
+Version: {version}
+Architecture: {architecture}
+Maintainer: {maintainer}
+Installed-Size: {size}
+Depends: python3 (>= {python}), python3 (<< {next}), libc6 (>= 2.28), libstdc++6, systemd
+Recommends: slurm-client
+Section: admin
+Priority: optional
+Description: co-scheduler that simulates before it dispatches
+ pilotfish runs next to Slurm or OAR. It learns what jobs need, forecasts when
+ they start and end, and places the jobs that are handed over to it. If it ends,
+ jobs start in the resource manager's own order.
+"""
+
+
+def main(words: list[str]) -> int:
+    """Write the package into a folder, and its name to standard output."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path, help="has one wheel of pilotfish")
+    parser.add_argument("--source", type=Path, default=Path(), help="the checkout")
+    parser.add_argument("--level", type=int, default=15, help="of the compression, 1 to 19")
+    options = parser.parse_args(words)
+    source, folder = options.source.resolve(), options.folder.resolve()
+    wheels = sorted(folder.glob("pilotfish-*.whl"))
+    if changed := _output("git", "-C", source, "status", "--porcelain"):
+        raise SystemExit(f"not committed, so not part of a package: {changed.splitlines()[0].strip()}")
+    if len(wheels) != 1:
+        raise SystemExit(f"{folder}: {len(wheels)} wheels of pilotfish (allowed: one; `make release` makes it)")
+    epoch = int(_output("git", "-C", source, "log", "-1", "--format=%ct"))
+    os.umask(0o022)
+    with tempfile.TemporaryDirectory(prefix="pilotfish-deb-") as name:
+        root = Path(name, "root")
+        root.mkdir()
+        fill(root, source, wheels[0])
+        print(build_deb(root, source, folder, wheels[0].name.split("-")[1], epoch, options.level))
+    write_checksums(folder)
+    return 0
+
+
+def fill(root: Path, source: Path, wheel: Path) -> None:
+    """Put all files of the package below an empty folder.
+
+    Args:
+        root: stands for /.
+        source: the checkout.
+        wheel: of pilotfish.
+    """
+    environment = root / "opt/pilotfish"
+    packages = environment / f"lib/python{PYTHON}/site-packages"
+    packages.mkdir(parents=True)
+    pip: list[str | Path] = [
+        *(sys.executable, "-m", "pip", "install", "-qq", "--disable-pip-version-check", "--no-compile", "--no-deps"),
+        *("--target", packages, "--python-version", PYTHON, "--only-binary", ":all:"),
+    ]
+    subprocess.run([*pip, "--require-hashes", "-r", source / "packaging/requirements.lock"], check=True)
+    shutil.rmtree(packages / "bin")
+    subprocess.run([*pip, "--no-index", wheel], check=True)
+    _drop_unused(packages)
+    (environment / "bin").mkdir()
+    (environment / "bin/python3").symlink_to(PROGRAM)
+    (environment / "pyvenv.cfg").write_text(
+        f"home = /usr/bin\ninclude-system-site-packages = false\nversion = {PYTHON}\n"
+    )
+    _write(environment / "bin/pilotfish", SCRIPT, 0o755)
+    (root / "usr/bin").mkdir(parents=True)
+    (root / "usr/bin/pilotfish").symlink_to("/opt/pilotfish/bin/pilotfish")
+    for unit in UNITS:
+        _copy(source / "systemd" / unit, root / "usr/lib/systemd/system" / unit)
+    _copy(source / "systemd/pilotfish.sysusers.conf", root / "usr/lib/sysusers.d/pilotfish.conf")
+    _copy(source / "systemd/pilotfish.tmpfiles.conf", root / "usr/lib/tmpfiles.d/pilotfish.conf")
+    _copy(source / "systemd/pilotfish.slurm.yaml", root / "etc/pilotfish/pilotfish.yaml")
+    share = root / "usr/share"
+    for name in ("README.md", "SECURITY.md", "packaging/sbom.cdx.json"):
+        _copy(source / name, share / "doc/pilotfish" / Path(name).name)
+    _copy(source / "LICENSE", share / "doc/pilotfish/copyright")
+    _compress(share / "doc/pilotfish/changelog.gz", (source / "CHANGELOG.md").read_bytes())
+    _man_pages(source, share / "man/man1")
+    generated = subprocess.run(
+        [sys.executable, source / "packaging/completion.py"], check=True, capture_output=True, text=True
+    )
+    _write(share / "bash-completion/completions/pilotfish", generated.stdout)
+
+
+def build_deb(root: Path, source: Path, folder: Path, version: str, epoch: int, level: int = 1) -> Path:
+    """Pack a root for Debian; return the file.
+
+    Args:
+        root: what is packed.
+        source: the checkout.
+        folder: to write into.
+        version: of pilotfish.
+        epoch: the time of every file, seconds since 1970.
+        level: of the compression, 1 to 19.
+    """
+    control = root / "DEBIAN"
+    control.mkdir()
+    for script in ("postinst", "prerm", "postrm"):
+        _copy(source / "packaging/deb" / script, control / script, 0o755)
+    files = sorted(
+        path for path in root.rglob("*") if path.is_file() and not path.is_symlink() and control not in path.parents
+    )
+    sums = (f"{hashlib.md5(path.read_bytes()).hexdigest()}  {path.relative_to(root)}\n" for path in files)
+    (control / "md5sums").write_text("".join(sums))
+    (control / "conffiles").write_text("/etc/pilotfish/pilotfish.yaml\n")
+    major, minor = PYTHON.split(".")
+    architecture = _output("dpkg", "--print-architecture")
+    size = sum(path.stat().st_size for path in files) // 1024
+    (control / "control").write_text(CONTROL.format(
+        version=version, architecture=architecture, size=size, python=PYTHON, next=f"{major}.{int(minor) + 1}",
+        maintainer=os.environ.get("MAINTAINER", "its publisher <root@localhost>"),
+    ))  # fmt: skip
+    for path in (*root.rglob("*"), root):
+        if not path.is_symlink():
+            path.chmod(0o755 if path.is_dir() or path.stat().st_mode & 0o100 else 0o644)
+        os.utime(path, (epoch, epoch), follow_symlinks=False)
+    package = folder / f"pilotfish_{version}_{architecture}.deb"
+    subprocess.run(
+        ["dpkg-deb", "--root-owner-group", "-Zzstd", f"-z{level}", "--build", root, package],
+        check=True, stdout=subprocess.DEVNULL, env=os.environ | {"SOURCE_DATE_EPOCH": str(epoch)},
+    )  # fmt: skip
+    return package
+
+
+def write_checksums(folder: Path) -> None:
+    """Write the checksum of each file of a folder into SHA256SUMS."""
+    files = sorted(path for path in folder.iterdir() if path.is_file() and path.name != "SHA256SUMS")
+    sums = (f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in files)
+    (folder / "SHA256SUMS").write_text("".join(sums), encoding="ascii")
+
+
+def _drop_unused(packages: Path) -> None:
+    """Remove what no program needs, and what differs from one build to the next."""
+    shutil.rmtree(packages / "bin", ignore_errors=True)
+    for path in sorted(packages.rglob("*"), reverse=True):
+        inside = path.relative_to(packages).parts
+        if path.is_dir() and path.name in UNUSED and inside[0] != "pilotfish":
+            shutil.rmtree(path)
+        elif (
+            path.is_file()
+            and inside[0].endswith(".dist-info")
+            and path.name in ("RECORD", "direct_url.json", "REQUESTED")
+        ):
+            path.unlink()
+    for name in ("setuptools", "_distutils_hack", "pkg_resources"):  # only a build needs it
+        shutil.rmtree(packages / name, ignore_errors=True)
+    for path in (*packages.glob("setuptools-*"), *packages.glob("distutils-precedence.pth")):
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+def _man_pages(source: Path, folder: Path) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        words: list[str | Path] = [sys.executable, "docs/generate.py", Path(name, "reference"), Path(name, "man")]
+        subprocess.run(words, cwd=source, check=True, stdout=subprocess.DEVNULL)
+        for page in sorted(Path(name, "man").rglob("*.1")):
+            _compress(folder / f"{page.name}.gz", page.read_bytes())
+
+
+def _copy(file: Path, place: Path, mode: int = 0o644) -> None:
+    place.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(file, place)
+    place.chmod(mode)
+
+
+def _write(place: Path, text: str, mode: int = 0o644) -> None:
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_text(text, encoding="utf-8")
+    place.chmod(mode)
+
+
+def _compress(place: Path, content: bytes) -> None:
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_bytes(gzip.compress(content, 9, mtime=0))
+
+
+def _output(*words: str | Path) -> str:
+    return subprocess.run(words, check=True, capture_output=True, text=True).stdout.strip()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,205 @@
+"""Walk the life of the package in a fresh Debian under a real systemd: install, upgrade, downgrade, remove, purge.
+
+    make test-packages    root; the package archive and the package index; some minutes
+
+Its folder, build/packages, keeps the root file system and the two packages: of the commit that is checked out, and of a
+made-up next version that has another journal. Prints each step with its time. Nothing on this machine is changed.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+if __name__ == "__main__":
+    sys.path[:0] = [str(HERE.parents[2]), str(HERE.parents[1]), str(HERE.parent), str(HERE)]
+
+import guardian
+from machine import CLUSTER, ROOT, Machine
+from waiting import look_until
+
+import pilotfish
+
+NEXT = "1.1.0"
+PACKAGES = "systemd,systemd-sysv,dbus,python3,procps,passwd,iproute2,bash-completion"
+#: Changes of the source that make the next version: the file, what is there, and what replaces it.
+CHANGES = (
+    ("__init__.py", f'__version__ = "{pilotfish.__version__}"', f'__version__ = "{NEXT}"'),
+    ("daemon/state/journal_db.py", "VERSION = 1\n", "VERSION = 2\n"),
+    ("daemon/state/journal_db.py", "= {}\n", '= {1: lambda database: database.execute("ALTER TABLE kept ADD COLUMN note TEXT") and None}\n'),
+    ("daemon/state/journal_db.py", "state TEXT NOT NULL) WITHOUT ROWID;\n{mem", "state TEXT NOT NULL, note TEXT) WITHOUT ROWID;\n{mem"),
+    ("CHANGELOG.md", f"## [{pilotfish.__version__}]", f"## [{NEXT}]\n- A made-up version.\n\n## [{pilotfish.__version__}]"),
+)  # fmt: skip
+CONFIG = """# Edited by the administrator.
+schema: pilotfish/daemon/v1
+cluster: cluster.yaml
+mode: shadow
+adapter: {name: local, options: {cgroups: false}}
+"""
+PATIENCE_S = 900.0
+READY = "import urllib.request as r; print(r.urlopen('http://127.0.0.1:9836/readyz').read().decode())"
+
+
+def run(*words: str | Path, cwd: Path | None = None) -> None:
+    """Run a command of this machine."""
+    subprocess.run(words, cwd=cwd, check=True, stdout=subprocess.DEVNULL)
+
+
+def make_package(source: Path, folder: Path) -> Path:
+    """Return the package of a checkout, made in a folder if it is not there."""
+    packages = sorted(folder.glob("*.deb"))
+    if not packages:
+        run(sys.executable, source / "packaging/release.py", folder, "--source", source)
+        run(sys.executable, source / "packaging/packages.py", folder, "--source", source, "--level", "1")
+        packages = sorted(folder.glob("*.deb"))
+    return packages[0]
+
+
+def make_next(folder: Path) -> Path:
+    """Return a checkout of the made-up next version."""
+    if not folder.exists():
+        run("git", "clone", "--quiet", ROOT, folder)
+        for name, before, after in CHANGES:
+            text = (folder / name).read_text()
+            assert text.count(before) == 1, (name, before)
+            (folder / name).write_text(text.replace(before, after))
+        run("git", "commit", "--quiet", "--all", "--message=release: make up a next version", cwd=folder)
+    return folder
+
+
+def make_root(folder: Path) -> Path:
+    """Return the root file system of a fresh Debian."""
+    if not (folder / "usr").exists():
+        run("mmdebstrap", "--variant=minbase", f"--include={PACKAGES}", "bookworm", folder)
+    return folder
+
+
+class Walk:
+    """The walk in one machine."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+
+    def step(self, text: str, do: Callable[[], str | None]) -> None:
+        """Do a step, and print its name, its time and its result."""
+        began = time.monotonic()
+        result = do() or ""
+        print(f"{text:44} {time.monotonic() - began:6.1f} s  {result}", flush=True)
+
+    def install(self, package: str) -> str:
+        """Install a package; return what dpkg printed that is not usual."""
+        result = self.machine.process("dpkg", "--force-confold", "--force-depends", "-i", f"/packages/{package}",
+                                      patience_s=PATIENCE_S)  # fmt: skip
+        assert result.returncode == 0, result.stdout + result.stderr
+        return self.machine.run("pilotfish", "--version")
+
+    def wait_for(self, unit: str, state: str) -> str:
+        """Wait until a unit is in a state."""
+        state_of = lambda: self.machine.show(unit, "ActiveState")  # noqa: E731
+        look_until(lambda: state_of() in (state, "failed"), PATIENCE_S)
+        assert state_of() == state, (state_of(), self.machine.journal("-u", unit))
+        return f"{unit} {state}"
+
+    def ready(self) -> str:
+        """Wait until the daemon serves; return its mode and version."""
+        serves = lambda: self.machine.process("/opt/pilotfish/bin/python3", "-c", READY).returncode == 0  # noqa: E731
+        assert look_until(serves, PATIENCE_S), self.machine.journal("-u", "pilotfishd")
+        lines = self.machine.run("pilotfish", "status").splitlines()
+        return next(line for line in lines if "shadow" in line)
+
+    def start(self) -> str:
+        """Start the service."""
+        self.machine.run("systemctl", "start", "pilotfishd")
+        return self.ready()
+
+    def look(self) -> str:
+        """Check what an installation consists of."""
+        machine = self.machine
+        machine.run("systemd-analyze", "verify", *(f"/usr/lib/systemd/system/{unit}" for unit in (
+            "pilotfishd.service", "pilotfish-reap.timer", "pilotfish-web.service", "pilotfish-warm.service")))  # fmt: skip
+        assert machine.run("getent", "passwd", "pilotfish", "pilotfish-web").count("\n") == 1
+        assert machine.run("stat", "--format=%U %a", "/var/lib/pilotfish") == "pilotfish 700"
+        assert "1" in machine.run("gzip", "-dc", "/usr/share/man/man1/pilotfish-status.1.gz")
+        complete = (
+            ". /usr/share/bash-completion/completions/pilotfish; COMP_WORDS=(pilotfish sta); COMP_CWORD=1; _pilotfish"
+        )
+        assert machine.run("bash", "-c", f'{complete}; echo "${{COMPREPLY[@]}}"') == "status"
+        assert machine.process("dpkg", "--verify", "pilotfish").stdout == ""
+        loaded = machine.run("find", "/opt/pilotfish", "!", "-user", "root", "-o", "-perm", "/022", "!", "-type", "l")
+        assert loaded == "", loaded
+        return f"{int(machine.run('du', '-sm', '/opt/pilotfish').split()[0])} MiB in /opt/pilotfish"
+
+    def upgraded(self) -> str:
+        """Check that the daemon of the next version runs, with the administrator's configuration and a copy."""
+        status = self.ready()
+        assert self.machine.run("head", "-1", "/etc/pilotfish/pilotfish.yaml") == CONFIG.splitlines()[0]
+        self.machine.run("test", "-e", "/var/lib/pilotfish/before-version-2-journal.sqlite")
+        return status
+
+    def go_back(self) -> str:
+        """Do as the older program says of the newer journal."""
+        advice = lambda: [line for line in self.machine.journal("-u", "pilotfishd") if "go back" in line]  # noqa: E731
+        assert look_until(lambda: bool(advice()), PATIENCE_S), self.machine.journal("-u", "pilotfishd")
+        self.machine.run("systemctl", "stop", "pilotfishd")
+        self.machine.run("pilotfish", "restore", "/var/lib/pilotfish/before-version-2-journal.sqlite")
+        return self.start()
+
+    def removed(self) -> str:
+        """Remove the package; the state and the configuration stay."""
+        self.machine.run("dpkg", "-r", "pilotfish")
+        assert self.machine.show("pilotfishd", "LoadState") == "not-found"
+        self.machine.run("test", "-e", "/var/lib/pilotfish/journal.sqlite", "-a", "-e", "/etc/pilotfish/pilotfish.yaml")
+        return ""
+
+    def purged(self) -> str:
+        """Purge the package: nothing of it stays but what the administrator wrote."""
+        self.machine.run("dpkg", "-P", "pilotfish")
+        traces = self.machine.run("find", "/", "-xdev", "-name", "*pilotfish*", "-not", "-path", "/proc/*",
+                                  "-not", "-path", "/packages*", "-not", "-path", "/tmp/*", check=False).split()  # fmt: skip
+        accounts = self.machine.run("getent", "passwd", "pilotfish", "pilotfish-web", check=False)
+        assert accounts == "", accounts
+        return f"left: {' '.join(traces)}"
+
+
+def main(folder: Path) -> int:
+    """Make what is missing, and walk."""
+    folder.mkdir(parents=True, exist_ok=True)
+    packages = folder / "packages"
+    packages.mkdir(exist_ok=True)
+    names = []
+    for source, output in ((ROOT, folder / "this"), (make_next(folder / "source"), folder / "next")):
+        package = make_package(source, output)
+        (packages / package.name).write_bytes(package.read_bytes())
+        names.append(package.name)
+        print(f"{package.name}: {package.stat().st_size / 1e6:.1f} MB")
+    this, newer = names
+    root = make_root(folder / "root")
+    machine = Machine(
+        Path(tempfile.mkdtemp(dir=guardian.folder())), bare=True, seen={packages: "/packages"}, lower=root
+    )
+    try:
+        walk = Walk(machine)
+        walk.step("install", lambda: walk.install(this))
+        walk.step("kernels compiled in the background", lambda: walk.wait_for("pilotfish-warm", "inactive"))
+        machine.write("/etc/pilotfish/cluster.yaml", CLUSTER)
+        machine.write("/etc/pilotfish/pilotfish.yaml", CONFIG)
+        walk.step("first start, in shadow", walk.start)
+        walk.step("look at what is installed", walk.look)
+        walk.step(f"upgrade to {NEXT}", lambda: walk.install(newer))
+        walk.step("the new version serves, on a copied journal", walk.upgraded)
+        walk.step("downgrade", lambda: walk.install(this))
+        walk.step("restore, as the old program says", walk.go_back)
+        walk.step("remove", walk.removed)
+        walk.step("purge", walk.purged)
+    finally:
+        machine.down()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1])))
