@@ -134,26 +134,36 @@ class RecordRun:
 
     def cycles(self) -> Iterator[PlayedCycle]:
         """Play all cycles in turn, and count them in `comparison`."""
-        number = 0
+        number, part, is_whole = 0, 0, True
         for segment in open_segments(self._paths, self.comparison.gaps):
             path = segment.path
             self.version = str(segment.header.get("pilotfish", ""))
             if segment.header["run"] != self._run or self._cycle is None:
                 self._begin_run(segment)
+                is_whole = True
+            else:
+                is_whole = is_whole and segment.header.get("part") == part + 1
+            part = int(segment.header.get("part", 0))
             assert self._player is not None, "the run has begun"
             self._player.begin_segment()
             for line in segment.lines():
                 if "clock" not in line:
                     continue
                 number += 1
+                if not is_whole:
+                    for kind, *facts in line.get("stands", ()):
+                        self._take_input(kind, facts)
+                    is_whole = True
                 try:
                     cycle = self._play(number, line)
                 except (KeyError, IndexError, TypeError, ValueError) as error:
                     self.comparison.gaps.append(f"{path.name}: cycle {number} is damaged: {error}")
+                    is_whole = False
                     break
                 self.comparison.add(cycle)
                 yield cycle
             if segment.cut:
+                is_whole = False
                 self.comparison.gaps.append(f"{path.name}: {segment.cut}")
 
     def _begin_run(self, segment: Segment) -> None:

@@ -120,8 +120,9 @@ class AnonymousLines:
         """Return the line of a cycle. Raises KeyError, IndexError, TypeError, ValueError: it is damaged."""
         stays = ("clock", "news", "plan", "forecasts", "cut", "mode", "failed", "decides")
         after = {name: line[name] for name in stays if name in line}
-        if "inputs" in line:
-            after["inputs"] = [self._input(kind, facts) for kind, *facts in line["inputs"]]
+        for name in ("inputs", "stands"):
+            if name in line:
+                after[name] = [self._input(kind, facts) for kind, *facts in line[name]]
         if "meanwhile" in line:
             after["meanwhile"] = [
                 [calls, breaths, self._input(kind, facts)] for calls, breaths, (kind, *facts) in line["meanwhile"]

@@ -11,6 +11,8 @@ Rule: recording changes no answer and no decision, and an error of the record is
 - `inputs`: what clients submitted, cancelled or paused before the cycle;
 - `meanwhile`: the same during the cycle, each as [number of calls before it, number of breaths since the last of these
   calls, input]: clients are answered in breaths, and what they ask for counts from that moment on;
+- `stands`: the last input of each kind that holds until the next one, in the first cycle of a segment: where the
+  record has a gap before it, the input itself may be lost;
 - `failed`: the cycle ended with an error;
 - `decides`: false for a look after which nothing was to be decided.
 """
@@ -34,6 +36,8 @@ from ..report.cycle_report import CycleReport
 from ..state.applied import describe
 from ..state.codec import encode
 
+#: Inputs that hold until the next one of their kind.
+STANDING = ("pauses", "config")
 #: The calls whose answers are recorded.
 RECORDED = ("snapshot", "refresh", "queue", "recall", "usage", "apply", "wait")
 
@@ -52,6 +56,7 @@ class Recorder:
         self._reading = self._looks = self._breaths = 0
         self._muted = False
         self._inputs = list[list[Any]]()
+        self._standing = dict[str, list[Any]]()
         self._forget()
 
     def clock(self) -> float:
@@ -90,6 +95,8 @@ class Recorder:
         if kind == "submit":
             (submission,) = facts
             facts = (submission.id, encode(submission.workflow), submission.submit_time, submission.owner)
+        if kind in STANDING:
+            self._standing[kind] = [kind, *facts]
         if self._line is None:
             self._inputs.append([kind, *facts])
         else:
@@ -155,9 +162,12 @@ class Recorder:
         self.end(None)  # a cycle that ended with an error
         if not self._writer.begin_line():
             return
-        if self._writer.fresh:
+        is_first = self._writer.fresh
+        if is_first:
             self._forget()
         self._line, self._looks = {"clock": [self._reading], "calls": []}, 0
+        if is_first and self._standing:
+            self._line["stands"] = [*self._standing.values()]
         if self._inputs:
             self._line["inputs"], self._inputs = self._inputs, []
 

@@ -125,6 +125,23 @@ def test_a_record_without_its_begin_says_so(tmp_path, in_segments):
     assert 0 < comparison.cycles < 80 and "begin of its run is not kept" in comparison.gaps[0]
 
 
+def test_a_pause_that_was_lost_in_a_gap_holds_after_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(segments, "SEGMENT_BYTES", 4000)
+    monkeypatch.setattr(segments, "FLUSH_BYTES", 100)
+    site = RecordedSite(tmp_path, seed=3)
+    requests = PauseRequests(site.cycle, Access(AccessConfig(), QuotaConfig(), operated="", file=tmp_path))
+    site.run(20)
+    before = len(segments.segments(site.config.record_folder))
+    requests.pause({}, Peer(os.geteuid(), os.getegid(), 1))
+    site.run(60)
+    lost = segments.segments(site.config.record_folder)[before - 1 : before + 1]
+    for path in lost:
+        path.unlink()
+    cycles, comparison = played(site.config.record_folder)
+    modes = [(cycle.recorded.get("mode"), cycle.played.get("mode")) for cycle in cycles]
+    assert 20 < comparison.cycles < 80 and {*modes} == {("live", "live"), ("paused", "paused")}
+
+
 def test_what_is_no_record_is_one_error(tmp_path):
     with pytest.raises(ConfigError, match="holds no segment"):
         played(tmp_path)
