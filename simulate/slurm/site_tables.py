@@ -187,7 +187,7 @@ def _shapes(site: Site, jobs: Array, parts: Array, *, repeats: bool) -> dict[str
         "nodes": (nodes,), "sleeps": (nodes,), "pauses": queue,
         "views": (2, nodes), "partitions": (len(site.partitions),), "part_priority": (len(parts),),
         "pieces": (pieces + 1,), "starts": (runs + 1,), "running": queue, "waiting": queue, "staying": queue,
-        "waiting_places": queue, "decays": (MOST_DECAYS,),
+        "waiting_places": queue, "planned": queue, "decays": (MOST_DECAYS,),
         "victims": queue, "victim_keys": queue, "records": records, "merged": records, "put_off": records,
         "hopes": records, "ends_at": queue, "ends_job": queue, "ends_place": queue, "epilogs_at": queue,
         "epilogs_job": queue, "running_ends": queue, "latest_ends": queue, "block_nodes": blocks, "wide_nodes": blocks,

@@ -119,8 +119,9 @@ def _begin(world: Block, now: int) -> None:
             world.user_part_counts[i, part] = 0
     for i in range(len(world.associations) if world.rules.bf_max_job_assoc > 0 else int64(0)):
         world.association_counts[i] = 0
-    for i in range(count.waiting):
-        world.jobs[world.waiting[i]].expected = 0
+    for i in range(count.planned):
+        world.jobs[world.planned[i]].expected = 0
+    count.planned = 0
 
 
 @inner

@@ -8,7 +8,9 @@ Complexity: a test costs O(limits of the job's group), O(nodes of the job) more 
 
 from __future__ import annotations
 
-from ...arrays import Array
+import math
+
+from ...arrays import Array, Row
 from ..block import Block, int64
 from ..jit import inner
 from .fair_shares import decay_of
@@ -61,18 +63,38 @@ def is_blocked_before_nodes(world: Block, job: int, part: int, now: int) -> bool
 
     No limit depends on `now` itself. Source: acct_policy_job_runnable_pre_select of Slurm 22.05.
     """
-    group = world.part_group[slot_of(world, job, part)]
-    for row in range(world.limit_groups[group].limits0, world.limit_groups[group].after0):
+    group = _known_group(world, int64(world.part_group[slot_of(world, job, part)]))
+    return bool(group.stopped == 1 or minutes_of(world, job, part) > group.most_minutes)
+
+
+@inner
+def _known_group(world: Block, number: int) -> Row:
+    """Return a group of jobs, with what is known of it as counters are now; see `tables.LIMIT_GROUP`."""
+    group, change = world.limit_groups[number], world.count.limit_changes + 1
+    if group.change == change:
+        return group
+    group.change, group.stopped = change, 0
+    group.most_minutes, group.most_cpus, group.most_gpus = math.inf, math.inf, math.inf
+    for row in range(group.limits0, group.after0):
         limit = world.limits[row]
+        is_over = False
         if limit.kind == HELD:
-            blocked = world.held[limit.counter, limit.column] + 1 > limit.bound
+            is_over = world.held[limit.counter, limit.column] + 1 > limit.bound
         elif limit.kind == SPENT:
-            blocked = world.spent[limit.counter, limit.column] >= 60.0 * limit.bound
+            is_over = world.spent[limit.counter, limit.column] >= 60.0 * limit.bound
         else:
-            blocked = minutes_of(world, job, part) > limit.bound
-        if blocked:
-            return True
-    return False
+            group.most_minutes = min(group.most_minutes, limit.bound)
+        if is_over:
+            group.stopped = 1
+    for row in range(group.after0, group.limits1):
+        limit = world.limits[row]
+        if (limit.kind == HELD or limit.kind == MOST) and (limit.column == CPU or limit.column == GPU):
+            held = world.held[limit.counter, limit.column] if limit.kind == HELD else int64(0)
+            if limit.column == CPU:
+                group.most_cpus = min(group.most_cpus, limit.bound - held)
+            else:
+                group.most_gpus = min(group.most_gpus, limit.bound - held)
+    return group
 
 
 @inner
@@ -119,14 +141,8 @@ def is_blocked_on_all_nodes(world: Block, job: int, part: int) -> bool:
         cpus = min(cpus, int64(row.tasks))
     if row.counted_cpus > 0:
         cpus = min(cpus, int64(row.counted_cpus))
-    group = world.part_group[slot_of(world, job, part)]
-    for place in range(world.limit_groups[group].after0, world.limit_groups[group].limits1):
-        limit = world.limits[place]
-        if (limit.kind == HELD or limit.kind == MOST) and (limit.column == CPU or limit.column == GPU):
-            held = world.held[limit.counter, limit.column] if limit.kind == HELD else int64(0)
-            if held + (cpus if limit.column == CPU else gpus) > limit.bound:
-                return True
-    return False
+    group = _known_group(world, int64(world.part_group[slot_of(world, job, part)]))
+    return bool(cpus > group.most_cpus or gpus > group.most_gpus)
 
 
 @inner
@@ -259,6 +275,7 @@ def age_run_minutes(world: Block, now: int) -> None:
     Usage decays since the last call, and becomes 0 at a reset; then running jobs add theirs.
     """
     since, world.count.usage_aged = world.count.usage_aged, now
+    world.count.limit_changes += 1
     decay = decay_of(world, now - since)
     for reset in range(len(world.usage_resets)):
         if since < world.usage_resets[reset] <= now:
@@ -299,6 +316,7 @@ def _group(world: Block, job: int) -> int:
 def _change(world: Block, job: int, sign: int) -> None:
     """Add a job to what its counters hold, or take it away."""
     group = _group(world, job)
+    world.count.limit_changes += 1
     for row in range(world.limit_groups[group].counters0, world.limit_groups[group].counters1):
         counter = world.group_counters[row]
         held = world.held[counter]
@@ -342,6 +360,7 @@ def _use(world: Block, job: int, now: int) -> None:
     world.usage_until[job] = now
     if seconds <= 0:
         return
+    world.count.limit_changes += 1
     for row in range(world.limit_groups[group].counters0, world.limit_groups[group].counters1):
         counter = world.group_counters[row]
         decay = decay_of(world, seconds) if world.counters[counter].decays else 1.0

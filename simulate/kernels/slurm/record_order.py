@@ -7,11 +7,15 @@ Complexity: O(log waiting) comparisons to insert; O(n log n) after priorities we
 
 from __future__ import annotations
 
+from ...arrays import Array, Row
 from ..block import Block, int64
 from ..jit import inner
 from .exchanged_places import add_turn, drop_old_turns
 from .tables import HELD, NOT_AT_ALL, PENDING
 from .victims import record_outranks
+
+#: Jobs in a reservation stand before those of any tier.
+_RESERVED = int64(1) << 62
 
 
 @inner
@@ -89,32 +93,62 @@ def drop_old_records(world: Block) -> None:
 def sort_records(world: Block) -> None:
     """Bring the records into order after priorities have changed: a merge sort; parts that are in order stay."""
     drop_old_records(world)
-    number, width = world.count.records, int64(1)
-    records, merged = world.records, world.merged
+    _note_order(world)
+    number, width, is_merged = world.count.records, int64(1), False
     while width < number:
         for low in range(0, number, 2 * width):
             middle, high = min(low + width, number), min(low + 2 * width, number)
-            first, right, is_sorted = low, middle, True
-            if middle < high:
-                last = middle - 1
-                is_sorted = not comes_before(
-                    world, records[middle].job, records[middle].slot, records[last].job, records[last].slot
-                )
-            for place in range(low, high):
-                take_left = first < middle and (
-                    is_sorted
-                    or right >= high
-                    or not comes_before(
-                        world, records[right].job, records[right].slot, records[first].job, records[first].slot
-                    )
-                )
-                source = first if take_left else right
-                merged[place].job, merged[place].slot = records[source].job, records[source].slot
-                if take_left:
-                    first += 1
-                else:
-                    right += 1
-        for place in range(number):
-            records[place].job, records[place].slot = merged[place].job, merged[place].slot
+            if is_merged:
+                _merge(world, world.merged, world.records, low, middle, high)
+            else:
+                _merge(world, world.records, world.merged, low, middle, high)
+        is_merged = not is_merged
         width *= 2
+    for place in range(number if is_merged else int64(0)):
+        _copy_record(world.records[place], world.merged[place])
     world.count.stale = 0
+
+
+@inner
+def _note_order(world: Block) -> None:
+    """Note the numbers by which records are in order; with preemption, they are all equal."""
+    for place in range(world.count.records):
+        record = world.records[place]
+        record.rank, record.priority, record.submit = 0, 0, 0
+        if world.rules.preempts == NOT_AT_ALL:
+            row = world.jobs[record.job]
+            record.rank = -int64(world.partitions[world.job_parts[record.slot]].tier)
+            if row.reservation >= 0:
+                record.rank -= _RESERVED
+            record.priority, record.submit = int64(world.part_priority[record.slot]), row.submit
+
+
+@inner
+def _merge(world: Block, records: Array, merged: Array, low: int, middle: int, high: int) -> None:
+    """Merge two sorted parts of a table, [low, middle) and [middle, high), into another one."""
+    first, right = low, middle
+    is_sorted = middle >= high or not _precedes(world, records[middle], records[middle - 1])
+    for place in range(low, high):
+        if first < middle and (is_sorted or right >= high or not _precedes(world, records[right], records[first])):
+            _copy_record(merged[place], records[first])
+            first += 1
+        else:
+            _copy_record(merged[place], records[right])
+            right += 1
+
+
+@inner
+def _precedes(world: Block, record: Row, other: Row) -> bool:
+    """Return whether a record stands before another one; only of two with equal numbers, all rules are asked."""
+    if record.rank != other.rank:
+        return bool(record.rank < other.rank)
+    if record.priority != other.priority:
+        return bool(record.priority > other.priority)
+    if record.submit != other.submit:
+        return bool(record.submit < other.submit)
+    return comes_before(world, int64(record.job), int64(record.slot), int64(other.job), int64(other.slot))
+
+
+@inner
+def _copy_record(new: Row, old: Row) -> None:
+    new.rank, new.priority, new.submit, new.job, new.slot = old.rank, old.priority, old.submit, old.job, old.slot

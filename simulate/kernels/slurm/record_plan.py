@@ -108,10 +108,10 @@ def _plan(world: Block, job: int, slot: int, part: int, now: int) -> int:
             if answer == LIMITED or answer == RESERVED:
                 return IS_PASSED_OVER
         elif is_now_only:
-            row.expected = begin
+            _expect(world, job, begin)
             return IS_PASSED_OVER
         if begin > now + rules.bf_window:
-            row.expected = begin
+            _expect(world, job, begin)
             return IS_PASSED_OVER
         first, last = begin // step * step, (begin + 60 * limit) // step * step
         if rules.short_jobs_apart == 1:
@@ -120,7 +120,7 @@ def _plan(world: Block, job: int, slot: int, part: int, now: int) -> int:
             at = begin
             continue
         if row.expected == 0 or begin < row.expected:
-            row.expected = begin
+            _expect(world, job, begin)
         if is_blocked_with_nodes(world, job, part, now, cpus, nodes, memory, row.gpus * nodes):
             return IS_PASSED_OVER
         if not _may_reserve(world, job, part):
@@ -129,6 +129,16 @@ def _plan(world: Block, job: int, slot: int, part: int, now: int) -> int:
         note_bound(world, job, slot, limit, now)
         return IS_PLANNED
     return IS_PASSED_OVER
+
+
+@inner
+def _expect(world: Block, job: int, begin: int) -> None:
+    """Note when a job is expected to start."""
+    row, count = world.jobs[job], world.count
+    if row.expected == 0:
+        world.planned[count.planned] = job
+        count.planned += 1
+    row.expected = begin
 
 
 @inner

@@ -128,8 +128,9 @@ PAUSE = row_dtype("rest", "since")
 LARGEST = 2**31 - 1
 #: What a job has, or had, on a node.
 PIECE = np.dtype([("node", np.int32), ("cores", np.int32), ("cpus", np.int32), ("memory", np.int32)])
-#: A record of the queue: a job, and a row of `job_parts`.
-RECORD = row_dtype("", "job slot")
+#: A record of the queue: a job, and a row of `job_parts`. While the queue is sorted: `rank`, least first, before
+#: `priority`, largest first, before `submit`.
+RECORD = row_dtype("", "rank priority submit", "job slot")
 #: A record of a job that was handed over; `group`: those of one group exchange their places, see `exchanged_places`.
 TURN = row_dtype("", "job slot group")
 #: A slice of the plan of a backfill pass; its nodes are row `nodes` of `slice_nodes`; `frees`: 1 if the next slice may
@@ -171,8 +172,13 @@ RESERVATION = row_dtype("", "start end created maint overlap flex next began clo
 LIMIT = row_dtype("bound", "kind counter column")
 #: Jobs that the same limits bind. Rows of `limits`: `limits0` to `after0` are tested before nodes are picked, to
 #: `limits1` after that, to `submit1` at the submission. `counters0`, `counters1`: rows of `group_counters`.
-#: `usage_factor`: of the QOS; `time_factor`: the same where it multiplies the minutes of requests, else 1.
-LIMIT_GROUP = row_dtype("usage_factor time_factor", "limits0 after0 limits1 submit1 counters0 counters1")
+#: `usage_factor`: of the QOS; `time_factor`: the same where it multiplies the minutes of requests, else 1. Known while
+#: `count.limit_changes` is `change`: `stopped`: 1 if a limit stops each of them whatever it asks for; `most_minutes`,
+#: `most_cpus`, `most_gpus`: what one may ask for at most, by the limits on nothing but that.
+LIMIT_GROUP = row_dtype(
+    "usage_factor time_factor most_minutes most_cpus most_gpus",
+    "limits0 after0 limits1 submit1 counters0 counters1 change stopped",
+)
 #: A counter of jobs and resources; `nodes`: its row of `counted_nodes`, -1 if no limit counts nodes; `decays`: its
 #: usage decays.
 COUNTER = row_dtype("", "nodes decays")
@@ -199,7 +205,7 @@ COUNT = row_dtype(
     "ends_noted noted block_jobs block_shift noted_blocks shared_nodes try_later reached delayed full "
     "ended_reservations owed suspended turns puts_off put_off horizon reach tight added gaps first_gap notes "
     "later_notes later_question later_ended oldest_roomy bounds is_sure bound looks "
-    "hopes hopes_pass hopes_starts",
+    "hopes hopes_pass hopes_starts planned limit_changes",
 )
 CLOCK = row_dtype("now tick_phase next_backfill next_period main_ended next_suspend next_resume asleep_s", "")
 
@@ -246,6 +252,7 @@ class Slurm(Block):
         "roomy_cpus": (NARROW, 2),  # [rows, nodes] free CPUs of each node after `ended` ends
         "waiting": (INT, 1),  # jobs in the queue, in no order
         "waiting_places": (NARROW, 1),  # [jobs] where each of them is there
+        "planned": (INT, 1),  # jobs that have an expected start since the last backfill pass
         "records": (RECORD, 1),  # the queue, in order unless `count.stale`
         "merged": (RECORD, 1),  # scratch of its sort, and the order outside a pass while places are exchanged
         "turn_records": (TURN, 1),  # records of jobs that were handed over, by group and their order in it
