@@ -70,7 +70,7 @@ def present_queue(
     def outcome(scenario: Scenario) -> PresentScenario:
         with scenario.errors():
             changed = scenario.change.changed(site, texts, clock, now)
-        present = base if scenario is first else Present(changed, now, arrivals)
+        present = base if scenario is first else base.changed(changed)
         return _outcome(scenario, present, run_times, seeds, site)
 
     with ExitStack() as stack:

@@ -8,7 +8,8 @@ Complexity: O(jobs) for the state, and the passes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import copy
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
@@ -18,11 +19,13 @@ from ..kernels.slurm.tables import PENDING, RUNNING, SUBMIT, Slurm
 from .arrivals import Arrivals
 from .job_columns import SiteJobs
 from .site import Site
-from .site_tables import Phases, completed, set_clocks, set_power, site_block
+from .site_tables import Phases, completed, set_clocks, set_power, site_block, with_rules
 from .twin import ADVANCE, REPEAT, advanced
 
 #: Where jobs come, the site goes on in steps of so many seconds until all that wait now have started.
 STEP_S = 3600.0
+#: SchedulerParameters that only passes read, which a present has not had yet.
+_OF_PASSES = ("sched_", "bf_", "batch_sched_delay", "default_queue_depth", "partition_job_depth")
 #: Seconds after its limit at which a job is killed, in the mean: limits are looked at every 30 s.
 _KILLED_AFTER_S = 15.0
 
@@ -67,7 +70,7 @@ class Present:
     """
 
     def __init__(self, site: Site, now: float, arrivals: Arrivals | None = None) -> None:
-        self._arrivals, old = arrivals, len(site.jobs)
+        self._arrivals, self._given, old = arrivals, site, len(site.jobs)
         if arrivals is not None and arrivals.jobs:
             site = replace(site, jobs=SiteJobs.of((*site.jobs, *arrivals.jobs)))
         self.site, self.now = completed(site), now
@@ -97,6 +100,19 @@ class Present:
         self.limit_s = jobs["limit"] * 60.0  #: time limits, seconds
         self._is_over = np.array([state == "COMPLETING" for state in runs.state.values], bool)[runs.state.codes[last]]
         self._block: Slurm = block
+
+    def changed(self, site: Site) -> Present:
+        """Return the state of a changed site now; if only what passes read has changed, the tables of this one serve.
+
+        Args:
+            site: the site, with the same jobs.
+        """
+        if not _differ_in_passes(self._given, site):
+            return Present(site, self.now, self._arrivals)
+        twin = copy.copy(self)
+        twin._given, twin.site = site, replace(self.site, rules=site.rules, unknown=site.unknown)
+        twin._block = with_rules(self._block, twin.site)
+        return twin
 
     def outlook(self, run_s: Array, horizon_s: float, seed: int = 0) -> SiteOutlook:
         """Let the site go on. O(the passes).
@@ -153,3 +169,13 @@ class Present:
         later = agenda[int(block.count["next_event"]) :]
         later[:] = later[np.lexsort((later["what"], later["kind"], later["time"]))]
         block.agenda[:] = agenda
+
+
+def _differ_in_passes(site: Site, other: Site) -> bool:
+    """Return whether two sites with the same jobs differ at most in what passes read."""
+    names = [field.name for field in fields(site.rules.scheduler) if field.name.startswith(_OF_PASSES)]
+    scheduler = replace(other.rules.scheduler, **{name: getattr(site.rules.scheduler, name) for name in names})
+    if site.jobs is not other.jobs or site.rules != replace(other.rules, scheduler=scheduler):
+        return False
+    others = (field.name for field in fields(Site) if field.name not in ("jobs", "rules", "unknown"))
+    return all(getattr(site, name) == getattr(other, name) for name in others)

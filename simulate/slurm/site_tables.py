@@ -48,6 +48,10 @@ _FIXED = (
     "kinds", "kind_nodes", "partition_nodes", "allowed_nodes", "job_parts", "after", "agenda", "history", "preemptible",
     "turn_records", "part_turn",
 )  # fmt: skip
+#: Tables whose shapes depend on SchedulerParameters; each pass begins with empty ones.
+_OF_PASSES = (
+    "slices", "slice_nodes", "open_nodes", "free_rows", "room", "reach", "user_counts", "user_part_counts",
+)  # fmt: skip
 #: Tables that are too large to be there twice: a state takes them over.
 _COPIED = ("jobs",)
 
@@ -219,6 +223,23 @@ def grown(block: Slurm) -> Slurm:
     for name, shape in block.shapes.items():
         getattr(larger, name)[tuple(slice(size) for size in shape)] = getattr(block, name)
     return larger
+
+
+def with_rules(block: Slurm, site: Site) -> Slurm:
+    """Return a copy of a state under other SchedulerParameters, before its first pass.
+
+    Args:
+        block: the state.
+        site: its site with the other parameters, `completed`.
+    """
+    jobs, parts = block.jobs, block.part_priority
+    shapes = {name: shape for name, shape in _shapes(site, jobs, parts, repeats=False).items() if name in _OF_PASSES}
+    copied = {name: table.copy() for name, table in block.copied.items()}
+    twin = Slurm(block.fixed | {"agenda": block.agenda.copy()}, block.shapes | shapes, copied)
+    for name in block.shapes.keys() - shapes.keys():
+        getattr(twin, name)[...] = getattr(block, name)
+    _fill_rules(twin, site)
+    return twin
 
 
 def _most_pieces(site: Site, jobs: Array) -> int:

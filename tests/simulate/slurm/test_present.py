@@ -125,3 +125,29 @@ def test_nodes_that_sleep_now_boot_first(busy: tuple[str, ...], waits: int) -> N
         record = replace(place.jobs[0].runs[0], cpus=2)
         place = replace(place, jobs=(replace(place.jobs[0], runs=(record,)), place.jobs[1]))
     assert outlook(place)["2"][0] == pytest.approx(waits, abs=70)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"bf_max_job_test": 2}, {"bf_resolution": 600, "bf_max_job_user_part": 1}, {"sched_interval": 5.0}],
+)
+def test_a_site_with_other_passes_goes_on_like_one_that_is_made_for_them(changes: dict[str, Any]) -> None:
+    queue = [waiting(str(2 + k), min_nodes=1 + k % 6, user=("alice", "bob")[k % 2], run_s=600.0) for k in range(20)]
+    place = present_site(site([running("1", ALL[:4], NOW - 600.0, run_s=3000.0), *queue]))
+    other = replace(place, rules=replace(place.rules, scheduler=replace(place.rules.scheduler, **changes)))
+    run_s, before = np.array([one.run_s for one in place.jobs]), Present(place, NOW)
+    first = before.outlook(run_s, DAY_S).start
+    changed = before.changed(other).outlook(run_s, DAY_S)
+    alone = Present(other, NOW).outlook(run_s, DAY_S)
+    assert changed.start.tolist() == alone.start.tolist()
+    assert changed.finish.tolist() == alone.finish.tolist()
+    assert changed.piece_nodes.tolist() == alone.piece_nodes.tolist()
+    assert before.outlook(run_s, DAY_S).start.tolist() == first.tolist()
+
+
+def test_a_site_with_other_nodes_or_limits_is_made_for_them() -> None:
+    place = present_site(site([waiting("1", min_nodes=2), waiting("2", min_nodes=2)]))
+    drained = with_drained_nodes(place, ALL[1:], NOW, NOW + 7200.0)
+    run_s, before = np.array([one.run_s for one in place.jobs]), Present(place, NOW)
+    assert before.changed(drained).outlook(run_s, DAY_S).start.min() >= NOW + 7200.0
+    assert before.outlook(run_s, DAY_S).start.max() < NOW + 7200.0
