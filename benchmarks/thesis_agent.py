@@ -35,6 +35,8 @@ PUBLISHED = {
 PUBLISHED_AGENT = {"bsld": 9.70, "sld": 13.9, "wait": 439.0}
 #: Seeds of rules that draw, and of the agent.
 DRAWN_SEEDS, AGENT_SEEDS = 5, 5
+#: Episodes of an epoch, as long as the test windows; the thesis has 20 of 256 jobs, which never see a long queue.
+COPIES = 5
 
 
 def rule_costs(jobs: Workload, objective: str, due: str, rule: PairRule) -> Array:
@@ -50,13 +52,13 @@ def rule_costs(jobs: Workload, objective: str, due: str, rule: PairRule) -> Arra
 
 def agent_costs(jobs: Workload, objective: str, seed: int, epochs: int) -> tuple[Array, float]:
     """Train an agent; return its mean objective in each window, and the seconds of CPU time of the training."""
-    starts = np.arange(256, len(jobs) - 257)
-    options = thesis.options(objective, "largest", 256)
-    world = PairEnvironment([jobs], thesis.NODES, options, copies=20, seed=seed, starts=starts)
-    begin = time.process_time()
-    agent = train(world, TrainingOptions(epochs=epochs), seed)
-    took_s = time.process_time() - begin
+    starts = np.arange(256, len(jobs) - thesis.WINDOW_JOBS - 1)
+    options = thesis.options(objective, "largest")
+    world = PairEnvironment([jobs], thesis.NODES, options, copies=COPIES, seed=seed, starts=starts)
     windows = PairEnvironment([jobs], thesis.NODES, thesis.options(objective, "largest"), copies=20)
+    begin = time.process_time()
+    agent = train(world, TrainingOptions(epochs=epochs), seed, judging=windows)
+    took_s = time.process_time() - begin
     windows.reset(thesis.WINDOWS)
     return -agent.returns(windows), took_s
 
@@ -66,12 +68,12 @@ def measure(quick: bool, traces: Path | None = None) -> None:
     trace = read_workload(traces / TRACE) if traces is not None else lublin(10_000, 256, seed=0)
     jobs = thesis.jobs_of(trace)
     for objective in list(OBJECTIVES)[:1] if quick else OBJECTIVES:
-        _measure_objective(jobs, objective, (1, 10) if quick else (AGENT_SEEDS, 100), published=traces is not None)
+        _measure_objective(jobs, objective, (1, 10) if quick else (AGENT_SEEDS, 80), published=traces is not None)
 
 
 def _measure_objective(jobs: Workload, objective: str, effort: tuple[int, int], *, published: bool) -> None:
     seeds, epochs = effort
-    heading(f"Squared agent, {objective}, 20 windows of 1,024 jobs: {seeds} seeds, {epochs} epochs of 20 x 256 jobs")
+    heading(f"Squared agent, {objective}, 20 windows of 1,024 jobs: {seeds} seeds, {epochs} epochs of {COPIES} windows")
     blocking = [PairRule(job, node) for job in BLOCKING for node in list(NODE_ORDERS)[:3]]
     costs = {f"{rule.name}, blocks": rule_costs(jobs, objective, rule.job, rule) for rule in blocking}
     blocked = list(costs)

@@ -24,6 +24,8 @@ from .packed_pairs import COLUMNS, PackedPairs
 ACTOR_WIDTHS, CRITIC_WIDTHS = (32, 16, 8), (64, 32)
 #: Numbers that the critic sees: see `_state`.
 _STATE_COLUMNS = 13
+#: Epochs between two sets of weights that are judged.
+_JUDGED_EACH = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,17 +39,15 @@ class TrainingOptions:
         actor_rate, critic_rate: step sizes, which fall linearly to a tenth.
         clip: share by which one epoch changes a probability, at most.
         trust: lambda of the advantages, 0 to 1.
-        averaged: share of the epochs, the last ones, whose weights are averaged into the result.
     """
 
-    epochs: int = 100
+    epochs: int = 80
     passes: int = 6
     batches: int = 4
     actor_rate: float = 1e-3
     critic_rate: float = 1e-3
     clip: float = 0.2
     trust: float = 0.97
-    averaged: float = 0.25
 
 
 class SquaredAgent:
@@ -82,7 +82,7 @@ class SquaredAgent:
 
 def train(
     world: PairEnvironment, options: TrainingOptions, seed: int,
-    progress: Callable[[int, float], None] | None = None,
+    progress: Callable[[int, float], None] | None = None, judging: PairEnvironment | None = None,
 ) -> SquaredAgent:  # fmt: skip
     """Train an agent.
 
@@ -91,11 +91,12 @@ def train(
         options: of the training.
         seed: of weights, draws and batches.
         progress: called after each epoch with its number, from 1, and the mean objective of its episodes.
+        judging: plays the same episodes each few epochs of the second half, without drawing; the weights that are best
+            in them are the result. None: the last ones.
     """
     agent, generator = SquaredAgent(seed, options.actor_rate), np.random.default_rng([seed, 1])
     critic = Network((_STATE_COLUMNS, *CRITIC_WIDTHS), generator, options.critic_rate, last_scale=0.1)
-    scale, averaged = 0.0, max(round(options.averaged * options.epochs), 1)
-    totals = [np.zeros(part.shape) for part in agent.network.weights]
+    scale, least, best_weights = 0.0, np.inf, list[Array]()
     for epoch in range(options.epochs):
         falling = 1.0 - 0.9 * epoch / options.epochs
         agent.network.rate, critic.rate = options.actor_rate * falling, options.critic_rate * falling
@@ -104,13 +105,15 @@ def train(
         scale = scale or max(objective, 1e-9)
         _improve(agent.network, critic, played, scale, options, generator)
         scale = max(objective, 1e-9)
-        if epoch >= options.epochs - averaged:
-            for total, part in zip(totals, agent.network.weights, strict=True):
-                total += part
+        if judging is not None and (options.epochs - 1 - epoch) % _JUDGED_EACH == 0 and 2 * epoch >= options.epochs:
+            judging.seed(seed)
+            value = float(-agent.returns(judging).mean())
+            if value < least:
+                least, best_weights = value, [part.copy() for part in agent.network.weights]
         if progress is not None:
             progress(epoch + 1, objective)
-    for total, part in zip(totals, agent.network.weights, strict=True):
-        part[:] = total / averaged
+    for part, best in zip(agent.network.weights, best_weights or agent.network.weights, strict=True):
+        part[:] = best
     return agent
 
 

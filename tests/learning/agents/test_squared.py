@@ -5,9 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from pilotfish.api import lublin
 from pilotfish.learning.agents.packed_pairs import PackedPairs
 from pilotfish.learning.agents.squared import SquaredAgent, TrainingOptions, train
+from pilotfish.learning.environments import thesis
 from pilotfish.learning.environments.pair_rules import PairRule
+from pilotfish.learning.environments.pairs import PairEnvironment, PairOptions
 from tests.learning.environments.test_pairs import small
 
 FEW = TrainingOptions(epochs=3, passes=2)
@@ -44,6 +47,25 @@ def test_its_actions_are_allowed_and_score_most() -> None:
         assert world.mask[np.arange(4), actions].all()
         world.step(actions)
     assert world.done.all()
+
+
+def test_the_weights_that_judge_best_are_the_result() -> None:
+    options, values = {"objective": "wait", "episode": 200, "due": "largest", "rows": 8}, list[float]()
+
+    class Judging(PairEnvironment):
+        def seed(self, seed: int) -> None:
+            values.append(float(-self.last_return.mean()))  # of the set of weights that was judged before
+            super().seed(seed)
+
+    judging = Judging(
+        [thesis.jobs_of(lublin(300, 496, load=2.5, seed=3))], thesis.NODES, PairOptions(**options), copies=4
+    )
+    agent = train(small(seed=1, **options), TrainingOptions(epochs=21, passes=1), 1, judging=judging)
+    values.append(float(-judging.last_return.mean()))
+    judged = values[2:]
+    assert len(judged) == 2 and len(set(judged)) == 2
+    judging.seed(1)
+    assert -agent.returns(judging).mean() == min(judged)
 
 
 @pytest.mark.long
