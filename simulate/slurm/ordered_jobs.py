@@ -2,7 +2,7 @@
 
 Rule: a held job has no place in Slurm's queue. It stands behind the jobs that are not held, in an order among those of
 one partition (and, with preemption, of one QOS). As the service does, the world releases held jobs while any other job
-waits in their partition; see `kernels.slurm.exchanged_places`. Everything else is Slurm's: passes, nodes, limits,
+waits in their partition; see `kernels.slurm.held_order`. Everything else is Slurm's: passes, nodes, limits,
 shares and reservations. The age of a job counts from the end of its hold, because Slurm does not count the wait for a
 begin time (`PriorityFlags=ACCRUE_ALWAYS` apart).
 """

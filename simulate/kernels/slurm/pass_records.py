@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..block import Block, int64
 from ..jit import inner
-from .exchanged_places import order_held, restore_order
+from .held_order import order_held, restore_order
 from .record_order import sort_records
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from ...arrays import Array, Row
 from ..block import Block, int64
 from ..jit import inner
-from .exchanged_places import add_turn, drop_old_turns
+from .held_order import add_turn, drop_old_turns
 from .tables import HELD, NOT_AT_ALL, PENDING
 from .victims import record_outranks
 

@@ -131,7 +131,7 @@ PIECE = np.dtype([("node", np.int32), ("cores", np.int32), ("cpus", np.int32), (
 #: A record of the queue: a job, and a row of `job_parts`. While the queue is sorted: `rank`, least first, before
 #: `priority`, largest first, before `submit`.
 RECORD = row_dtype("", "rank priority submit", "job slot")
-#: A record of a job that was handed over; `group`: those of one group exchange their places, see `exchanged_places`.
+#: A record of a job that was handed over; `group`: those of one group exchange their places, see `held_order`.
 TURN = row_dtype("", "job slot group")
 #: A slice of the plan of a backfill pass; its nodes are row `nodes` of `slice_nodes`; `frees`: 1 if the next slice may
 #: have a node that this one lacks; `joins`: 1 if it may have the same nodes.
