@@ -52,6 +52,7 @@ def test_the_last_step_of_an_episode_says_how_it_ended() -> None:
         assert (info["terminal_observation"]["nodes"] == world.last_nodes[number]).all()
 
 
+@pytest.mark.real  # save() starts uname
 def test_masked_ppo_learns_and_is_kept(tmp_path) -> None:
     face = VecEnvFace(small(copies=4, rows=8, episode=16))
     model = MaskablePPO("MultiInputPolicy", face, n_steps=16, batch_size=32, n_epochs=1, seed=0, device="cpu")
