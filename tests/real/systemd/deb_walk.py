@@ -38,6 +38,7 @@ CHANGES = (
 CONFIG = """# Edited by the administrator.
 schema: pilotfish/daemon/v1
 cluster: cluster.yaml
+state_dir: /var/lib/pilotfish
 mode: shadow
 adapter: {name: local, options: {cgroups: false}}
 """
@@ -114,7 +115,8 @@ class Walk:
 
     def start(self) -> str:
         """Start the service."""
-        self.machine.run("systemctl", "start", "pilotfishd")
+        result = self.machine.process("systemctl", "start", "pilotfishd", patience_s=PATIENCE_S)
+        assert result.returncode == 0, self.machine.journal("-u", "pilotfishd")[-8:]
         return self.ready()
 
     def look(self) -> str:
@@ -129,7 +131,8 @@ class Walk:
             ". /usr/share/bash-completion/completions/pilotfish; COMP_WORDS=(pilotfish sta); COMP_CWORD=1; _pilotfish"
         )
         assert machine.run("bash", "-c", f'{complete}; echo "${{COMPREPLY[@]}}"') == "status"
-        assert machine.process("dpkg", "--verify", "pilotfish").stdout == ""
+        changed = machine.process("dpkg", "--verify", "pilotfish").stdout.splitlines()
+        assert [line.split()[1:] for line in changed] == [["c", "/etc/pilotfish/pilotfish.yaml"]], changed
         loaded = machine.run("find", "/opt/pilotfish", "!", "-user", "root", "-o", "-perm", "/022", "!", "-type", "l")
         assert loaded == "", loaded
         return f"{int(machine.run('du', '-sm', '/opt/pilotfish').split()[0])} MiB in /opt/pilotfish"
