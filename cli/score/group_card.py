@@ -26,7 +26,8 @@ _MOST = 1_000_000
 ASSUMPTIONS = (
     "the groups were drawn at random, by a keyed hash of the job, or of the first job of a chain of dependencies",
     "a chain counts once; the groups are compared within partition, size, time limit, quarter of the day and share",
-    "a job that still waits or runs counts with its time so far; slowdown and run time are of jobs that have ended",
+    "a job that still waits or runs counts with its time so far, or until the service stopped; slowdown and run time "
+    "are of jobs that have ended",
     "both groups share the machine: what one gains from the other counts twice, what both gain does not show",
     "intervals of 95 % are of the groups drawn again and again, and hold at all looks at once, however often you look",
     "more jobs: until this difference, if it is real, shows with 80 %",
@@ -43,6 +44,7 @@ def read_comparison(service: DaemonConfig, since: float | None, now: float) -> G
     """
     from ...daemon.canary.comparison import compare
     from ...daemon.canary.groups import KEPT, CanaryState
+    from ...daemon.report import running_cost
     from ...daemon.state.journal import Journal
     from ...trust import as_account, owner_of
 
@@ -52,10 +54,13 @@ def read_comparison(service: DaemonConfig, since: float | None, now: float) -> G
     with as_account(owner_of(path)), closing(Journal(path, in_memory=True)) as journal:
         begin = CanaryState.of(journal.kept(KEPT)).since
         members = journal.members(since=begin if since is None else max(begin, since))
+        until = journal.kept(running_cost.KEPT).get("until")
     if not members and service.handover.canary is None:
         raise ConfigError(
             str(path), "handover", "no job has a group", "a live daemon with `handover: {share: 10%}`, and jobs"
         )
+    if isinstance(until, float) and now - until > 2.0 * running_cost.EVERY_S:  # the service has stopped
+        now = min(now, max([until, *(one.finish_time or one.start_time or one.submit_time for one in members)]))
     return compare(members, now)
 
 

@@ -1,4 +1,4 @@
-"""Costs of the service over all its runs: CPU seconds, and requests to the resource manager.
+"""Costs of the service over all its runs: CPU seconds, and requests to the resource manager; and until when it ran.
 
 Rule: both are kept in the journal, so that a card can show them while the service runs, and after it has ended. What
 came after the last note, at most EVERY_S, is not counted if the service is killed. The processes of the service count,
@@ -51,9 +51,11 @@ class RunningCost(Observer):
         self._before, self._before_s = journal.kept(KEPT), before_s
         self._card_requests = card_requests
         self._began, self._noted_at = clock(), -math.inf
+        self._looked_at: float | None = self._before.get("until")
 
     def on_cycle(self, report: CycleReport, snapshot: Snapshot) -> None:
         """Note the costs, if it is time to."""
+        self._looked_at = snapshot.time
         if self._clock() - self._noted_at >= EVERY_S:
             self.note()
 
@@ -64,6 +66,7 @@ class RunningCost(Observer):
             "cpu_s": self._earlier("cpu_s") + used_cpu_s() - self._before_s,
             "running_s": self._earlier("running_s") + now - self._began,
             "requests": self._requests(),
+            "until": self._looked_at,
         }
 
     def _earlier(self, name: str) -> float:

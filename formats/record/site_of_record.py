@@ -66,7 +66,9 @@ def site_of_record(folder: Path) -> Site:
         jobs |= shown
         last = max(last, time)
     if not nodes:
-        raise ConfigError(str(folder), "", "it has no look at a queue", "a record of Slurm or OAR")
+        raise ConfigError(
+            str(folder), "", "it has no look at a queue", "a record of Slurm or OAR, a minute old or older"
+        )
     widest = max(cores for cores, _ in nodes.values())
     site_jobs = [
         _job(job, ends.get(key), last) for key, job in jobs.items()

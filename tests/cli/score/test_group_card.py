@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from pilotfish.daemon.canary.comparison import compare
 from pilotfish.daemon.config import DaemonConfig
 from pilotfish.daemon.state.journal import Journal
 from pilotfish.daemon.state.members import Member
+from pilotfish.daemon.state.unsaved import Unsaved
 from pilotfish.simulate.errors import ConfigError
 
 NOW = 1e5
@@ -71,6 +73,16 @@ def test_what_has_not_ended_has_no_slowdown(
     text = shown(members(40, 0.0, ended=False), monkeypatch, capsys)
     rows = {line.split()[0]: line for line in text.splitlines() if line.startswith(("slowdown", "waiting"))}
     assert "unknown" in rows["slowdown"] and "unknown" not in rows["waiting"]
+
+
+@pytest.mark.parametrize(("since_s", "until"), [(1e6, NOW), (60.0, NOW + 60.0)], ids=["stopped", "running"])
+def test_open_jobs_count_until_the_service_stopped(tmp_path: Path, since_s: float, until: float) -> None:
+    (path := tmp_path / "cluster.yaml").write_text("")
+    config = DaemonConfig.model_validate({"cluster": str(path), "state_dir": str(tmp_path), "handover": {"share": 0.1}})
+    jobs = {one.key: one for one in members(40, 0.0, ended=False)}
+    with closing(Journal(config.journal)) as journal:
+        journal.save([], unsaved=Unsaved(members=jobs, kept={"cost": {"until": NOW}}))
+    assert read_comparison(config, None, NOW + since_s) == compare(jobs.values(), until)
 
 
 def test_the_document_says_what_the_text_says() -> None:

@@ -44,6 +44,7 @@ def test_the_costs_of_all_runs_are_kept(tmp_path: Path) -> None:
     begun = used_cpu_s()
     run(path, adapter)
     first = read_journal(path)["cost"]
+    assert first["until"] == SNAPSHOT.time
     assert first["requests"] == 12 and first["running_s"] == EVERY_S and begun <= first["cpu_s"] <= used_cpu_s()
     counted = used_cpu_s()
     while used_cpu_s() < counted + 0.05:
