@@ -71,6 +71,7 @@ class RecordWriter:
     def __init__(self, folder: Path, header: Mapping[str, Any], bounds: Bounds, clock: Callable[[], float]) -> None:
         self._folder, self._header, self._bounds, self._clock = Path(make_folder(folder)), header, bounds, clock
         self._file: BinaryIO | None = None
+        self._written = self._folder  # the segment that is being written
         self._packer = zlib.compressobj()
         self._began = self._flushed_at = 0.0
         self._bytes = self._unflushed = 0
@@ -127,10 +128,12 @@ class RecordWriter:
         number = sum(time_of(path) == int(now) for path in _segments(self._folder))
         path = self._folder / f"{int(now)}-{number:03}{ENDING}"
         try:
+            make_folder(self._folder)  # again, if it was removed
             self._file = os.fdopen(open_file(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb")
         except OSError as error:
             self._lose(error, now)
             return
+        self._written = path
         self._packer = zlib.compressobj(6, zlib.DEFLATED, GZIP_BITS)
         self._began = self._flushed_at = now
         self._bytes, self._unflushed = 0, FLUSH_BYTES  # the first line is on disk at once
@@ -150,12 +153,14 @@ class RecordWriter:
                 file.close()
 
     def _prune(self, now: float) -> None:
-        """Remove the oldest segments beyond the bounds, never the one that is being written."""
+        """Remove the oldest segments beyond the bounds, never the one that is being written. Raises OSError."""
         if self.lost:
             log.warning("%s: the record can be written again", self._folder)
             self.lost = ""
         paths = _segments(self._folder)
         sizes = {path: path.stat().st_size for path in paths}
+        if self._written not in sizes:
+            raise FileNotFoundError(f"{self._written.name} was removed while it was written")
         state_bytes = sum(path.stat().st_size for path in self._folder.glob(f"*{STATE_ENDING}"))
         total, oldest = sum(sizes.values()) + state_bytes, now - self._bounds.keep_days * DAY_S
         for path, next_path in pairwise(paths):

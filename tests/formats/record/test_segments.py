@@ -4,6 +4,7 @@ import errno
 import gzip
 import os
 import random
+import shutil
 
 import pytest
 
@@ -133,3 +134,19 @@ def test_a_full_disk_costs_lines_and_a_new_segment_follows(tmp_path, monkeypatch
     errors = [record.message for record in caplog.records if record.levelname == "ERROR"]
     assert len(errors) == 1 and os.strerror(errno.ENOSPC) in errors[0]
     assert any("can be written again" in record.message for record in caplog.records)
+
+
+@pytest.mark.parametrize("whole_folder", [True, False], ids=["folder", "segment"])
+def test_what_is_removed_while_it_is_written_costs_lines_and_a_new_segment_follows(tmp_path, caplog, whole_folder):
+    folder, clock = tmp_path / "record", Clock()
+    writer = RecordWriter(folder, HEADER, Bounds(), clock)
+    for number in range(400):
+        if number == 100:
+            shutil.rmtree(folder) if whole_folder else [path.unlink() for path in folder.iterdir()]
+        if writer.begin_line():
+            writer.write({"n": number})
+        clock.time += 1.0
+    writer.close()
+    numbers = [line["n"] for line in read(folder)[0]]
+    assert 100 < numbers[0] <= 300 and numbers == list(range(numbers[0], 400))
+    assert [record.message for record in caplog.records if "was removed while" in record.message]
