@@ -74,11 +74,12 @@ def restore(config: DaemonConfig, file: Path, *, only_check: bool = False) -> Re
         only_check: change nothing.
 
     Raises:
-        ConfigError: the backup is damaged, truncated or of a newer version; the service runs.
+        ConfigError: the backup is damaged, cut short, of a newer version, or of another service; the service runs.
         OSError: a file cannot be read or written.
     """
     state = config.state.absolute()
     with file.open("rb") as source, as_account(owner_of(state)):
+        _refuse_copy_of_another(file, source, config.journal.absolute())
         make_folder(state)
         stage = state / _STAGE
         make_own_folder(stage)
@@ -92,6 +93,17 @@ def restore(config: DaemonConfig, file: Path, *, only_check: bool = False) -> Re
                 remove_content(stage)
                 stage.rmdir()
     return Restored(manifest, tuple(names), aside)
+
+
+def _refuse_copy_of_another(file: Path, source: IO[bytes], journal: Path) -> None:
+    """Refuse a copy of a journal that lies next to that journal, unless it is this service's."""
+    folder = file.absolute().parent
+    is_copy = source.read(len(_DATABASE)) == _DATABASE and (folder / journal.name).is_file()
+    source.seek(0)
+    if is_copy and folder.resolve() != journal.parent.resolve():
+        problem = f"it is of another service than the configuration, whose state is in {journal.parent}"
+        remedy = f"state_dir: {folder} in the configuration, or PILOTFISH_STATE={folder}"
+        raise ConfigError(str(file), "", problem, remedy)
 
 
 def _stage(file: Path, source: IO[bytes], stage: Path) -> tuple[Manifest | None, list[str]]:

@@ -207,6 +207,20 @@ def test_the_guide_walked_both_ways(
         assert notes(config) == ["first"]
 
 
+def test_a_copy_in_the_folder_of_another_service_is_refused(
+    config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As root types it, the folder may be one in root's home; it would be made, and the service go on without it."""
+    copy = tmp_path / "state/before-version-2-journal.sqlite"
+    copy.write_bytes((tmp_path / "state/journal.sqlite").read_bytes())
+    config.write_text(config.read_text().replace("state_dir:", "# "))
+    monkeypatch.setenv("PILOTFISH_STATE", str(tmp_path / "home/state"))
+    assert run(config, "restore", str(copy)) == 1
+    assert f"state_dir: {tmp_path / 'state'} in the" in capsys.readouterr().err and not (tmp_path / "home").exists()
+    monkeypatch.setenv("PILOTFISH_STATE", str(tmp_path / "state"))
+    assert run(config, "restore", str(copy)) == 0 and notes(config) == ["first"]
+
+
 def test_a_copy_before_an_upgrade_that_cannot_be_made_stops_it(
     config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
