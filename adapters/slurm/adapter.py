@@ -85,7 +85,7 @@ class SlurmAdapter(ManagedAdapter[SlurmJob, QueueReads]):
         self._writer = JobWriter(transport, self.changes, self._clock.now, clock, longest, doubt)
         self._unheld = UnheldKinds(unheld_prefix, clock)
         self._watch = FileWatch([asked_file], clock) if asked_file else None
-        self._site_reader = SiteReader(clock)
+        self._site_reader, self._counts_memory = SiteReader(clock), True
         self._evaluated = EvaluatedQueue(cluster, selection, deferral, self._uid, clock)
         self._load, self._time_min, self._site_files = load, time_min, site_files
 
@@ -124,7 +124,7 @@ class SlurmAdapter(ManagedAdapter[SlurmJob, QueueReads]):
         first = not evaluated.nodes
         if first:  # their number bounds the node lists of jobs
             evaluated.store_nodes(self.transport.nodes())
-        self._store_queue(self.transport.jobs())
+        self._store_queue(jobs := self.transport.jobs())
         nodes_due = not first and (not timing or self._time() - evaluated.nodes_read_at > NODES_FRESH_S)
         if nodes_due:
             evaluated.store_nodes(self.transport.nodes())
@@ -132,6 +132,10 @@ class SlurmAdapter(ManagedAdapter[SlurmJob, QueueReads]):
         missing = self._site_reader.site.missing
         if missing or not ((timing and nodes_due) or self._resizes.examine(self._jobs)):
             self._site_reader.refresh(self.transport, own_waiting, evaluated.cache.queue.pending.keys())
+        if self._counts_memory != self._site_reader.site.settings.counts_memory:
+            self._counts_memory = not self._counts_memory
+            self._reads.doubt(self._jobs)
+            self._store_queue(jobs)
         self._unheld.write()
         return self._build_snapshot(now)
 
@@ -180,6 +184,8 @@ class SlurmAdapter(ManagedAdapter[SlurmJob, QueueReads]):
     def _take_in(self, jobs: list[SlurmJob], removed: Collection[int]) -> None:
         new = [self.changes.recognise(job, self._clock.now) for job in jobs]
         resized = self._resizes.resized
+        if not self._counts_memory:  # the memory of a job that asks for none is that of its whole nodes
+            new = [job if job.asks_memory else replace(job, memory=0.0) for job in new]
         new = [replace(job, reason=RESIZED) if job.id in resized else job for job in new]
         self._evaluated.take_in(new, removed)
 

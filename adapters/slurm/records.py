@@ -31,6 +31,7 @@ class SlurmJob:
     cpus: int = 1  #: number of CPUs that it asks for, or has, in all
     threads: int = 0  #: cores on each node; 0: an even share
     memory: float = 0.0  #: bytes on each node
+    asks_memory: bool = True  #: whether its user, or a default of the site, asked for memory; without, it gets all
     tres: tuple[tuple[str, float], ...] = ()  #: what it is charged with, in Slurm's units (memory in MiB)
     time_limit: float | None = None
     submit: float | None = None

@@ -206,6 +206,7 @@ def _job(name_limit: int, form: Form) -> SlurmJob:
         cpus=cpus,
         threads=threads,
         memory=_memory(form, request, cpus, threads, node_count),
+        asks_memory=bool(number(form["memory_per_node"]) or number(form["memory_per_cpu"])),
         tres=amounts(request),
         time_limit=None if minutes is None else 60.0 * minutes,
         end=_moment(form["end_time"]) if state.ended or minutes is not None else None,

@@ -100,6 +100,7 @@ class ControllerSettings:
     limits: bool = False  #: whether limits of QOS and associations are enforced
     cluster: str = ""  #: name of the cluster
     hard_time_min: str = "its settings are not known"  #: why TimeMin would cut time limits for good; "": it is soft
+    counts_memory: bool = True  #: whether memory is allocated to jobs
 
 
 def parse_settings(text: str) -> ControllerSettings:
@@ -110,8 +111,9 @@ def parse_settings(text: str) -> ControllerSettings:
         raise ParseError(why, argv=("scontrol",), stderr_tail=text[:200])
     enforced = config.words("AccountingStorageEnforce")
     limits = "limits" in enforced or "safe" in enforced
+    counts_memory = "MEMORY" in config.get("SelectTypeParameters", "MEMORY").upper()
     return ControllerSettings(
-        float(config.number("bf_interval", 30)), limits, config["ClusterName"], hard_time_min(config)
+        float(config.number("bf_interval", 30)), limits, config["ClusterName"], hard_time_min(config), counts_memory
     )
 
 

@@ -196,6 +196,7 @@ def _job(report: Unreadable, row: dict[str, str]) -> SlurmJob:
         cpus=cpus,
         threads=threads,
         memory=memory(size(row["MinMemory"]) or 0.0, request, cpus, threads, node_count),
+        asks_memory=bool(size(row["MinMemory"])),
         tres=amounts(request),
         time_limit=span(row["TimeLimit"]),
         special=special,

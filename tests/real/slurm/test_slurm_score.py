@@ -90,3 +90,13 @@ def card_of_a_morning(slurm: FastSlurm, config: Path) -> dict[str, Any]:
     assert document["later"]["jobs"] > 0
     assert slurm.run(*ended).count("COMPLETED") == len(jobs)
     return dict(document)
+
+
+def test_where_slurm_counts_no_memory_jobs_without_a_request_share_nodes(slurm: FastSlurm) -> None:
+    hold = "--begin=now+3600 --comment=pilotfish:hold=3600 -o /dev/null -D /tmp --wrap='sleep 1'"
+    jobs = [slurm.run("sh", "-c", f"sbatch --parsable -n1 -t9 {hold}").strip() for _ in range(NODES * CORES)]
+    try:
+        plan = json.loads(slurm.run(*PILOTFISH, "plan", "--adapter", "slurm", "--policy", "easy", "--json"))
+        assert {start["job"] for start in plan["starts"]} == {f"slurm/{job}" for job in jobs}, plan["waits"]
+    finally:
+        slurm.run("scancel", *jobs)
