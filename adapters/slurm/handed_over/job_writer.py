@@ -184,6 +184,7 @@ def _request(job: SlurmJob) -> SlurmJob:
         job,
         reason=reason,
         priority=priority,
+        memory=job.memory if job.asks_memory else 0.0,
         begin=None,
         start=None,
         end=None,

@@ -12,6 +12,10 @@ from pilotfish.adapters.slurm.handed_over.ownership import SlurmSelection
 from pilotfish.adapters.slurm.placement.limits import Limits
 from pilotfish.adapters.slurm.transport.scontrol import ControllerSettings, parse_settings
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
+from pilotfish.simulate.model.plan import Place
+from tests.adapters.slurm.handed_over.test_time_min import Versioned
+from tests.adapters.slurm.test_users_text import CLUSTER as THREE
+from tests.adapters.slurm.test_users_text import HELD, SELECTION, SITE, transport_of
 from tests.support.slurm_answers import CONFIG
 from tests.support.slurm_jobs import BOTH, JOB, NODE, NOW, RUNNING
 
@@ -46,3 +50,15 @@ def test_it_is_read_from_the_controllers_settings(chosen: str, is_counted: bool)
     assert parse_settings(CONFIG.replace("CR_CPU_MEMORY", chosen)).counts_memory is is_counted
     without = "".join(line for line in CONFIG.splitlines(keepends=True) if "SelectTypeParameters" not in line)
     assert parse_settings(without).counts_memory
+
+
+@pytest.mark.parametrize("chosen", ["CR_Core", "CR_Core_Memory"])
+def test_such_a_job_is_placed(chosen: str) -> None:
+    """It is read alone before it is placed, and must be the one that was seen."""
+    row = HELD | {"MinMemory": "0", "tres-alloc": "cpu=1,mem=4096M,node=1,billing=1"}
+    slurm = Versioned(f"{SITE['config']}\nSelectTypeParameters    = {chosen}\n", row)
+    adapter = SlurmAdapter(THREE, transport_of("squeue", slurm, [], [0.0]), SELECTION, clock=lambda: 0.0)
+    (view,) = adapter.snapshot().jobs
+    assert view.job.memory == (2**32 if chosen == "CR_Core_Memory" else 0.0)
+    adapter.apply(Place(view.key, view.job, ("n1",)))
+    assert any("ReqNodeList=n1" in fields for _, fields in slurm.updates)
