@@ -79,7 +79,9 @@ def test_a_new_folder_is_installed_without_being_listed(tmp_path: Path, monkeypa
 
 
 #: Name of a distribution -> the module that it installs, if they differ.
-MODULES = {"prometheus-client": "prometheus_client", "pyyaml": "yaml", "pyzmq": "zmq"}
+MODULES = {
+    "prometheus-client": "prometheus_client", "pyyaml": "yaml", "pyzmq": "zmq", "stable-baselines3": "stable_baselines3",
+}  # fmt: skip
 #: Packages that a user may bring along. pybatsim's pins do not install on current Pythons, so no extra can name it.
 BROUGHT = {"batsim"}
 

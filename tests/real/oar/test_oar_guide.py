@@ -154,7 +154,8 @@ def test_look_shadow_card_canary_and_back(walk: Walk, users_shim: Shim) -> None:
     eventually(walk.ended, "the jobs of both groups")
     text = "".join(walk.lines(f"```text{answers}").values())
     sides = walk.groups()
-    assert f"group            {'canary' if sides[walk.last] == 'canary' else 'control group'}" in text
+    side = "canary" if sides[walk.last] == "canary" else "control group"
+    assert re.search(rf"^ *group +{side}", text, re.M), text
     assert "CONTROL  CANARY" in text and "verdict" in text
     writes = {job: line["action"] for job, line in walk.log_of("write").items()}
     actions = {"canary": "start", "control": "release"}
