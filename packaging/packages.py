@@ -24,7 +24,7 @@ PYTHON, PROGRAM = "3.11", "/usr/bin/python3.11"
 UNUSED = ("tests", "test", "include")
 UNITS = ("pilotfishd.service", "pilotfish-reap.service", "pilotfish-reap.timer", "pilotfish-warm.service",
          "pilotfish-web.service")  # fmt: skip
-#: Where a folder or a file of the source lies in the package, and its mode.
+#: The command.
 SCRIPT = """#!/opt/pilotfish/bin/python3 -P
 import sys
 
