@@ -26,7 +26,7 @@ AGES = {"partitions": 30.0, "reservations": 15.0, "limits": 20.0, "settings": 60
 #: No kind is read more often than this, seconds.
 LEAST_S = 0.4
 #: What forecasts of other users' jobs need, and how often it is read for them alone, seconds; and at most for new jobs.
-_FOR_FORECASTS, ALONE_S, NEW_S = ("partitions", "reservations", "excluded"), 300.0, 30.0
+_FOR_FORECASTS, ALONE_S, NEW_S = ("partitions", "reservations", "excluded", "settings"), 300.0, 30.0
 #: A refused kind is read again when it is this many times older than its longest age.
 PATIENCE = 20.0
 

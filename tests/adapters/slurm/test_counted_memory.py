@@ -23,14 +23,15 @@ CLUSTER = Cluster("c", (Node("n0", NodeType("t", 4, 4e9, 1e10)),))
 WHOLE = [replace(job, memory=4e9, asks_memory=False) for job in (JOB, RUNNING)]
 
 
-def test_the_first_snapshot_knows_and_a_change_of_the_settings_counts() -> None:
+@pytest.mark.parametrize("is_handed_over", [True, False], ids=["handed over", "other users' jobs alone"])
+def test_the_first_snapshot_knows_and_a_change_of_the_settings_counts(*, is_handed_over: bool) -> None:
     counts, clock = [False], [0.0]
     slurm = SimpleNamespace(
         notes=(), time=lambda: NOW, jobs=lambda ids=(): [*WHOLE, replace(JOB, id=9, memory=1e9)], nodes=lambda: [NODE],
         partitions=lambda: BOTH, reservations=list, limits=Limits, excluded=dict, resized=lambda job: None,
         settings=lambda: ControllerSettings(counts_memory=counts[0]),
     )  # fmt: skip
-    adapter = SlurmAdapter(CLUSTER, slurm, SlurmSelection(), clock=lambda: clock[0])
+    adapter = SlurmAdapter(CLUSTER, slurm, SlurmSelection(comment=is_handed_over), clock=lambda: clock[0])
 
     free, full = {"slurm/7": 0.0, "slurm/1": 0.0, "slurm/9": 1e9}, {"slurm/7": 4e9, "slurm/1": 4e9, "slurm/9": 1e9}
     for is_counted, snapshots, expected in ((False, 1, free), (True, 300, full), (False, 300, free)):

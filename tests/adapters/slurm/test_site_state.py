@@ -34,7 +34,7 @@ def test_one_kind_is_read_at_a_time_in_turn() -> None:
     rarely.refresh(slurm, [], [])
     assert slurm.asked == []  # no job is handed over: nothing needs to be known
     rarely.refresh(slurm, [], [7])
-    kinds = ["partitions", "reservations", "excluded"]
+    kinds = ["partitions", "reservations", "excluded", "settings"]
     assert slurm.asked == kinds, "for forecasts of jobs that wait"
     for _ in range(9):
         now[0] += NEW_S / 8
