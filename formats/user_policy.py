@@ -24,7 +24,7 @@ from ..simulate.queue_policies.loaded_policies import FORMS, Own
 from ..simulate.queue_policies.policy_facts import PolicySpec
 from ..simulate.queue_policies.policy_specs import parse_planned, text_of
 from ..trust import open_file
-from .model_file import MOST_BYTES, parse_model, read_model
+from .model_file import MOST_BYTES, guarded_order, parse_model, read_model
 
 if TYPE_CHECKING:
     from ..simulate.learned.guarded_order import GuardedOrder
@@ -123,11 +123,13 @@ def _load(reference: Own, source: bytes | None, *, service: bool) -> tuple[Calla
 def _model(reference: Own, source: bytes | None, *, service: bool) -> GuardedOrder:
     """Return the order of a model's file. Raises ConfigError, OSError."""
     if source is not None:
-        return parse_model(source, reference.where).guarded(reference.where)
-    if not service:
-        return read_model(Path(reference.where)).guarded(reference.where)
-    with open(open_file(reference.where), "rb") as file:
-        return parse_model(file.read(MOST_BYTES + 1), reference.where).guarded(reference.where)
+        model = parse_model(source, reference.where)
+    elif not service:
+        model = read_model(Path(reference.where))
+    else:
+        with open(open_file(reference.where), "rb") as file:
+            model = parse_model(file.read(MOST_BYTES + 1), reference.where)
+    return guarded_order(model, reference.where)
 
 
 def _read(reference: Own, source: bytes | None, *, service: bool) -> ModuleType:

@@ -7,7 +7,8 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from ...formats.model_file import IN_TRAINING, Baseline, Model, read_model, write_model
+from ...formats.model_file import read_order, write_model
+from ...formats.models.linear_model import IN_TRAINING, Baseline, LinearModel
 from ...formats.text import count
 from ...learning.contenders import rivals
 from ...learning.evaluation import Scores, Verdict, beaten, verdict
@@ -66,7 +67,7 @@ def evaluate(
     """
     if part not in PARTS:
         raise not_among("--part", part, "a part of a trace", PARTS)
-    models = {path: read_model(path) for path in files if path.name.endswith(MODEL_SUFFIX)}
+    models = {path: read_order(path) for path in files if path.name.endswith(MODEL_SUFFIX)}
     traces = [path for path in files if path not in models]
     if not models or not traces:
         raise bad(
@@ -113,7 +114,7 @@ def evaluate(
 
 
 def _save(
-    path: Path, model: Model, results: Sequence[dict[str, Any]], digests: dict[str, str], part: str, copies: int,
+    path: Path, model: LinearModel, results: Sequence[dict[str, Any]], digests: dict[str, str], part: str, copies: int,
     models: int,
 ) -> None:  # fmt: skip
     """Write the verdicts on jobs that a model has not seen into its file, in place of those on the same jobs."""

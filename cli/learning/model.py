@@ -1,4 +1,4 @@
-"""`pilotfish model`: what the file of a learned order says of it."""
+"""`pilotfish model`: what the file of a learned policy says of it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
-from ...formats.model_file import IN_TRAINING, Model, read_model
+from ...formats.model_file import Model, read_model
+from ...formats.models.linear_model import IN_TRAINING, LinearModel
+from ...formats.models.pair_model import PairModel
 from ...formats.text import count
 from ...simulate.queue_policies.learned_order import FEATURES, MODEL_SUFFIX
 from .. import options
@@ -15,9 +17,10 @@ from ..lazy import CommandGroup
 from ..options import argument
 from ..output.documents import print_json
 from ..output.text import Screen, TextColumn, numbers
+from .pair_card import show_pair_card
 
 app = CommandGroup(
-    """Show or check the file of a learned order.
+    """Show or check the file of a learned policy.
 
     \b
     Examples:
@@ -40,8 +43,30 @@ def show(file: ModelFile, as_json: options.Json = False) -> int:
     if as_json:
         print_json("model", _document(model))
         return 0
-    screen, trained = Screen(), model.trained
-    screen.title(f"{file.name}: an order of the queue inside EASY backfilling")
+    screen = Screen()
+    if isinstance(model, PairModel):
+        show_pair_card(screen, file.name, model)
+    else:
+        _show_order(screen, file.name, model)
+    return 0
+
+
+@app.command()
+def check(file: ModelFile) -> int:
+    """Check that a model's file is whole, unchanged, and for this version.
+
+    \b
+    Examples:
+      pilotfish model check mine.pfmodel.json
+    """
+    read_model(file)
+    Screen().put(f"{file}: whole, and for this version")
+    return 0
+
+
+def _show_order(screen: Screen, name: str, model: LinearModel) -> None:
+    trained = model.trained
+    screen.title(f"{name}: an order of the queue inside EASY backfilling")
     days = f"a job that waited for {model.max_wait / 86_400.0:.3g} days goes first"
     bound = days if math.isfinite(model.max_wait) else "waits have no bound"
     screen.put(f"made to lower {model.objective}; {bound}")
@@ -68,25 +93,13 @@ def show(file: ModelFile, as_json: options.Json = False) -> int:
     screen.put("proven" if model.is_proven else "unproven: no service trusts it without allow_unproven: true")
     screen.put("", "Not for: machines of another size or kind of load, jobs without a limit, or a claim about jobs")
     screen.put("that it was trained on. `pilotfish evaluate` judges it on others.")
-    return 0
-
-
-@app.command()
-def check(file: ModelFile) -> int:
-    """Check that a model's file is whole, unchanged, and for this version.
-
-    \b
-    Examples:
-      pilotfish model check mine.pfmodel.json
-    """
-    read_model(file)
-    Screen().put(f"{file}: whole, and for this version")
-    return 0
 
 
 def _document(model: Model) -> dict[str, Any]:
+    if isinstance(model, PairModel):
+        return {"kind": model.KIND, **{key: part for key, part in model.body().items() if key != "examples"}}
     return {
-        "features": list(FEATURES), "weights": list(model.weights),
+        "kind": model.KIND, "features": list(FEATURES), "weights": list(model.weights),
         "max_wait_s": model.max_wait if math.isfinite(model.max_wait) else None, "objective": model.objective,
         "run_times": model.run_times, "baseline": asdict(model.baseline),
         "processors": list(model.processors), "trained": dict(model.trained),

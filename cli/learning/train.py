@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from ... import __version__
 from ...formats.documents.atomic_write import check_file
 from ...formats.documents.quantities import format_size
-from ...formats.model_file import KIND, Baseline, Model, write_model
+from ...formats.model_file import write_model
+from ...formats.models.linear_model import Baseline, LinearModel
 from ...formats.text import count
 from ...learning.contenders import contender
 from ...learning.linear_search import PATIENCE, SearchOptions, Start, seen_quantiles
@@ -136,23 +137,24 @@ def _searches(tasks: Sequence[SearchTask], workers: int | None, journal_file: Pa
     return [ended[task.identity] for task in tasks if task.identity in ended]
 
 
-def _model(task: SearchTask, start: Start, searches: Sequence[dict[str, Any]], best: dict[str, Any]) -> Model:
+def _model(task: SearchTask, start: Start, searches: Sequence[dict[str, Any]], best: dict[str, Any]) -> LinearModel:
     order, traces = LearnedOrder("learned", tuple(best["weights"]), start.max_wait), task.source.traces()
     rows = [
         {"name": trace.name, "sha256": trace.digest, "jobs": len(trace.jobs), "processors": trace.processors}
         for trace in traces
     ]
     trained = {
-        "pilotfish": __version__, "kind": KIND, "part": task.source.part, "traces": rows, "windows": task.windows,
-        "generations": task.options.generations, "population": task.options.population, "sigma": task.options.sigma,
-        "patience": task.options.patience, "start": start.rule, "start_value": start.value, "seed": best["seed"],
+        "pilotfish": __version__, "kind": LinearModel.KIND, "part": task.source.part, "traces": rows,
+        "windows": task.windows, "generations": task.options.generations, "population": task.options.population,
+        "sigma": task.options.sigma, "patience": task.options.patience, "start": start.rule,
+        "start_value": start.value, "seed": best["seed"],
         "baseline_value": start.baseline_value, "baseline_longest_wait_s": start.longest_wait,
         "seeds": [{key: one[key] for key in ("seed", "weights", "value", "longest_wait")} for one in searches],
     }  # fmt: skip
     side = contender(order, predicted=start.predicted)
     columns = seen_quantiles(traces, side, predicted if task.predicting else None)
     baseline = Baseline(text_of(start.baseline.policy), _run_times(start.baseline.predicted))
-    return Model(
+    return LinearModel(
         order.weights, start.max_wait, task.options.objective,
         tuple(sorted({trace.processors for trace in traces})), trained,
         {name: tuple(values.tolist()) for name, values in columns.items()},

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from pilotfish.formats.model_file import IN_TRAINING, LEAST_COPIES, Baseline, Model, write_model
+from pilotfish.formats.model_file import write_model
+from pilotfish.formats.models.linear_model import IN_TRAINING, LEAST_COPIES, Baseline, LinearModel
 from pilotfish.simulate.queue_policies.learned_order import FEATURES
 
 #: A verdict that proves a model.
@@ -27,11 +28,13 @@ SJF, LIAR = weights_of(f0=1.0), weights_of(f0=-5.0, f1=-1.0)
 def model_of(
     weights: tuple[float, ...], *, processors: int = 16, max_wait: float = 1e7, baseline: str = "easy:order=sjf",
     limits: tuple[float, float] = (1.0, 1e6), evaluated: tuple[dict[str, Any], ...] = (),
-) -> Model:  # fmt: skip
+) -> LinearModel:  # fmt: skip
     """Return a model that was trained on jobs of any size, with limits in a range, seconds."""
     trained = {"traces": [{"name": "t", "sha256": "0" * 64, "jobs": 100, "processors": processors}], "part": "all"}
     quantiles = {"limit": limits, "share": (1e-6, 1.0), "wait": (0.0, 1e6)}
-    return Model(weights, max_wait, "bsld", (processors,), trained, quantiles, evaluated, baseline=Baseline(baseline))
+    return LinearModel(
+        weights, max_wait, "bsld", (processors,), trained, quantiles, evaluated, baseline=Baseline(baseline)
+    )
 
 
 def model_file(folder: Path, weights: tuple[float, ...], name: str = "m", **more: Any) -> Path:

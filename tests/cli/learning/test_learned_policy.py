@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from pilotfish.cli.__main__ import FAILED, USAGE, main
-from pilotfish.formats.model_file import read_model
+from pilotfish.formats.model_file import read_order
 from tests.support.learned_models import LIAR, SJF, model_file
 
 LAB = {
@@ -118,7 +118,7 @@ def test_a_wrong_model_is_one_sentence_in_each_command(
     (tmp_path / "deep.pfmodel.json").write_text("[" * 100_000)
     (tmp_path / "huge.pfmodel.json").write_text("x" * (1 << 21))
     (tmp_path / "zip.pfmodel.json").write_bytes(zlib.compress(b"0" * (1 << 24)))
-    write_model(tmp_path / "unseen.pfmodel.json", replace(read_model(tmp_path / "m.pfmodel.json"), seen={}))
+    write_model(tmp_path / "unseen.pfmodel.json", replace(read_order(tmp_path / "m.pfmodel.json"), seen={}))
     for words in (["simulate", str(trace)], ["plan", "bag.yaml", "--cluster", "lab.yaml"]):
         assert main([*words, "--policy", policy]) == code
         error = capsys.readouterr().err
@@ -132,9 +132,9 @@ def test_verdicts_on_unseen_jobs_are_saved_once(
     words = ["evaluate", str(path), str(trace), "--copies", "2", "--no-predictions", "--workers", "1", "--save"]
     for _ in range(2):
         assert main(words) == 0
-    rows = read_model(path).evaluated
+    rows = read_order(path).evaluated
     assert [row["number"] for row in rows] == ["bsld", "bsld", "wait", "wait"]
-    assert {row["copies"] for row in rows} == {2} and not read_model(path).is_proven
+    assert {row["copies"] for row in rows} == {2} and not read_order(path).is_proven
     capsys.readouterr()
     assert main(["model", "show", str(path)]) == 0
     shown = capsys.readouterr().out

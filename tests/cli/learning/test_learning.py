@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pilotfish.cli.__main__ import FAILED, USAGE, main
-from pilotfish.formats.model_file import read_model
+from pilotfish.formats.model_file import read_order
 from pilotfish.formats.replays.swf import read_swf
 from pilotfish.simulate.queue_policies.policy_specs import Easy
 from pilotfish.simulate.replay.replay import replay
@@ -45,7 +45,7 @@ def test_training_goes_on_where_it_was_interrupted(
     first = (tmp_path / "a.pfmodel.json").read_bytes()
     assert main([*words, "--seeds", "2", *journal]) == 0
     assert main([*words, "--seeds", "1", *journal]) == 0 and (tmp_path / "a.pfmodel.json").read_bytes() == first
-    assert len(read_model(tmp_path / "a.pfmodel.json").trained["seeds"]) == 1
+    assert len(read_order(tmp_path / "a.pfmodel.json").trained["seeds"]) == 1
     capsys.readouterr()
     assert main([*words, "--seeds", "1", "--objective", "wait", *journal]) == FAILED
     assert "other inputs" in capsys.readouterr().err
@@ -57,7 +57,7 @@ def test_a_replay_under_the_model_is_that_of_its_weights(
     assert main(["simulate", str(trace), "--policy", f"easy:order={model}", "--out", str(tmp_path), "--json"]) == 0
     summary = json.loads(capsys.readouterr().out)
     jobs = read_swf(trace)
-    replayed = replay(jobs, 64, Easy(order=read_model(model).order("m")))
+    replayed = replay(jobs, 64, Easy(order=read_order(model).order("m")))
     waits = replayed.start_time - jobs.submit_time
     assert json.dumps(summary).count(f"{waits.mean():.6g}"[:5]) > 0
 
@@ -74,7 +74,7 @@ def test_the_verdict_names_the_best_rival_and_fits_80_columns(
     rows = document["results"]
     assert [row["number"] for row in rows] == ["bsld", "bsld", "wait", "wait"]
     assert [row["chosen"] for row in rows] == ["chosen in training", "best in hindsight"] * 2
-    baseline = read_model(model).baseline
+    baseline = read_order(model).baseline
     assert rows[0]["against"]["rival"].startswith(baseline.policy)
     assert all(row["against"]["low"] <= row["against"]["ratio"] for row in rows)
 

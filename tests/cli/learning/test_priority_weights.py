@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pilotfish.cli.__main__ import FAILED, USAGE, main
-from pilotfish.formats.model_file import read_model
+from pilotfish.formats.model_file import read_order
 
 FEW = ("--generations", "1", "--population", "4", "--repeat", "2", "--workers", "1")
 
@@ -80,7 +80,7 @@ def test_a_folder_of_a_site_is_a_trace(site: Path, tmp_path: Path, capsys: pytes
     model = tmp_path / "m.pfmodel.json"
     brief = ("--seeds", "1", "--generations", "1", "--population", "4", "--workers", "1", "--no-predictions")
     assert main(["train", "linear", str(site), "--part", "first-half", *brief, "-o", str(model)]) == 0
-    (row,) = read_model(model).trained["traces"]
+    (row,) = read_order(model).trained["traces"]
     assert row["name"] == "gpu, first half" and row["jobs"] == 300
     capsys.readouterr()
     words = ["evaluate", str(model), str(site), "--copies", "2", "--no-predictions", "--workers", "1", "--json"]

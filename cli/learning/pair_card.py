@@ -1,0 +1,41 @@
+"""The card of a model that scores pairs of a job and a node."""
+
+from __future__ import annotations
+
+from ...formats.models.pair_model import PairModel
+from ...formats.text import count
+from ..output.text import Screen, TextColumn, numbers
+
+
+def show_pair_card(screen: Screen, name: str, model: PairModel) -> None:
+    """Print the card: what the model is for, what it rests on, and what it must not be used for.
+
+    Args:
+        screen: where to print.
+        name: of its file.
+        model: the model.
+    """
+    trained = model.trained
+    widths = "-".join(str(len(biases)) for _, biases in model.layers)
+    parameters = sum(len(biases) * (1 + len(weights)) for weights, biases in model.layers)
+    screen.title(f"{name}: a network that chooses a waiting job and its node")
+    screen.put(f"made to lower {model.objective}; layers {len(model.layers[0][0])}-{widths}, {parameters:,} numbers")
+    for row in trained.get("traces", ()):
+        screen.put(f"trained on {row['name']}: {count(int(row['jobs']), 'job')}, {trained.get('epochs')} epochs")
+    processors = sorted({size for size, _ in model.nodes})
+    sizes = f"{processors[0]}" if len(processors) == 1 else f"{processors[0]} to {processors[-1]}"
+    screen.put(f"machine: {count(len(model.nodes), 'node')} of {sizes} processors, each job on one node")
+    screen.put(
+        f"it decides when {'any visible' if model.sight.due == 'any' else 'the largest waiting'} job fits a node, and"
+    )
+    screen.put(f"sees the first {count(model.sight.rows, 'waiting job')}", "")
+    rows = [
+        (str(one["seed"]), f"{one['value']:,.4g}", "kept" if one["seed"] == trained.get("seed") else "")
+        for one in trained.get("seeds", ())
+    ]
+    screen.table([TextColumn("SEED"), *numbers(f"{model.objective.upper()} IN TRAINING"), TextColumn("")], rows)
+    for row in model.evaluated:
+        interval = f"{row['ratio']:.2f} ({row['low']:.2f} to {row['high']:.2f})"
+        screen.put(f"{row['trace']}, {row['number']}: {interval} of {row['rival']}, {row['windows']} windows")
+    screen.put("", "Not for: machines with other nodes, jobs on several nodes, backfilling with reservations, or a")
+    screen.put("claim about jobs that it was trained on. `pilotfish evaluate --as thesis` judges it.")

@@ -1,0 +1,157 @@
+"""The kind `linear` of a model's file: the weights of a learned order inside EASY backfilling."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from ...simulate.errors import ConfigError
+from ...simulate.queue_policies.learned_order import FEATURE_SET, FEATURES, MODEL_SUFFIX, LearnedOrder, sum_of
+from ...simulate.queue_policies.policy_specs import Easy, parse
+from ...simulate.world.known_run_times import PREDICTED, WALLTIME
+from .fields import ALLOWED, check_examples, check_traces, checked_rows, example_inputs, finite_numbers, mapping_of
+
+if TYPE_CHECKING:
+    from ...simulate.learned.guarded_order import GuardedOrder
+
+#: The rival of a verdict that was best on the traces of the training.
+IN_TRAINING = "chosen in training"
+#: Fewest shaken copies of a verdict that proves something.
+LEAST_COPIES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """The policy that a model is to be better than, and that decides where the model may not.
+
+    Args:
+        policy: its SPEC.
+        run_times: what it knows of run times, `walltime` or `predicted`.
+    """
+
+    policy: str = "easy"
+    run_times: str = WALLTIME
+
+
+@dataclass(frozen=True, slots=True)
+class LinearModel:
+    """A learned order and its card.
+
+    Args:
+        weights: of FEATURES.
+        max_wait: see `LearnedOrder`, seconds.
+        objective: what it makes small, a key of the objectives.
+        processors: resources of the machines that it was trained on.
+        trained: what it rests on: version, command, traces with their hashes and jobs, seeds with their values.
+        seen: quantiles of what jobs of the traces look like.
+        evaluated: rows of verdicts.
+        run_times: what it knows of run times, `walltime` or `predicted`.
+        baseline: the best known policy on the traces.
+    """
+
+    KIND: ClassVar = "linear"
+    FEATURE_SET: ClassVar = FEATURE_SET
+
+    weights: tuple[float, ...]
+    max_wait: float
+    objective: str
+    processors: tuple[int, ...]
+    trained: Mapping[str, Any]
+    seen: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    evaluated: tuple[Mapping[str, Any], ...] = ()
+    run_times: str = WALLTIME
+    baseline: Baseline = Baseline()
+
+    def order(self, text: str) -> LearnedOrder:
+        """Return the order; `text` is its name in SPECs."""
+        return LearnedOrder(text, self.weights, self.max_wait)
+
+    def guarded(self, text: str, digest: str) -> GuardedOrder:
+        """Return the guarded order.
+
+        Args:
+            text: its name, for errors.
+            digest: names the model.
+
+        Raises:
+            ConfigError: the file does not say what the model was trained on.
+        """
+        from ...simulate.learned import guarded_order
+
+        ends = dict[str, tuple[float, float]]()
+        for name in ("limit", "share", "wait"):
+            values = self.seen.get(name) or ()
+            if len(values) < 2 or list(values) != sorted(values):
+                raise ConfigError(text, f"seen.{name}", "no ascending quantiles", ALLOWED)
+            ends[name] = values[0], values[-1]
+        if not self.processors or min(self.processors) < 1:
+            raise ConfigError(text, "world.processors", repr(self.processors), "sizes of machines, 1 or more")
+        longest = ends["wait"][1] if math.isinf(self.max_wait) else math.inf  # beyond the bound, a job goes first
+        training = guarded_order.Seen(
+            ends["limit"], ends["share"], longest, (min(self.processors), max(self.processors))
+        )
+        baseline: Any = parse(self.baseline.policy)
+        return guarded_order.GuardedOrder(self.order(text), str(baseline.order), training, digest, self.is_proven)
+
+    @property
+    def is_proven(self) -> bool:
+        """Return whether a verdict on LEAST_COPIES says that it beats its baseline on jobs that it has not seen."""
+        number = "wait" if self.objective == "wait" else "bsld"
+        rows = [row for row in self.evaluated if row["number"] == number and row["chosen"] == IN_TRAINING]
+        return any(row.get("beats") is True and row["copies"] >= LEAST_COPIES for row in rows)
+
+    def body(self) -> dict[str, Any]:
+        """Return what its file holds beyond the kind and the hash."""
+        return {
+            "features": list(FEATURES), "weights": list(self.weights),
+            "max_wait_s": self.max_wait if math.isfinite(self.max_wait) else None,
+            "objective": self.objective, "run_times": self.run_times, "baseline": asdict(self.baseline),
+            "world": {"nodes": "alike", "processors": list(self.processors)},
+            "trained": self.trained, "seen": {name: list(values) for name, values in self.seen.items()},
+            "evaluated": list(self.evaluated),
+            "examples": [[row, sum_of(self.weights, tuple(row))] for row in example_inputs(len(FEATURES))],
+        }  # fmt: skip
+
+    @classmethod
+    def of(cls, body: Mapping[str, Any], source: str) -> LinearModel:
+        """Return the model of what a file holds; `source`: the file. Raises ConfigError."""
+        weights = finite_numbers(body.get("weights"), source, "weights", len(FEATURES))
+        wait = body.get("max_wait_s")
+        max_wait = math.inf if wait is None else finite_numbers([wait], source, "max_wait_s", 1)[0]
+        if max_wait <= 0.0:
+            raise ConfigError(source, "max_wait_s", f"{max_wait:g}", "above 0, or null")
+        check_examples(body.get("examples"), len(FEATURES), lambda row: sum_of(weights, row), source)
+        world, trained, columns = (mapping_of(body, source, key) for key in ("world", "trained", "seen"))
+        verdicts = checked_rows(
+            body.get("evaluated"), source, "evaluated", ("ratio", "low", "high", "copies"),
+            ("trace", "rival", "number", "chosen"),
+        )  # fmt: skip
+        check_traces(trained, source)
+        if trained.get("seeds"):
+            finite_numbers([trained.get("baseline_value")], source, "trained.baseline_value", 1)
+        processors = tuple(int(number) for number in finite_numbers(world.get("processors"), source, "processors"))
+        quantiles = {str(name): finite_numbers(values, source, f"seen.{name}") for name, values in columns.items()}
+        return cls(
+            weights, max_wait, str(body.get("objective")), processors, trained, quantiles, verdicts,
+            _run_times(body, source), _baseline(body.get("baseline"), source),
+        )  # fmt: skip
+
+
+def _run_times(body: Mapping[str, Any], source: str) -> str:
+    """Return what is known of run times. Raises ConfigError."""
+    word = body.get("run_times")
+    if word not in (WALLTIME, PREDICTED):
+        raise ConfigError(source, "run_times", repr(word)[:80], f"{WALLTIME}, {PREDICTED}")
+    return str(word)
+
+
+def _baseline(body: Any, source: str) -> Baseline:
+    """Return the baseline. Raises ConfigError: it is no order of EASY backfilling."""
+    text = body.get("policy") if isinstance(body, dict) else None
+    if not isinstance(text, str) or not text.startswith("easy") or MODEL_SUFFIX in text:
+        raise ConfigError(source, "baseline", repr(body)[:80], "a policy such as easy:order=sjf, and run_times")
+    if type(policy := parse(text)) is not Easy or policy.needs_nodes:
+        raise ConfigError(source, "baseline", repr(text)[:80], "EASY backfilling in one of its orders")
+    return Baseline(text, _run_times(body, source))

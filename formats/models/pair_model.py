@@ -1,0 +1,159 @@
+"""The kind `pairs` of a model's file: a network that scores each pair of a waiting job and a node."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ...simulate.errors import ConfigError
+from ...simulate.learned.pair_network import PAIR_COLUMNS, PAIR_FEATURES, Layer, PairNetwork
+from .fields import ALLOWED, check_examples, check_traces, checked_rows, example_inputs, finite_numbers, mapping_of
+
+#: Layers, outputs of a layer, and nodes of a machine at most; a weight is closer to 0 than the last of these.
+_MOST_LAYERS, _MOST_OUTPUTS, _MOST_NODES, _MOST_WEIGHT = 8, 256, 10_000, 1e6
+#: When a decision is due, by the names of environment A that a model can be trained under.
+_DUE = ("any", "largest")
+
+
+@dataclass(frozen=True, slots=True)
+class PairSight:
+    """The view of a model, and when it is asked.
+
+    Args:
+        due: a decision is due when `any` visible job fits a node, or when the `largest` waiting job does.
+        rows: jobs that it sees, the first in the order of submission.
+        longest: requested time that is seen as 1, seconds.
+        patience: wait that is seen as 1, seconds.
+        logarithmic: requested times are seen on a logarithmic scale.
+    """
+
+    due: str
+    rows: int
+    longest: float
+    patience: float
+    logarithmic: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PairModel:
+    """A network that scores pairs, and its card.
+
+    Args:
+        layers: see `PairNetwork`.
+        sight: what it sees.
+        objective: what it makes small: bounded slowdown, slowdown or wait.
+        nodes: processors and speed of each node of the machine that it was trained on.
+        trained: what it rests on: version, traces with their hashes and jobs, seeds with their values.
+        evaluated: rows of verdicts.
+    """
+
+    KIND: ClassVar = "pairs"
+    FEATURE_SET: ClassVar = PAIR_FEATURES
+
+    layers: tuple[Layer, ...]
+    sight: PairSight
+    objective: str
+    nodes: tuple[tuple[int, float], ...]
+    trained: Mapping[str, Any]
+    evaluated: tuple[Mapping[str, Any], ...] = ()
+
+    @property
+    def network(self) -> PairNetwork:
+        """Return the network."""
+        return PairNetwork(self.layers)
+
+    def body(self) -> dict[str, Any]:
+        """Return what its file holds beyond the kind and the hash."""
+        rows = example_inputs(len(PAIR_COLUMNS))
+        sight = self.sight
+        return {
+            "columns": list(PAIR_COLUMNS),
+            "layers": [
+                {"weights": [list(row) for row in weights], "biases": list(biases)} for weights, biases in self.layers
+            ],
+            "activation": "relu",
+            "sight": {
+                "due": sight.due, "rows": sight.rows, "longest_s": sight.longest, "patience_s": sight.patience,
+                "logarithmic": sight.logarithmic,
+            },
+            "objective": self.objective, "world": {"nodes": [list(node) for node in self.nodes]},
+            "trained": self.trained, "evaluated": list(self.evaluated),
+            "examples": [list(pair) for pair in zip(rows, self.network.scores(np.array(rows)).tolist(), strict=True)],
+        }  # fmt: skip
+
+    @classmethod
+    def of(cls, body: Mapping[str, Any], source: str) -> PairModel:
+        """Return the model of what a file holds; `source`: the file. Raises ConfigError."""
+        layers = _layers(body.get("layers"), source)
+        if body.get("activation") != "relu":
+            raise ConfigError(source, "activation", repr(body.get("activation"))[:80], "'relu'")
+        network = PairNetwork(layers)
+        check_examples(
+            body.get("examples"), len(PAIR_COLUMNS), lambda row: float(network.scores(np.array([row]))[0]), source
+        )
+        trained = mapping_of(body, source, "trained")
+        check_traces(trained, source)
+        verdicts = checked_rows(
+            body.get("evaluated"), source, "evaluated", ("ratio", "low", "high", "windows"),
+            ("trace", "rival", "number"),
+        )  # fmt: skip
+        if body.get("objective") not in ("bsld", "sld", "wait"):
+            raise ConfigError(source, "objective", repr(body.get("objective"))[:80], "bsld, sld, wait")
+        sight, nodes = _sight(mapping_of(body, source, "sight"), source), _nodes(body, source)
+        return cls(layers, sight, str(body["objective"]), nodes, trained, verdicts)
+
+
+def _layers(value: Any, source: str) -> tuple[Layer, ...]:
+    """Return the layers. Raises ConfigError: they do not fit each other, or are no numbers."""
+    if not isinstance(value, list) or not 1 <= len(value) <= _MOST_LAYERS:
+        raise ConfigError(source, "layers", "no layers, or too many", f"1 to {_MOST_LAYERS} layers")
+    layers, inputs = list[Layer](), len(PAIR_COLUMNS)
+    for place, layer in enumerate(value):
+        key = f"layers[{place}]"
+        if not isinstance(layer, dict) or not isinstance(layer.get("weights"), list):
+            raise ConfigError(source, key, "no weights and biases", ALLOWED)
+        biases = finite_numbers(layer.get("biases"), source, f"{key}.biases", most=_MOST_WEIGHT)
+        outputs, is_last = len(biases), place == len(value) - 1
+        if not 1 <= outputs <= (1 if is_last else _MOST_OUTPUTS):
+            allowed = "1 output" if is_last else f"1 to {_MOST_OUTPUTS} outputs"
+            raise ConfigError(source, f"{key}.biases", f"{outputs:,} outputs", allowed)
+        if len(layer["weights"]) != inputs:
+            problem = f"weights of {len(layer['weights']):,} inputs"
+            raise ConfigError(source, f"{key}.weights", problem, f"{inputs}, the outputs of the layer before")
+        weights = tuple(
+            finite_numbers(row, source, f"{key}.weights", outputs, most=_MOST_WEIGHT) for row in layer["weights"]
+        )
+        layers.append((weights, biases))
+        inputs = outputs
+    return tuple(layers)
+
+
+def _sight(value: Mapping[str, Any], source: str) -> PairSight:
+    """Return what the model sees. Raises ConfigError."""
+    names = ("rows", "longest_s", "patience_s")
+    rows, longest, patience = finite_numbers([value.get(name) for name in names], source, "sight", len(names))
+    if not 1 <= rows <= 4096 or rows != int(rows) or longest < 1.0 or patience <= 0.0:
+        problem = f"{rows:g} rows, times of {longest:g} and {patience:g} s"
+        raise ConfigError(source, "sight", problem, "1 to 4096 rows, longest_s of 1 or more, patience_s above 0")
+    if value.get("due") not in _DUE or not isinstance(value.get("logarithmic"), bool):
+        problem = f"due: {str(value.get('due'))[:40]}, logarithmic: {str(value.get('logarithmic'))[:40]}"
+        raise ConfigError(source, "sight", problem, f"due: {', '.join(_DUE)}; logarithmic: true, false")
+    return PairSight(str(value["due"]), int(rows), longest, patience, value["logarithmic"])
+
+
+def _nodes(body: Mapping[str, Any], source: str) -> tuple[tuple[int, float], ...]:
+    """Return processors and speed of each node of the training. Raises ConfigError."""
+    value = mapping_of(body, source, "world").get("nodes")
+    if not isinstance(value, list) or not 1 <= len(value) <= _MOST_NODES:
+        raise ConfigError(source, "world.nodes", "no nodes, or too many", f"1 to {_MOST_NODES:,} nodes")
+    nodes = list[tuple[int, float]]()
+    for place, row in enumerate(value):
+        processors, speed = finite_numbers(row, source, f"world.nodes[{place}]", 2)
+        if processors < 1 or processors != int(processors) or speed <= 0.0:
+            problem = f"{processors:g} processors, speed {speed:g}"
+            raise ConfigError(source, f"world.nodes[{place}]", problem, "1 processor or more, a speed above 0")
+        nodes.append((int(processors), speed))
+    return tuple(nodes)
