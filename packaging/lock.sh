@@ -9,7 +9,7 @@ rm -rf "$folder"
 "$python" -m venv --without-pip "$folder/installed"
 "$folder/tools/bin/pip" install --quiet pip-tools cyclonedx-bom
 CUSTOM_COMPILE_COMMAND="make lock" "$folder/tools/bin/pip-compile" --quiet --generate-hashes --allow-unsafe \
-    --build-deps-for wheel --strip-extras --no-emit-index-url --no-emit-find-links --no-emit-trusted-host \
+    --build-deps-for wheel --extra tui --extra web --strip-extras --no-emit-index-url --no-emit-find-links --no-emit-trusted-host \
     --no-emit-options --upgrade --output-file packaging/requirements.lock pyproject.toml
 "$folder/tools/bin/pip" --python "$folder/installed" install --quiet --no-deps --require-hashes \
     -r packaging/requirements.lock

@@ -22,7 +22,13 @@ LOCKED = {
     canonicalize_name(found[1]): (found[2], found[3])
     for found in re.finditer(r"^([A-Za-z0-9._-]+)==(\S+) \\\n((?: .*\n?)+)", LOCK, re.MULTILINE)
 }
-DIRECT = [*PROJECT["project"]["dependencies"], *PROJECT["build-system"]["requires"]]
+#: Extras that a production installation has, too: the pages, and the same views in a terminal.
+EXTRAS = ("tui", "web")
+DIRECT = [
+    *PROJECT["project"]["dependencies"],
+    *(text for extra in EXTRAS for text in PROJECT["project"]["optional-dependencies"][extra]),
+    *PROJECT["build-system"]["requires"],
+]
 
 
 @pytest.mark.parametrize("text", DIRECT)

@@ -8,6 +8,7 @@ made-up next version that has another journal. Prints each step with its time. N
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import tempfile
@@ -41,9 +42,11 @@ cluster: cluster.yaml
 state_dir: /var/lib/pilotfish
 mode: shadow
 adapter: {name: local, options: {cgroups: false}}
+socket: {path: /run/pilotfish/pilotfish.sock, mode: "0660"}
+access: {viewers: [pilotfish-web]}
 """
 PATIENCE_S = 900.0
-READY = "import urllib.request as r; print(r.urlopen('http://127.0.0.1:9836/readyz').read().decode())"
+ANSWER = "import urllib.request as r; print(r.urlopen('http://127.0.0.1:{}').read().decode())"
 
 
 def run(*words: str | Path, cwd: Path | None = None) -> None:
@@ -108,10 +111,23 @@ class Walk:
 
     def ready(self) -> str:
         """Wait until the daemon serves; return its mode and version."""
-        serves = lambda: self.machine.process("/opt/pilotfish/bin/python3", "-c", READY).returncode == 0  # noqa: E731
+        serves = lambda: self.answer("9836/readyz") != ""  # noqa: E731
         assert look_until(serves, PATIENCE_S), self.machine.journal("-u", "pilotfishd")
         lines = self.machine.run("pilotfish", "status").splitlines()
         return next(line for line in lines if "shadow" in line)
+
+    def answer(self, place: str) -> str:
+        """Return what a port of the machine answers; "": nothing, or an error."""
+        return self.machine.process("/opt/pilotfish/bin/python3", "-c", ANSWER.format(place)).stdout
+
+    def pages(self) -> str:
+        """Start the pages; they show the node of the cluster."""
+        self.machine.run("systemctl", "start", "pilotfish-web")
+        boards = lambda: [one for one in [self.answer("9837/api/v1/board")] if one]  # noqa: E731
+        assert look_until(lambda: bool(boards()), 60.0), self.machine.journal("-u", "pilotfish-web")
+        assert json.loads(boards()[0])["nodes"]["name"] == ["a"]
+        assert "<title>pilotfish</title>" in self.answer("9837/")
+        return self.wait_for("pilotfish-web", "active")
 
     def start(self) -> str:
         """Start the service."""
@@ -140,6 +156,7 @@ class Walk:
     def upgraded(self) -> str:
         """Check that the daemon of the next version runs, with the administrator's configuration and a copy."""
         status = self.ready()
+        self.pages()
         assert self.machine.run("head", "-1", "/etc/pilotfish/pilotfish.yaml") == CONFIG.splitlines()[0]
         self.machine.run("test", "-e", "/var/lib/pilotfish/before-version-2-journal.sqlite")
         return status
@@ -192,6 +209,7 @@ def main(folder: Path) -> int:
         machine.write("/etc/pilotfish/cluster.yaml", CLUSTER)
         machine.write("/etc/pilotfish/pilotfish.yaml", CONFIG)
         walk.step("first start, in shadow", walk.start)
+        walk.step("the pages", walk.pages)
         walk.step("look at what is installed", walk.look)
         walk.step(f"upgrade to {NEXT}", lambda: walk.install(newer))
         walk.step("the new version serves, on a copied journal", walk.upgraded)
