@@ -5,7 +5,7 @@
 #   make test    everything: `check`'s linters, all tests with all examples, the installed wheel, a real Slurm
 #   make lint    linters and types alone
 #   make lock    write packaging/requirements.lock and sbom.cdx.json
-#   make release  sdist, wheel, deb, SBOM, checksums and notes of this commit, in dist/
+#   make release  sdist, wheel, deb, rpm, docs, man pages, SBOM, checksums and notes of this commit, in dist/
 #   make test-packages  install, upgrade, downgrade and purge the deb in a fresh Debian under a real systemd: some minutes
 #   make bench   benchmarks; TRACES=DIR adds real traces
 VENV := .venv
@@ -90,11 +90,13 @@ lock: $(READY)
 bench: $(READY)
 	$(BIN)/python -m benchmarks $(if $(TRACES),--traces $(TRACES))
 
-# Of the commit that is checked out, into dist/: sdist, wheel, SBOM, checksums, notes, and the package for Debian, which
-# takes a minute and the package index; the same bytes each time.
+# Of the commit that is checked out, into dist/: sdist, wheel, SBOM, notes, the docs as a site, manual pages, and packages
+# for Debian and for distributions with rpm, which take minutes, rpmbuild and the package index; the same bytes each time.
 release: $(READY)
 	@$(BIN)/python packaging/release.py dist
+	@$(BIN)/python packaging/pages.py dist
 	@$(BIN)/python packaging/packages.py dist
+	@cd dist && rm SHA256SUMS && LC_ALL=C sha256sum * >.sums && mv .sums SHA256SUMS
 
 # Root, mmdebstrap, the package archive and the package index.
 test-packages: $(READY)

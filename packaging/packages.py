@@ -1,9 +1,10 @@
-"""Make the package for Debian from a wheel: `make release`.
+"""Make the packages for Debian and for distributions with rpm from a wheel: `make release`.
 
 Rule: the same wheel, lock and Python give the same bytes. The program and all that it needs lie below /opt/pilotfish,
-in an environment of Debian's own Python; nothing of another package is used or replaced. The package index is needed.
+in an environment of the distribution's own Python; nothing of another package is used or replaced. It needs
+the package index and the program rpmbuild.
 
-    python packaging/packages.py FOLDER [--source FOLDER]    FOLDER has the wheel, and gets the package
+    python packaging/packages.py FOLDER [--source FOLDER]    FOLDER has the wheel, and gets the packages
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ Description: co-scheduler that simulates before it dispatches
 
 
 def main(words: list[str]) -> int:
-    """Write the package into a folder, and its name to standard output."""
+    """Write the packages into a folder, and their names to standard output."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path, help="has one wheel of pilotfish")
     parser.add_argument("--source", type=Path, default=Path(), help="the checkout")
@@ -67,8 +68,9 @@ def main(words: list[str]) -> int:
         root = Path(name, "root")
         root.mkdir()
         fill(root, source, wheels[0])
-        print(build_deb(root, source, folder, wheels[0].name.split("-")[1], epoch, options.level))
-    write_checksums(folder)
+        version = wheels[0].name.split("-")[1]
+        print(build_rpm(root, source, folder, version, epoch, options.level))
+        print(build_deb(root, source, folder, version, epoch, options.level))
     return 0
 
 
@@ -142,12 +144,9 @@ def build_deb(root: Path, source: Path, folder: Path, version: str, epoch: int, 
     size = sum(path.stat().st_size for path in files) // 1024
     (control / "control").write_text(CONTROL.format(
         version=version, architecture=architecture, size=size, python=PYTHON, next=f"{major}.{int(minor) + 1}",
-        maintainer=os.environ.get("MAINTAINER", "its publisher <root@localhost>"),
+        maintainer=_maintainer(),
     ))  # fmt: skip
-    for path in (*root.rglob("*"), root):
-        if not path.is_symlink():
-            path.chmod(0o755 if path.is_dir() or path.stat().st_mode & 0o100 else 0o644)
-        os.utime(path, (epoch, epoch), follow_symlinks=False)
+    _settle(root, epoch)
     package = folder / f"pilotfish_{version}_{architecture}.deb"
     subprocess.run(
         ["dpkg-deb", "--root-owner-group", "-Zzstd", f"-z{level}", "--build", root, package],
@@ -156,11 +155,53 @@ def build_deb(root: Path, source: Path, folder: Path, version: str, epoch: int, 
     return package
 
 
-def write_checksums(folder: Path) -> None:
-    """Write the checksum of each file of a folder into SHA256SUMS."""
-    files = sorted(path for path in folder.iterdir() if path.is_file() and path.name != "SHA256SUMS")
-    sums = (f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in files)
-    (folder / "SHA256SUMS").write_text("".join(sums), encoding="ascii")
+def build_rpm(root: Path, source: Path, folder: Path, version: str, epoch: int, level: int = 1) -> Path:
+    """Pack a root for distributions with rpm; return the file. It needs the program rpmbuild.
+
+    Args:
+        root: what is packed.
+        source: the checkout.
+        folder: to write into.
+        version: of pilotfish.
+        epoch: the time of every file, seconds since 1970.
+        level: of the compression, 1 to 19.
+    """
+    _settle(root, epoch)
+    scripts = source / "packaging/rpm"
+    spec = (scripts / "pilotfish.spec").read_text(encoding="utf-8")
+    values = {"version": version, "maintainer": _maintainer(), "program": PROGRAM, "level": str(level)}
+    values |= {name: (scripts / name).read_text(encoding="utf-8") for name in ("posttrans", "preun", "postun")}
+    for name, value in values.items():
+        spec = spec.replace(f"{{{name}}}", value)
+    with tempfile.TemporaryDirectory(prefix="pilotfish-rpm-") as name:
+        Path(name, "pilotfish.spec").write_text(spec, encoding="utf-8")
+        settings = {
+            "_topdir": name,
+            "_rpmdir": f"{name}/out",
+            "_rpmfilename": "pilotfish-%{VERSION}-%{RELEASE}.%{ARCH}.rpm",
+        }
+        words = [word for key, value in settings.items() for word in ("--define", f"{key} {value}")]
+        result = subprocess.run(
+            ["rpmbuild", "-bb", "--quiet", *words, f"{name}/pilotfish.spec"],
+            env=os.environ | {"SOURCE_DATE_EPOCH": str(epoch), "PACKED_ROOT": str(root), "LC_ALL": "C.UTF-8"},
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        if result.returncode:
+            raise SystemExit(f"rpmbuild failed:\n{result.stdout}{result.stderr}")
+        (package,) = Path(name, "out").iterdir()
+        return Path(shutil.move(package, folder / package.name))
+
+
+def _settle(root: Path, epoch: int) -> None:
+    """Give everything below a root the modes of a package, and one time."""
+    for path in (*root.rglob("*"), root):
+        if not path.is_symlink():
+            path.chmod(0o755 if path.is_dir() or path.stat().st_mode & 0o100 else 0o644)
+        os.utime(path, (epoch, epoch), follow_symlinks=False)
+
+
+def _maintainer() -> str:
+    return os.environ.get("MAINTAINER", "its publisher <root@localhost>")
 
 
 def _drop_unused(packages: Path) -> None:

@@ -1,4 +1,4 @@
-"""The package for Debian: the same root gives the same bytes, its scripts are right, and completion follows the parser."""
+"""The packages for Debian and rpm: the same root gives the same bytes, its scripts are right, and completion follows the parser."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import importlib.util
 import os
 import shutil
 import subprocess
+import tarfile
 from pathlib import Path
 from types import ModuleType
 
@@ -16,6 +17,12 @@ from tests.promises import generator
 
 ROOT = Path(pilotfish.__file__).resolve().parent
 FOLDER = ROOT / "packaging"
+#: A file of each folder of a package.
+OTHERS = (
+    "usr/bin/pilotfish", "usr/lib/systemd/system/pilotfishd.service", "usr/lib/sysusers.d/pilotfish.conf",
+    "usr/lib/tmpfiles.d/pilotfish.conf", "usr/share/bash-completion/completions/pilotfish",
+    "usr/share/doc/pilotfish/README.md", "usr/share/man/man1/pilotfish.1.gz",
+)  # fmt: skip
 
 
 def script(name: str) -> ModuleType:
@@ -34,6 +41,9 @@ def small_root(folder: Path, umask: int) -> Path:
     (root / "opt/pilotfish/bin/pilotfish").chmod(0o755)
     (root / "etc/pilotfish").mkdir(parents=True)
     (root / "etc/pilotfish/pilotfish.yaml").write_text("mode: shadow\n")
+    for name in OTHERS:
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(name)
     os.umask(before)
     return root
 
@@ -56,11 +66,42 @@ def test_the_same_root_gives_the_same_bytes_and_belongs_to_root(tmp_path: Path) 
 
 
 @pytest.mark.real
-@pytest.mark.parametrize("name", ["postinst", "prerm", "postrm"])
-def test_the_scripts_of_the_package_are_shell_and_stop_at_an_error(name: str) -> None:
-    text = (FOLDER / "deb" / name).read_text()
-    assert text.startswith("#!/bin/sh\n") and "\nset -e\n" in text and os.access(FOLDER / "deb" / name, os.X_OK)
-    assert subprocess.run(["sh", "-n", FOLDER / "deb" / name]).returncode == 0
+@pytest.mark.skipif(not shutil.which("rpmbuild"), reason="no rpmbuild: no package was made")
+def test_an_rpm_has_the_same_bytes_and_can_be_unpacked(tmp_path: Path) -> None:
+    packages = script("packages")
+    names = []
+    for folder, umask in ((tmp_path / "a", 0o022), (tmp_path / "b", 0o077)):
+        folder.mkdir()
+        names.append(packages.build_rpm(small_root(folder, umask), ROOT, folder, "1.2.3", 1_700_000_000))
+    assert names[0].read_bytes() == names[1].read_bytes()
+
+    def query(*words: str) -> str:
+        return subprocess.run(["rpm", "-qp", *words, names[0]], check=True, capture_output=True, text=True).stdout
+
+    listing = query("-lv").splitlines()
+    assert {line.split()[-1].strip("/") for line in listing} >= {"opt/pilotfish/bin/pilotfish", *OTHERS}
+    assert all(line.split()[2:4] == ["root", "root"] for line in listing)
+    assert query("--qf", "%{NAME} %{VERSION} %{BUILDHOST}") == "pilotfish 1.2.3 localhost"
+    assert "/usr/bin/python3.11\n" in query("--requires")
+    assert query("--configfiles") == "/etc/pilotfish/pilotfish.yaml\n"
+    scripts = query("--scripts")
+    assert "systemd-sysusers pilotfish.conf" in scripts and "{" not in scripts.replace("{}", "")
+    subprocess.run(["rpm2archive", names[0]], check=True)
+    with tarfile.open(f"{names[0]}.tgz") as packed:
+        packed.extractall(tmp_path, filter="data")
+    assert (tmp_path / "etc/pilotfish/pilotfish.yaml").read_text() == "mode: shadow\n"
+    assert (tmp_path / "opt/pilotfish/bin/pilotfish").stat().st_mode & 0o777 == 0o755
+
+
+@pytest.mark.real
+@pytest.mark.parametrize(
+    "name", ["deb/postinst", "deb/prerm", "deb/postrm", "rpm/posttrans", "rpm/preun", "rpm/postun"]
+)
+def test_the_scripts_of_the_packages_are_shell(name: str) -> None:
+    text = (FOLDER / name).read_text()
+    assert text.startswith("#!/bin/sh\n") and os.access(FOLDER / name, os.X_OK)
+    assert "\nset -e\n" in text or name.startswith("rpm/"), "dpkg repairs what has failed, rpm does not"
+    assert subprocess.run(["sh", "-n", FOLDER / name]).returncode == 0
 
 
 def test_every_unit_is_in_the_package() -> None:

@@ -1,9 +1,11 @@
-"""Walk the life of the package in a fresh Debian under a real systemd: install, upgrade, downgrade, remove, purge.
+"""Walk the life of the packages in a fresh Debian under a real systemd: install, upgrade, downgrade, remove, purge.
 
     make test-packages    root; the package archive and the package index; some minutes
 
-Its folder, build/packages, keeps the root file system and the two packages: of the commit that is checked out, and of a
-made-up next version that has another journal. Prints each step with its time. Nothing on this machine is changed.
+First that for Debian, then that for rpm, whose Python Debian 12 has, too; Debian's rpm does not know what dpkg has
+installed, so that nothing is said about its dependencies. The folder, build/packages, keeps the root file system and the
+packages: of the commit that is checked out, and of a made-up next version that has another journal. Prints each step with
+its time. Nothing on this machine is changed.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ from waiting import look_until
 import pilotfish
 
 NEXT = "1.1.0"
-PACKAGES = "systemd,systemd-sysv,dbus,python3,procps,passwd,iproute2,bash-completion"
+PACKAGES = "systemd,systemd-sysv,dbus,python3,procps,passwd,iproute2,bash-completion,rpm"
 #: Changes of the source that make the next version: the file, what is there, and what replaces it.
 CHANGES = (
     ("__init__.py", f'__version__ = "{pilotfish.__version__}"', f'__version__ = "{NEXT}"'),
@@ -46,6 +48,7 @@ socket: {path: /run/pilotfish/pilotfish.sock, mode: "0660"}
 access: {viewers: [pilotfish-web]}
 """
 PATIENCE_S = 900.0
+KERNELS = "/var/cache/pilotfish/kernels"
 ANSWER = "import urllib.request as r; print(r.urlopen('http://127.0.0.1:{}').read().decode())"
 
 
@@ -54,14 +57,12 @@ def run(*words: str | Path, cwd: Path | None = None) -> None:
     subprocess.run(words, cwd=cwd, check=True, stdout=subprocess.DEVNULL)
 
 
-def make_package(source: Path, folder: Path) -> Path:
-    """Return the package of a checkout, made in a folder if it is not there."""
-    packages = sorted(folder.glob("*.deb"))
-    if not packages:
+def make_packages(source: Path, folder: Path) -> dict[str, Path]:
+    """Return the packages of a checkout, by their kinds, made in a folder if they are not there."""
+    if not all(list(folder.glob(f"*.{kind}")) for kind in KINDS):
         run(sys.executable, source / "packaging/release.py", folder, "--source", source)
         run(sys.executable, source / "packaging/packages.py", folder, "--source", source, "--level", "1")
-        packages = sorted(folder.glob("*.deb"))
-    return packages[0]
+    return {kind: next(folder.glob(f"*.{kind}")) for kind in KINDS}
 
 
 def make_next(folder: Path) -> Path:
@@ -83,11 +84,18 @@ def make_root(folder: Path) -> Path:
     return folder
 
 
-class Walk:
-    """The walk in one machine."""
+#: Each kind of package: how it is installed, also over a newer one, how it is removed, and how its files are checked.
+KINDS = {
+    "deb": (("dpkg", "--force-confold", "--force-depends", "-i"), ("dpkg", "-r"), ("dpkg", "--verify")),
+    "rpm": (("rpm", "--upgrade", "--nodeps", "--oldpackage"), ("rpm", "--erase", "--nodeps"), ("rpm", "--verify", "--nodeps")),
+}  # fmt: skip
 
-    def __init__(self, machine: Machine) -> None:
-        self.machine = machine
+
+class Walk:
+    """The walk of a kind of package in one machine."""
+
+    def __init__(self, machine: Machine, kind: str) -> None:
+        self.machine, self.kind = machine, kind
 
     def step(self, text: str, do: Callable[[], str | None]) -> None:
         """Do a step, and print its name, its time and its result."""
@@ -96,9 +104,8 @@ class Walk:
         print(f"{text:44} {time.monotonic() - began:6.1f} s  {result}", flush=True)
 
     def install(self, package: str) -> str:
-        """Install a package; return what dpkg printed that is not usual."""
-        result = self.machine.process("dpkg", "--force-confold", "--force-depends", "-i", f"/packages/{package}",
-                                      patience_s=PATIENCE_S)  # fmt: skip
+        """Install a package; return the version of the command."""
+        result = self.machine.process(*KINDS[self.kind][0], f"/packages/{package}", patience_s=PATIENCE_S)
         assert result.returncode == 0, result.stdout + result.stderr
         return self.machine.run("pilotfish", "--version")
 
@@ -147,7 +154,7 @@ class Walk:
             ". /usr/share/bash-completion/completions/pilotfish; COMP_WORDS=(pilotfish sta); COMP_CWORD=1; _pilotfish"
         )
         assert machine.run("bash", "-c", f'{complete}; echo "${{COMPREPLY[@]}}"') == "status"
-        changed = machine.process("dpkg", "--verify", "pilotfish").stdout.splitlines()
+        changed = machine.process(*KINDS[self.kind][2], "pilotfish").stdout.splitlines()
         assert [line.split()[1:] for line in changed] == [["c", "/etc/pilotfish/pilotfish.yaml"]], changed
         loaded = machine.run("find", "/opt/pilotfish", "!", "-user", "root", "-o", "-perm", "/022", "!", "-type", "l")
         assert loaded == "", loaded
@@ -171,9 +178,13 @@ class Walk:
 
     def removed(self) -> str:
         """Remove the package; the state and the configuration stay."""
-        self.machine.run("dpkg", "-r", "pilotfish")
+        self.machine.run(*KINDS[self.kind][1], "pilotfish")
         assert self.machine.show("pilotfishd", "LoadState") == "not-found"
-        self.machine.run("test", "-e", "/var/lib/pilotfish/journal.sqlite", "-a", "-e", "/etc/pilotfish/pilotfish.yaml")
+        self.machine.run("test", "-e", "/var/lib/pilotfish/journal.sqlite")
+        if self.kind == "deb":
+            self.machine.run("test", "-e", "/etc/pilotfish/pilotfish.yaml")
+        else:  # rpm renames what the administrator has changed
+            self.machine.run("test", "-e", "/etc/pilotfish/pilotfish.yaml.rpmsave", "-a", "!", "-e", "/opt/pilotfish")
         return ""
 
     def purged(self) -> str:
@@ -186,29 +197,42 @@ class Walk:
         return f"left: {' '.join(traces)}"
 
 
-def main(folder: Path) -> int:
-    """Make what is missing, and walk."""
-    folder.mkdir(parents=True, exist_ok=True)
-    packages = folder / "packages"
-    packages.mkdir(exist_ok=True)
-    names = []
-    for source, output in ((ROOT, folder / "this"), (make_next(folder / "source"), folder / "next")):
-        package = make_package(source, output)
-        (packages / package.name).write_bytes(package.read_bytes())
-        names.append(package.name)
-        print(f"{package.name}: {package.stat().st_size / 1e6:.1f} MB")
-    this, newer = names
-    root = make_root(folder / "root")
-    machine = Machine(
-        Path(tempfile.mkdtemp(dir=guardian.folder())), bare=True, seen={packages: "/packages"}, lower=root
-    )
+def keep_kernels(machine: Machine, folder: Path) -> str:
+    """Copy the compiled simulator out of the machine; return their number."""
+    tar = machine.process("tar", "-C", KERNELS, "-cf", "/packages/kernels.tar", ".")
+    assert tar.returncode == 0, tar.stderr
+    return f"{(folder / 'kernels.tar').stat().st_size / 2**20:.0f} MiB"
+
+
+def live(kind: str, this: str, newer: str, root: Path, packages: Path) -> None:
+    """Walk from the installation of a package to its end.
+
+    Args:
+        kind: of the package, one of KINDS.
+        this: its file of this version.
+        newer: of the next one.
+        root: of the fresh Debian.
+        packages: the folder that has both; with the compiled simulator of a walk before, it is not compiled again.
+    """
+    folder = Path(tempfile.mkdtemp(dir=guardian.folder()))
+    machine = Machine(folder, bare=True, seen={packages: "/packages"}, lower=root)
     try:
-        walk = Walk(machine)
-        walk.step("install", lambda: walk.install(this))
+        walk = Walk(machine, kind)
+        is_compiled = (packages / "kernels.tar").exists()
+        if is_compiled:
+            machine.run("systemd-sysusers", "--inline", "u pilotfish -")
+            machine.run("mkdir", "-p", KERNELS)
+            machine.run("tar", "-C", KERNELS, "-xf", "/packages/kernels.tar")
+            machine.run("chown", "-R", "pilotfish:pilotfish", "/var/cache/pilotfish")
+        began = time.monotonic()
+        walk.step(f"install {this}", lambda: walk.install(this))
         walk.step("kernels compiled in the background", lambda: walk.wait_for("pilotfish-warm", "inactive"))
         machine.write("/etc/pilotfish/cluster.yaml", CLUSTER)
         machine.write("/etc/pilotfish/pilotfish.yaml", CONFIG)
         walk.step("first start, in shadow", walk.start)
+        print(f"{'from the file to a service that answers':44} {time.monotonic() - began:6.1f} s")
+        if not is_compiled:
+            walk.step("keep the compiled simulator", lambda: keep_kernels(machine, packages))
         walk.step("the pages", walk.pages)
         walk.step("look at what is installed", walk.look)
         walk.step(f"upgrade to {NEXT}", lambda: walk.install(newer))
@@ -216,11 +240,27 @@ def main(folder: Path) -> int:
         walk.step("downgrade", lambda: walk.install(this))
         walk.step("restore, as the old program says", walk.go_back)
         walk.step("remove", walk.removed)
-        walk.step("purge", walk.purged)
+        if kind == "deb":
+            walk.step("purge", walk.purged)
     finally:
         machine.down()
+
+
+def main(folder: Path) -> int:
+    """Make what is missing, and walk."""
+    packages = folder / "packages"
+    packages.mkdir(parents=True, exist_ok=True)
+    (packages / "kernels.tar").unlink(missing_ok=True)
+    made = [make_packages(ROOT, folder / "this"), make_packages(make_next(folder / "source"), folder / "next")]
+    for package in (path for paths in made for path in paths.values()):
+        (packages / package.name).write_bytes(package.read_bytes())
+        print(f"{package.name}: {package.stat().st_size / 1e6:.1f} MB")
+    root = make_root(folder / "root")
+    for kind in KINDS:
+        print(f"== {kind}", flush=True)
+        live(kind, *(paths[kind].name for paths in made), root, packages)
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1])))
+    sys.exit(main(Path(sys.argv[1]).resolve()))
