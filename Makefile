@@ -6,7 +6,7 @@
 #   make lint    linters and types alone
 #   make lock    write packaging/requirements.lock and sbom.cdx.json
 #   make release  sdist, wheel, deb, rpm, docs, man pages, SBOM, checksums and notes of this commit, in dist/
-#   make test-packages  install, upgrade, downgrade and purge the deb in a fresh Debian under a real systemd: some minutes
+#   make test-packages  install, upgrade, downgrade, purge deb and rpm in a fresh Debian under a real systemd: some minutes
 #   make bench   benchmarks; TRACES=DIR adds real traces
 VENV := .venv
 BIN := $(VENV)/bin

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from .facts import service_facts
+
 Row = list[Any]
 #: Whether the jobs of a uid may be shown; None: its user is not known.
 Sees = Callable[[int | None], bool]
@@ -86,7 +88,7 @@ class BoardCopy:
     def _part(self, rows: Iterable[Row]) -> dict[str, Any]:
         uid = self._at("uid") if self.columns else 0
         users = {str(row[uid]): self.users.get(str(row[uid])) for row in rows if row[uid] is not None}
-        return {"version": self.version, "about": self.about, "users": users}
+        return {"version": self.version, "about": self.about, "facts": service_facts(self.about), "users": users}
 
     def _shown(self, rows: Iterable[Row], sees: Sees) -> list[Row]:
         uid = self._at("uid") if self.columns else 0

@@ -20,10 +20,15 @@ _ROWS = {
 }
 _BOARD = {
     "type": "object",
-    "required": ["version", "about", "users", "nodes", "columns", "jobs", "past", "trouble"],
+    "required": ["version", "about", "facts", "users", "nodes", "columns", "jobs", "past", "trouble"],
     "properties": {
         "version": {"type": "integer", "description": "It counts the changes since the server began."},
         "about": {"type": "object", "description": "The mode, policy and trouble of the service, as in `status`."},
+        "facts": {
+            "type": "array",
+            "items": {"type": "array", "minItems": 3, "maxItems": 3},
+            "description": "What the guard rails say: a name, a text, and the times before it in epoch seconds.",
+        },
         "users": {"type": "object", "additionalProperties": {"type": ["string", "null"]}},
         "nodes": {
             "type": "object",
@@ -35,6 +40,22 @@ _BOARD = {
         "past": _ROWS,
         "trouble": {"type": "string", "description": "Why the service does not answer; empty if it does."},
     },
+}
+_TABLE = {
+    "type": "object",
+    "required": ["title", "columns", "rows", "text"],
+    "properties": {
+        "title": {"type": "string"},
+        "columns": {"type": "array", "items": {"type": "string"}},
+        "rows": {"type": "array", "items": {"type": "array", "items": {"type": "string"}}},
+        "text": {"type": "string", "description": "What the numbers are, or why no row is there."},
+        "time": {"type": "number", "description": "When it was made, epoch seconds."},
+    },
+}
+_QUALITY = {
+    "type": "object",
+    "required": ["tables"],
+    "properties": {"tables": {"type": "array", "items": _TABLE}},
 }
 _ERROR = {"type": "object", "required": ["error"], "properties": {"error": {"type": "string"}}}
 
@@ -48,6 +69,9 @@ def document() -> dict[str, Any]:
             "/api/v1/board": {"get": _operation("All nodes and jobs that the viewer may see.", _BOARD)},
             "/api/v1/jobs/{key}": {
                 "get": _operation("What is known of a job, and its story.", {"type": "object"}, [_KEY], unknown=True)
+            },
+            "/api/v1/quality": {
+                "get": _operation("How good the forecasts were, and the card, as tables.", _QUALITY, forbidden=True)
             },
             "/api/v1/openapi.json": {"get": _operation("This description.", {"type": "object"})},
             "/healthz": {
@@ -63,11 +87,14 @@ def _operation(
     parameters: list[dict[str, Any]] | None = None,
     *,
     unknown: bool = False,
+    forbidden: bool = False,
     failing: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     answers = {"200": ("It answers.", schema), "503": ("The service does not answer.", failing or _ERROR)}
     if unknown:
         answers["404"] = ("There is no such job, or the viewer may not see it.", _ERROR)
+    if forbidden:
+        answers["403"] = ("The viewer may not see the jobs of all users.", _ERROR)
     responses = {
         code: {"description": text, "content": {"application/json": {"schema": shape}}}
         for code, (text, shape) in answers.items()

@@ -26,8 +26,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from ..daemon.socket.ipc import NoDaemonError
 from ..simulate.errors import PilotfishError
 from .board_copy import Sees
+from .facts import job_facts
 from .follower import Follower
 from .openapi import document
+from .quality_tables import QualityTables
 from .viewers import Viewers, sees_all
 
 STATIC = Path(__file__).parent / "static"
@@ -73,6 +75,7 @@ class Pages:
     def __init__(self, ask: Callable[..., dict[str, Any]], user_header: str = "") -> None:
         self._ask, self._user_header = ask, user_header
         self.follower, self._viewers, self._streams = Follower(ask), Viewers(ask), 0
+        self._quality = QualityTables(ask)
         self._events_of, self._events = 0, dict[str, str]()  # for all who see everything, of one version, by kind
 
     async def page(self, request: Request) -> Response:
@@ -138,11 +141,24 @@ class Pages:
         if len(key) > _LONGEST:
             return _refused(404, "no job has so long a name")
         try:
-            return _json(await asyncio.to_thread(self._ask, "explain", job=key, as_user=self._user(request) or ""))
+            reply = await asyncio.to_thread(self._ask, "explain", job=key, as_user=self._user(request) or "")
+            return _json({"facts": job_facts(reply), **reply})
         except NoDaemonError as error:
             return _refused(503, str(error))
         except PilotfishError as error:
             return _refused(404, str(error))
+
+    async def quality(self, request: Request) -> Response:
+        """Return how good the forecasts were, and the card."""
+        await self.follower.refresh()
+        try:
+            if await self._sees(request) is not sees_all:
+                return _refused(403, "only who may see the jobs of all users sees how good their forecasts were")
+            return _json({"tables": await self._quality.tables()})
+        except NoDaemonError as error:
+            return _refused(503, str(error))
+        except PilotfishError as error:
+            return _refused(403, str(error))
 
     async def api(self, request: Request) -> Response:
         """Return the description of the data."""
@@ -184,6 +200,7 @@ def application(ask: Callable[..., dict[str, Any]], hosts: Sequence[str], user_h
         Route("/api/v1/board", pages.board),
         Route("/api/v1/events", pages.events),
         Route("/api/v1/jobs/{key:path}", pages.job),
+        Route("/api/v1/quality", pages.quality),
         Route("/api/v1/openapi.json", pages.api),
         Mount("/static", StaticFiles(directory=STATIC)),
     ]

@@ -32,6 +32,7 @@ JOB_COLUMNS = (
 #: Values of a node, each a column.
 NODE_COLUMNS = ("name", "state", "cores", "threads", "jobs", "bandwidth", "memory_bandwidth", "power_watts")
 Row = list[Any]
+_MANAGER = "the resource manager"
 
 
 class Board:
@@ -126,7 +127,7 @@ class Board:
     def _queued_row(self, job: ObservedJob) -> Row:
         row = _row(job.key, job.name, job.owner, job.state)
         row |= {"partition": job.queue, "submit_time": job.submit_time, "walltime": job.walltime, "tasks": job.tasks}
-        row["decided_by"] = "the resource manager"
+        row["decided_by"] = _MANAGER
         if job.waiting:
             return _values(row | self._expectation(job))
         row |= {"start_time": job.start_time, "nodes": self._ranges(job.where)}
@@ -137,7 +138,7 @@ class Board:
         row = _row(view.key, traits.get("executable", ""), view.job.owner, view.state)
         row |= {"partition": traits.get("queue", ""), "walltime": view.job.walltime, "why": view.reason}
         row |= {"submit_time": view.submit_time, "start_time": view.start_time, "nodes": self._ranges(view.nodes)}
-        return _values(row | {"decided_by": "the resource manager"})
+        return _values(row | {"decided_by": _MANAGER})
 
     def _expectation(self, job: ObservedJob) -> dict[str, Any]:
         """Return what is expected of a waiting job, by us and by the resource manager."""
@@ -172,6 +173,11 @@ def _row(key: str, name: str, owner: int | None, state: JobState) -> dict[str, A
 
 
 def _values(row: dict[str, Any]) -> Row:
+    """Return a row; a waiting job says why it waits, but where its place in the resource manager's queue says all."""
+    if row["state"] != "pending":
+        row["why"] = ""
+    elif not row["why"] and row["decided_by"] != _MANAGER:
+        row["why"] = row["decided_by"] or "waits for its planned start"
     return [round(value) if isinstance(value, float) else value for value in row.values()]
 
 

@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from ...formats.text import clean
 from ...simulate.model.snapshot import Snapshot
@@ -52,6 +53,8 @@ class ScoreCard(Observer):
 
     Attributes:
         requests: to the resource manager that the cards have sent, without those of cards that failed.
+        newest: the document of the newest card and when it was made, epoch seconds; None: none was made yet.
+        why_not: why the last card failed, or was not made yet; "".
     """
 
     def __init__(
@@ -60,7 +63,8 @@ class ScoreCard(Observer):
         self._command, self._metrics, self._clock, self._every_s = command, metrics, clock, every_s
         self._due = clock() + min(FIRST_S, every_s)
         self._process: subprocess.Popen[bytes] | None = None
-        self._why_not = ""
+        self.newest: tuple[dict[str, Any], float] | None = None
+        self.why_not = "the first one is made an hour after the start of the service"
         self.requests = 0
 
     @property
@@ -109,13 +113,14 @@ class ScoreCard(Observer):
             self._fail(last or f"its process ended with code {process.returncode}")
             return
         try:
-            document = json.loads(answer)
-            self._metrics.show(document, time.time())
+            document, now = json.loads(answer), time.time()
+            self._metrics.show(document, now)
+            self.newest = document, now
             self.requests += document["own_requests"] or 0
         except (ValueError, KeyError, TypeError) as error:
             self._fail(f"its document cannot be read: {error!r}"[:_LONGEST])
             return
-        self._why_not = ""
+        self.why_not = ""
         log.info("a card was made: `pilotfish score` shows it, and the metrics have its numbers")
 
     def _end(self) -> None:
@@ -126,6 +131,6 @@ class ScoreCard(Observer):
         self._errors.close()
 
     def _fail(self, why_not: str) -> None:
-        if why_not != self._why_not:
+        if why_not != self.why_not:
             log.warning("no card can be made: %s", why_not)
-        self._why_not = why_not
+        self.why_not = why_not

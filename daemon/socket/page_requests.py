@@ -12,6 +12,7 @@ from typing import Any
 from ...simulate.errors import InvalidJobError
 from ..loop import Cycle
 from ..report.board import Board
+from ..report.score_card import ScoreCard
 from ..report.selection import Chosen
 from ..report.status_documents import VisibleJobs
 from ..state.users import Peer
@@ -20,7 +21,9 @@ from .intake import Answer, text_of
 from .log_requests import uid_named
 
 #: Requests that change nothing, and that a page makes for a user whom its proxy names.
-QUESTIONS = ("status", "nodes", "explain", "accuracy", "rights", "board")
+QUESTIONS = ("status", "nodes", "explain", "accuracy", "rights", "board", "card")
+#: What a page shows of a card; the rest names users.
+SHOWN_OF_CARD = ("judged", "days", "verdict", "handed", "measures", "utilisation", "energy_j")
 
 
 class PageRequests:
@@ -43,6 +46,17 @@ class PageRequests:
         document = yield from board.document()
         about = self._overall() | {"cycle": self._cycle.number, "forecast_time": forecasts.time}
         return {"mark": mark, "for_everybody": self._access.everybody_sees, **about, **document}
+
+    def card(self, request: dict[str, Any], peer: Peer) -> dict[str, Any]:
+        """Return the newest card and when it was made, epoch seconds, or why it has none."""
+        if not self._access.sees(peer, None):
+            raise ForbiddenError("only an administrator may see the card here, which is of all users (access.see: own)")
+        maker = next((one for one in self._cycle.observers if isinstance(one, ScoreCard)), None)
+        if maker is None or maker.newest is None:
+            why_not = "this service makes none (score.enabled; Slurm, or a record)" if maker is None else maker.why_not
+            return {"card": None, "why_not": why_not}
+        document, card_time = maker.newest
+        return {"card": {name: document[name] for name in SHOWN_OF_CARD}, "time": card_time, "why_not": maker.why_not}
 
     def seen_as(self, request: dict[str, Any], peer: Peer) -> Peer:
         """Return as whom a question is answered: one who may see everything may name another user, or "" for any.

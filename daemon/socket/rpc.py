@@ -1,4 +1,4 @@
-"""The requests of clients: submit, status, nodes, cancel, explain, accuracy, rights, board, reload, pause, resume, log.
+"""The requests of clients, such as submit, status and explain; `Requests` lists them all.
 
 Rule: every request is answered; a wrong one changes nothing and gets one sentence back. A workflow is accepted whole or
 not at all. Who changes something is written to the log and to the journal.
@@ -118,6 +118,7 @@ class Requests:
             "accuracy": self._accuracy,
             "rights": lambda request, peer: {"uid": peer.uid, "administers": self._access.administers(peer)},
             "board": self._pages.board,
+            "card": self._pages.card,
             "reload": self._reload,
             "pause": self._pauses.pause,
             "resume": self._pauses.resume,

@@ -21,6 +21,8 @@ EXPECTED = {
     "EntityDeclHandler", "format_commands", "generic_resolve", "get_connection", "handle_error", "log_message",
     "model_config", "rich_markup_mode", "sock", "StartDoctypeDeclHandler", "StartElementHandler", "text_factory", "trust_env", "typ",
     "verify", "whatif", "bundle",
+    "BINDINGS", "CSS", "ENABLE_COMMAND_PALETTE", "TITLE", "action_find", "action_span", "action_state", "compose", "on_data_table_row_selected",
+    "on_input_changed", "on_input_submitted", "on_mount", "on_resize", "on_tabbed_content_tab_activated",
     "first_invalid", "max_slowdown", "mean_slowdown", "nb_computing_machines", "NO_LIMIT", "UNICEP",
 }  # fmt: skip
 #: Bokeh's models are configured by assigning attributes.

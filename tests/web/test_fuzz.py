@@ -21,6 +21,8 @@ def ask(do: str, **arguments) -> dict:
         if arguments["job"] != "rjms/1":
             raise DaemonError(f"no job {arguments['job']!r} exists")
         return {"job": {"key": "rjms/1"}}
+    if do in ("accuracy", "card"):
+        return {"jobs": [], "starts": [], "card": None}
     row = list((dict.fromkeys(JOB_COLUMNS) | {"key": "rjms/1", "uid": 7}).values())
     about = {"time": 1.0, "mark": "1", "for_everybody": True}
     return about | {"jobs": [row], "columns": JOB_COLUMNS, "nodes": {}, "users": {"7": "ada"}}

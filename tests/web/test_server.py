@@ -39,6 +39,10 @@ class World:
             if arguments["job"] != "rjms/1":
                 raise DaemonError(f"no job {arguments['job']!r} exists")
             return {"job": {"key": "rjms/1"}, "as": arguments["as_user"]}
+        if do == "accuracy":
+            return {"jobs": [], "starts": []}
+        if do == "card":
+            return {"card": None, "why_not": "it is made tomorrow"}
         rows = [self.row("rjms/1", 7), self.row("rjms/2", 8)]
         about = {
             "time": 100.0,
@@ -73,6 +77,15 @@ def keys(answer) -> set[str]:
 def test_a_user_sees_their_own(browser, user, shown) -> None:
     headers = {} if user is None else {"x-remote-user": user}
     assert keys(browser.get("/api/v1/board", headers=headers)) == shown
+
+
+@pytest.mark.parametrize(("user", "code"), [("ada", 403), ("eve", 200), ("mallory", 403), (None, 403)])
+def test_who_may_not_see_all_jobs_sees_no_number_about_them(browser, user, code) -> None:
+    answer = browser.get("/api/v1/quality", headers={} if user is None else {"x-remote-user": user})
+    assert answer.status_code == code
+    if code == 200:
+        assert [table["title"] for table in answer.json()["tables"]][-1] == "The card"
+        assert "it is made tomorrow" in answer.json()["tables"][-1]["text"]
 
 
 def test_all_see_all_where_the_service_lets_them(browser, world) -> None:
@@ -154,7 +167,13 @@ def test_a_service_that_never_answered_is_an_error(world) -> None:
 
 def test_the_description_names_every_path_of_the_data(browser) -> None:
     document = browser.get("/api/v1/openapi.json").json()
-    assert set(document["paths"]) == {"/api/v1/board", "/api/v1/jobs/{key}", "/api/v1/openapi.json", "/healthz"}
+    assert set(document["paths"]) == {
+        "/api/v1/board",
+        "/api/v1/jobs/{key}",
+        "/api/v1/openapi.json",
+        "/api/v1/quality",
+        "/healthz",
+    }
     required = document["paths"]["/api/v1/board"]["get"]["responses"]["200"]["content"]["application/json"]["schema"][
         "required"
     ]

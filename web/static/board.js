@@ -7,6 +7,7 @@ export class Board {
     this.users = {};
     this.nodes = { name: [] };
     this.about = {};
+    this.facts = [];
     this.at = {};
     this.offset = 0; // of the service's clock from this one, seconds
   }
@@ -29,6 +30,7 @@ export class Board {
 
   _take(part) {
     this.about = part.about;
+    this.facts = part.facts;
     Object.assign(this.users, part.users);
     this.offset = part.about.time - Date.now() / 1000;
   }
@@ -48,13 +50,6 @@ export class Board {
   }
 
   waits(row) { return this.of(row, "state") === "pending"; }
-
-  // Why a job waits; "" where its place in the queue says all.
-  why(row) {
-    const decider = this.of(row, "decided_by"), why = this.of(row, "why");
-    if (!this.waits(row)) return "";
-    return why || (decider === "the resource manager" ? "" : decider || "waits for its planned start");
-  }
 }
 
 // A number with its noun: 1 node, 2,000 nodes.
@@ -87,4 +82,16 @@ export function from_now(time, now) {
 
 export function clock(time) {
   return new Date(time * 1000).toLocaleString(undefined, { dateStyle: "short", timeStyle: "short" });
+}
+
+// A list of facts, each a name, a text, and the times before it.
+export function facts_list(list, facts, now) {
+  list.replaceChildren(...facts.flatMap(([name, text, times]) => {
+    const term = document.createElement("dt"), value = document.createElement("dd");
+    term.textContent = name;
+    const relative = times.length === 1 ? from_now(times[0], now) : "";
+    value.textContent = [times.map(clock).join(" to "), relative, text].filter(Boolean).join(", ");
+    return [term, value];
+  }));
+  return list;
 }

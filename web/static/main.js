@@ -1,10 +1,11 @@
 // The page: it takes the changes of the board, and draws what is on the screen.
 
-import { Board, clock, span } from "./board.js";
+import { Board, facts_list } from "./board.js";
 import { Gantt } from "./gantt.js";
 import { job_body } from "./job.js";
 import { NodesPicture } from "./nodes.js";
 import { Queue } from "./queue.js";
+import { show_quality } from "./quality.js";
 
 const by_id = (id) => document.getElementById(id);
 const board = new Board();
@@ -29,7 +30,7 @@ function draw() {
 }
 
 function show_facts() {
-  const about = board.about, guard = about.guard;
+  const about = board.about;
   by_id("cluster").textContent = about.cluster;
   document.title = `${about.cluster} - pilotfish`;
   const facts = [["mode", about.mode], ["policy", about.policy], ["cycle", about.cycle]];
@@ -40,20 +41,7 @@ function show_facts() {
     item.append(`${name} `, word);
     return item;
   }));
-  const lines = [
-    ["Forecasts of starts", about.forecast_time ? `made ${clock(about.forecast_time)}${about.forecasts?.jobs ? ", by the resource manager's own rules" : about.forecasts?.why_not ? `, as under EASY: ${about.forecasts.why_not}` : ""}` : "none yet"],
-    ["Errors of run times", guard.median_factor === null ? "not enough jobs yet" : `a factor of ${guard.median_factor.toFixed(2)} in the median (the guard acts above ${guard.bound.toFixed(2)})`],
-    ["Contention model", [guard.model, guard.source && `on ${guard.source} profiles`].filter(Boolean).join(" ")],
-    ["Not placed now because", about.blocked || "nothing keeps pilotfish from it"],
-    ["Not ready because", about.not_ready],
-    ["Limit of power", about.limit && `${about.limit.kind}, ${about.limit.watts === null ? "" : `${Math.round(about.limit.watts)} W`}`],
-  ].filter(([, text]) => text);
-  by_id("guard").replaceChildren(...lines.flatMap(([name, text]) => {
-    const term = document.createElement("dt"), value = document.createElement("dd");
-    term.textContent = name;
-    value.textContent = text;
-    return [term, value];
-  }));
+  facts_list(by_id("guard"), board.facts, board.now);
 }
 
 function trouble(text) {
@@ -116,5 +104,7 @@ by_id("theme").addEventListener("click", () => {
   set_theme(dark);
 });
 setInterval(draw, 30000);
+show_quality(by_id("quality"));
+setInterval(() => show_quality(by_id("quality")), 300000);
 follow();
 show_address();

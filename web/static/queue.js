@@ -81,7 +81,7 @@ export class Queue {
     cell(expected("manager_start_time"), "num");
     cell(expected("finish_time"), "num");
     cell(this._times(job, now, x_of), "times");
-    cell(board.why(job), "why");
+    cell(board.of(job, "why"), "why");
     return row;
   }
 

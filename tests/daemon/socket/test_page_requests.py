@@ -8,7 +8,9 @@ import pwd
 import pytest
 
 from pilotfish.daemon.config_sections import AccessConfig
-from pilotfish.daemon.socket.page_requests import QUESTIONS
+from pilotfish.daemon.report.metrics import Metrics
+from pilotfish.daemon.report.score_card import ScoreCard
+from pilotfish.daemon.socket.page_requests import QUESTIONS, SHOWN_OF_CARD
 
 PAGE = 70010
 SOMEBODY = next(account for account in pwd.getpwall() if account.pw_uid not in (0, os.geteuid()))
@@ -51,6 +53,18 @@ def test_only_questions_are_asked_for_others(ask, do) -> None:
     assert not reply["ok"] and "as_user" in reply["error"]
 
 
+def test_the_card_that_a_page_shows_names_no_user(offering, kit) -> None:
+    offering.run(1)
+    ask = kit.requests(offering, AccessConfig(see="own", viewers=[PAGE]))
+    assert ask("card", PAGE)["card"] is None and "makes none" in ask("card", PAGE)["why_not"]
+    maker = ScoreCard(["true"], Metrics().score, lambda: 0.0, 3600.0)
+    offering.cycle.observers = [*offering.cycle.observers, maker]
+    assert "an hour" in ask("card", PAGE)["why_not"]
+    maker.newest = dict.fromkeys(SHOWN_OF_CARD, 1) | {"groups": {"user": ["ada"]}}, 7.0
+    reply = ask("card", PAGE)
+    assert reply["time"] == 7.0 and reply["card"] == dict.fromkeys(SHOWN_OF_CARD, 1)
+
+
 def test_a_story_has_no_words_of_others_commands(bench, kit) -> None:
     ask = kit.requests(bench, AccessConfig(admins=[PAGE]))
     workflow = bench.submit(kit.job("a", seconds=900.0))
@@ -65,6 +79,7 @@ def test_a_viewer_sees_all_and_changes_nothing(offering, kit) -> None:
     ask = kit.requests(offering, AccessConfig(see="own", viewers=[PAGE]))
     assert len(ask("board", PAGE)["jobs"]) == 1 and ask("board", 70011)["jobs"] == []
     assert ask("rights", PAGE, as_user="root")["uid"] == 0 and not ask("rights", PAGE)["administers"]
+    assert ask("card", 70011)["code"] == 403
     for do in ("pause", "resume", "reload", "step_up"):
         assert ask(do, PAGE)["code"] == 403
     assert ask("cancel", PAGE, target="rjms/1")["ok"] is False

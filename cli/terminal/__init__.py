@@ -1,0 +1,1 @@
+"""The views of the pages for browsers, in a terminal."""
