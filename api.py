@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .formats.site.site_policy_folder import read_slurm_policy
     from .formats.workflows.workflow import read_workflow
     from .learning.environments.pairs import PairEnvironment, PairNode, PairOptions
+    from .learning.environments.rule_choice import RuleChoiceEnvironment, RuleOptions
     from .profiles.store import ProfileStore
     from .simulate.errors import ConfigError, InvalidJobError, PilotfishError, PolicyError
     from .simulate.generate.models import lublin
@@ -85,6 +86,8 @@ __all__ = [
     "ReplayOptions",
     "Replayed",
     "Reserve",
+    "RuleChoiceEnvironment",
+    "RuleOptions",
     "Running",
     "Simulation",
     "Start",
@@ -114,6 +117,7 @@ __all__ = [
 _SOURCES: dict[str, tuple[str | tuple[str, str], ...]] = {
     ".daemon.paths": ("profile_store_path",),
     ".learning.environments.pairs": ("PairEnvironment", "PairNode", "PairOptions"),
+    ".learning.environments.rule_choice": ("RuleChoiceEnvironment", "RuleOptions"),
     ".profiles.store": ("ProfileStore",),
     ".simulate.queue_policies.interface": (
         "Backfill", "Decision", "Forecast", "Kill", "MachineStates", "Reject", "Reserve", "Start", "Submit", "Switch",

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -35,6 +34,7 @@ from ...simulate.kernels.pairs.tables import (
 from ...simulate.model.cluster import Cluster
 from ...simulate.model.workload import Workload
 from ...simulate.wording import count
+from .faces import gymnasium_face, vec_env_face
 
 if TYPE_CHECKING:
     from .gymnasium_face import GymnasiumFace
@@ -221,13 +221,11 @@ class PairEnvironment:
 
     def as_gymnasium(self) -> GymnasiumFace:
         """Return a `gymnasium.Env`. Raises ConfigError: there are several copies, or gymnasium is not installed."""
-        face: GymnasiumFace = _imported("gymnasium_face", "gymnasium").GymnasiumFace(self)
-        return face
+        return gymnasium_face(self)
 
     def as_vec_env(self) -> VecEnvFace:
         """Return a `VecEnv` of stable-baselines3. Raises ConfigError: stable-baselines3 is not installed."""
-        face: VecEnvFace = _imported("vec_env_face", "stable_baselines3").VecEnvFace(self)
-        return face
+        return vec_env_face(self)
 
     def _draw(self) -> None:
         """Draw what a rule that chooses jobs at random needs."""
@@ -244,16 +242,6 @@ class PairEnvironment:
         if not len(starts) or starts.min() < 0 or starts.max() > last:
             problem = f"{count(self._total, 'job')}, episodes of {self.options.episode:,}"
             raise ConfigError("environment", "starts", problem, f"first jobs from 0 to {last}" if last >= 0 else "")
-
-
-def _imported(module: str, needs: str) -> Any:
-    """Import a face. Raises ConfigError: a package that it needs is not installed."""
-    try:
-        return import_module(f".{module}", __package__)
-    except ModuleNotFoundError as error:
-        if error.name != needs:
-            raise
-        raise ConfigError("environment", "", f"{needs} is not installed", "pip install 'pilotfish[rl]'") from None
 
 
 def nodes_of(cluster: Cluster) -> tuple[PairNode, ...]:

@@ -48,6 +48,7 @@ class Kernel:
 KERNELS = {
     "mapping.entry": Kernel("the simulator of workflows", 2159, 6, 1),
     "mapping.networked": Kernel("shared nodes on a network", 2636, 6, 1, "mapping.entry"),
+    "mapping.rule_choice": Kernel("rules for tasks, a decision a step", 1158, 5),
     "swf.parser": Kernel("the reader of SWF files", 62, 1),
     "bars.columns": Kernel("the reader of accountings", 94, 4),
     "queue.easy": Kernel("the replay under EASY and strict order", 572, lowered=True),

@@ -303,6 +303,7 @@ def new_world(
     slots, strands = classes["nodes"][class_of], classes["group_count"][class_of] * template.split
     parts, strands = strands * slots, slots if tasks else strands
     queues = max(int(queue_of.max(initial=-1)) + 1, nodes)
+    of_tasks = {"taken": (int(template.nodes["limit"].sum()),), "task_core": (int(slots.sum()),)} if tasks else {}
     world = kind(
         {
             **tables, "types": template.types, "domain_nodes": template.domain_nodes, "inflation": template.inflation,
@@ -313,7 +314,7 @@ def new_world(
             "strands": (int(strands.sum()),), "parts": (int(parts.sum()),), "placed": (int(slots.sum()),),
             "ended": (size,), "queues": (queues,), "queued": (size,), "queued_key": (size,),
             **{name: empty for name, empty in layout.NO_SPECIAL.items() if name not in tables},
-            **dict.fromkeys(("heap", "heap_time", "versions", "bounds"), (nodes,)),
+            **dict.fromkeys(("heap", "heap_time", "versions", "bounds"), (nodes,)), **of_tasks,
         },
     )  # fmt: skip
     world.nodes[:], world.domains[:], world.heap[:] = template.nodes, template.domains, np.arange(nodes)

@@ -149,14 +149,10 @@ def task_tables(
         code = layout.RANDOM_MACHINE if policy.placement == "random" else layout.ORDERED_MACHINE
     else:
         code = _CODES[policy.placement]
-    special = {
-        "ranked": order,
-        "taken": np.zeros(len(machine.of_core), np.int64),
-        "task_core": np.zeros(int(classes["nodes"].sum()), np.int64),
-    }
     world = world_of(
-        World, workload, template, classes, phases.reshape(-1), np.zeros(size, np.int64), fits, special, tasks=True
-    )
+        World, workload, template, classes, phases.reshape(-1), np.zeros(size, np.int64), fits, {"ranked": order},
+        tasks=True,
+    )  # fmt: skip
     values = _values(workload, policy, run_times, memory, demand)
     world.random["state"], world.count["drawn"] = seed, policy.job == "random"
     if policy.job == "random" or workload.dependencies is None:

@@ -17,11 +17,11 @@ from ..block import Block, int64
 NONE, EQUAL_SHARE, MAX_MIN, PIECEWISE = 0, 1, 2, 3
 # Codes passed between kernels are NumPy scalars: numba would compile a copy of the callee for each plain int.
 LOADAVG, SLF, LET, MOM, FORCED, EASY, STRICT, MEASURE = (int64(code) for code in range(8))
-#: Rules for jobs of independent tasks, see `task_rules`: the first six choose a node for each task, the others one
-#: machine.
+#: Rules for jobs of independent tasks, see `task_rules`: two choose one machine, the others a node for each task.
 RANDOM_CORE, HIGH_GFLOPS, HIGH_CORE, HIGH_MEM, HIGH_MEM_BW, LOW_POWER, ORDERED_MACHINE, RANDOM_MACHINE = (
     int64(code) for code in range(8, 16)
 )
+PEAK_GFLOPS, PEAK_POWER = (int64(code) for code in range(16, 18))
 ZERO, ONE, NO_INDEX = int64(0), int64(1), int64(-1)
 WAITING, READY, RUNNING, DONE = 0, 1, 2, 3
 

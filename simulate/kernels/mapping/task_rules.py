@@ -26,6 +26,8 @@ from .layout import (
     HIGH_MEM_BW,
     NO_INDEX,
     ORDERED_MACHINE,
+    PEAK_GFLOPS,
+    PEAK_POWER,
     RANDOM_CORE,
     RANDOM_MACHINE,
     ZERO,
@@ -45,17 +47,24 @@ _STEP, _A, _B = (np.uint64(each) for each in (0x9E3779B97F4A7C15, 0xBF58476D1CE4
 @inner
 def start_tasks(world: World, scratch: Scratch, rule: int, now: float) -> None:
     """Start the next job until one does not fit."""
-    listed, queue, queued, spare = scratch.listed, world.queues[0], world.queued, spare_threads(world)
-    listed.started = 0
+    scratch.listed.started = 0
     if world.count.decided == world.count.instants:
         return  # a run that has paused goes on at this instant
     world.count.decided = world.count.instants
+    start_next(world, scratch, rule, now, world.queues[0].length)
+
+
+@inner
+def start_next(world: World, scratch: Scratch, rule: int, now: float, most: int) -> None:
+    """Start the next job until one does not fit, or `most` have started."""
+    listed, queue, queued, spare = scratch.listed, world.queues[0], world.queued, spare_threads(world)
+    listed.started = 0
     if scratch.row_class[0] != _TASKS:
         scratch.row_class[0] = _TASKS
         scratch.score_version[0, :] = -1
     if rule == HIGH_GFLOPS:
         rerate(world, scratch, now)
-    while queue.length > 0:
+    while queue.length > 0 and listed.started < most:
         at = draw(world.random, queue.length) if world.count.drawn == 1 else ZERO
         job = queued[at]
         tasks = world.classes[world.jobs[job].cls].nodes
@@ -180,6 +189,10 @@ def _score(world: World, scratch: Scratch, n: int, rule: int) -> float:
         return node.alloc - node.limit
     if rule == HIGH_MEM:
         return node.used - node.memory
+    if rule == PEAK_GFLOPS:
+        return -world.types[node.type].speed
+    if rule == PEAK_POWER:
+        return watts(world.types[node.type], node.limit) / node.limit
     if scratch.score_version[0, n] == world.versions[n]:
         return scratch.score[0, n]
     kind, p = world.types[node.type], node.head

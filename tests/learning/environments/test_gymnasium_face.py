@@ -17,7 +17,9 @@ from gymnasium.utils.env_checker import check_env
 
 from pilotfish.learning.environments.gymnasium_face import GymnasiumFace
 from pilotfish.learning.environments.pairs import PairEnvironment
+from pilotfish.learning.environments.rule_choice import RuleChoiceEnvironment
 from pilotfish.simulate.errors import ConfigError, PolicyError
+from tests.learning.environments import test_rule_choice
 from tests.learning.environments.test_pairs import small
 
 
@@ -27,6 +29,20 @@ def test_it_passes_the_checker(due, seed) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         check_env(small(due=due, seed=seed, rows=16).as_gymnasium(), skip_render_check=True)
+
+
+@pytest.mark.parametrize("observation", ["minimal", "small", "normal"])
+@pytest.mark.parametrize("options", [{}, {"one": True}, {"always": True, "objective": "energy-delay"}])
+def test_a_choice_of_rules_passes_the_checker(observation, options) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        face = test_rule_choice.small(observation=observation, **options).as_gymnasium()
+        check_env(face, skip_render_check=True)
+    observations, info = face.reset(seed=1)
+    while not face.world.done[0]:
+        assert face.observation_space.contains(observations)
+        observations, _, ended, _, info = face.step(face.action_space.sample(info["action_mask"]))
+    assert ended and not info["action_mask"].any() and (observations["state"][-21:-1] == 0.0).all()
 
 
 def test_an_episode_ends_with_its_last_observation_and_an_empty_mask() -> None:
@@ -77,4 +93,6 @@ def test_a_package_that_is_missing_is_named(monkeypatch) -> None:
 
 
 def test_it_is_found_by_its_entry_point() -> None:
-    assert entry_points(group="pilotfish.environments")["pairs"].load() is PairEnvironment
+    found_by_name = entry_points(group="pilotfish.environments")
+    assert found_by_name["pairs"].load() is PairEnvironment
+    assert found_by_name["rule-choice"].load() is RuleChoiceEnvironment

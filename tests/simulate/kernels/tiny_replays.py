@@ -9,7 +9,9 @@ import numpy as np
 
 from pilotfish.formats.replays.swf import read_swf
 from pilotfish.formats.site.site_folder import read_accounting
+from pilotfish.learning.environments import irmasim
 from pilotfish.learning.environments.pairs import PairEnvironment, PairNode, PairOptions
+from pilotfish.learning.environments.rule_choice import RuleChoiceEnvironment
 from pilotfish.simulate.kernels import object_cache
 from pilotfish.simulate.kernels.object_cache import KERNELS
 from pilotfish.simulate.model.workload import Dependencies
@@ -57,6 +59,9 @@ def results() -> list[str]:
     pairs = PairEnvironment([jobs], [PairNode(2, 1.0), PairNode(4, 2.0)], PairOptions(episode=2))
     pairs.step([1])
     found.append(f"pairs: {pairs.jobs[0, :2].tolist()} {pairs.nodes.tolist()} {pairs.reward.tolist()}")
+    choices = RuleChoiceEnvironment([irmasim.spread()[0]], irmasim.spread()[1])
+    choices.step([3])
+    found.append(f"choices: {choices.state[0, -21:].tolist()} {choices.reward.tolist()}")
     starts = replay_site(small_sites.site([small_sites.job(id=str(i), tasks=9 + i) for i in range(8)])).starts
     found.append(f"Slurm's rules: {[(start.job, start.start, start.nodes, start.by) for start in starts]}")
     return found

@@ -1,0 +1,308 @@
+"""Environment B: each decision chooses a pair of rules, which then starts waiting jobs, or starts none.
+
+Rule: the world is that of `pilotfish simulate` under `pairs`: jobs of one-core tasks that contend for memory, on
+processors whose power is known. An episode is a whole workload. An observation holds what a scheduler knows at that
+time: requests, elapsed times, present rates and watts; no run time, no later submission, nothing of the workload as a
+whole. What a copy plays depends on the seed, its number and its actions, and not on the number of copies.
+Source: IRMaSim (Herrera et al., CCGrid 2021), IV.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ...simulate.arrays import Array
+from ...simulate.errors import ConfigError, PolicyError
+from ...simulate.kernels.mapping import choice_tables as tables
+from ...simulate.kernels.mapping import layout
+from ...simulate.kernels.mapping.layout import Scratch, World
+from ...simulate.kernels.object_cache import load
+from ...simulate.model.cluster import Cluster
+from ...simulate.model.workload import Workload
+from ...simulate.planning.workflow_tables import scratch_for
+from ...simulate.queue_policies.energy.power_limits import NoLimit
+from ...simulate.queue_policies.policy_specs import JOBS, RESOURCES, Pairs
+from ...simulate.world.known_run_times import WALLTIME
+from ...simulate.world.task_tables import ProcessorTables, check_power_known, processors_of, task_tables
+from .faces import gymnasium_face, vec_env_face
+
+if TYPE_CHECKING:
+    from .gymnasium_face import GymnasiumFace
+    from .vec_env_face import VecEnvFace
+
+KERNEL = "mapping.rule_choice"
+#: What an episode costs, by name: seconds, joules, and the sum of joules x seconds between decisions.
+OBJECTIVES = {"makespan": tables.MAKESPAN, "energy": tables.ENERGY, "energy-delay": tables.ENERGY_DELAY}
+#: What a policy sees, by name.
+LEVELS = {"minimal": tables.MINIMAL, "small": tables.SMALL, "normal": tables.NORMAL}
+#: Further rules for cores, those of IRMaSim's program: by what a core has at its peak, whatever runs there.
+PEAKS = {"peak_gflops": layout.PEAK_GFLOPS, "peak_power": layout.PEAK_POWER}
+#: Start nothing until the next decision.
+VOID = "void"
+#: The 36 pairs of rules, and VOID: table II of the paper.
+ALL_PAIRS: tuple[tuple[str, str] | str, ...] = (*((job, core) for job in JOBS for core in RESOURCES), VOID)
+#: Requested time, and bytes that a task moves, that are seen as 1; both on a logarithmic scale.
+LONGEST_S, LARGEST_VOLUME = 90 * 86_400.0, 1e15
+
+
+@dataclass(frozen=True, slots=True)
+class RuleOptions:
+    """The options of the environment.
+
+    Args:
+        objective: a key of OBJECTIVES.
+        observation: a key of LEVELS.
+        actions: pairs of a rule for jobs and a rule for cores, and VOID; at least one pair.
+        one: an action starts one job; if not, it starts jobs until the next one does not fit.
+        always: a decision is due at each instant at which a job waits and a core is free, as in IRMaSim's program. If
+            not, only when a job has ended, or was submitted while none waited or none ran, as in its paper.
+        sensitivity: relative change of the number of waiting jobs that is seen as 1; its opposite is seen as 0.
+    """
+
+    objective: str = "energy"
+    observation: str = "normal"
+    actions: tuple[tuple[str, str] | str, ...] = field(default=ALL_PAIRS)
+    one: bool = False
+    always: bool = False
+    sensitivity: float = 0.005
+
+    def __post_init__(self) -> None:
+        for key, names in (("objective", OBJECTIVES), ("observation", LEVELS)):
+            if getattr(self, key) not in names:
+                raise ConfigError("environment", key, repr(getattr(self, key)), ", ".join(names))
+        for action in self.actions:
+            if action != VOID and not (len(action) == 2 and action[0] in JOBS and action[1] in RESOURCES | PEAKS):
+                allowed = f"{VOID!r}, or one of {', '.join(JOBS)} and one of {', '.join(RESOURCES | PEAKS)}"
+                raise ConfigError("environment", "actions", repr(action), allowed)
+        if not self.pairs or len(set(self.actions)) < len(self.actions):
+            raise ConfigError("environment", "actions", repr(self.actions), "at least one pair, each action once")
+        if not 0.0 < self.sensitivity < np.inf:
+            raise ConfigError("environment", "sensitivity", repr(self.sensitivity), "above 0")
+
+    @property
+    def pairs(self) -> list[tuple[str, str]]:
+        """The actions without VOID."""
+        return [action for action in self.actions if isinstance(action, tuple)]
+
+
+class RuleChoiceEnvironment:
+    """Copies of the world; each step carries out one action in each of them.
+
+    The arrays are views of the engine's memory, and each step changes them. After the step that ends an episode they
+    show the next one, which has begun. Each copy takes one call of a compiled kernel a step.
+
+    Args:
+        workloads: at least one; an episode is one of them. Jobs may have `volume`, `memory` and `asked`, see
+            `simulate.world.task_tables`.
+        cluster: the nodes; their power is known where energy is paid for or compared.
+        options: of the environment.
+        copies: 1 or more.
+        seed: 0 or more; draws the workloads, and what random rules draw.
+
+    Attributes:
+        state: float32 [copies, numbers], in [0, 1]. `normal`: of each node the share of its memory that is free; of
+            each processor the share of its bandwidth that is free; of each core its speed and its watts as shares of
+            their peaks, and the share that is left of the requested time of its task; then the queue. `small`: the
+            same without the cores. `minimal`: the queue: minimum, quartiles and maximum over the waiting jobs of
+            requested time, cores, memory of a task, and bytes that a task moves; then the change of the number of
+            waiting jobs, 0.5: none.
+        mask: bool [copies, actions].
+        reward: float64 [copies]: minus the cost of the time since the last decision.
+        done: bool [copies]: whether the step ended an episode.
+        observations, last_observations: `state`, now and at the end of each copy's last episode, by name.
+        first_actions: the pairs of rules.
+        last_return, last_makespan, last_joules: float64 [copies], of the last episode: sum of the rewards, seconds from
+            the first submission to the last end, joules.
+
+    Raises:
+        ConfigError: a job can never start, a workload has no job or has dependencies, the power of the machine is
+            needed and not known, or an option is wrong.
+    """
+
+    def __init__(
+        self, workloads: Sequence[Workload], cluster: Cluster, options: RuleOptions = RuleOptions(), *,
+        copies: int = 1, seed: int = 0,
+    ) -> None:  # fmt: skip
+        for key, number in (("copies", copies), ("workloads", len(workloads))):
+            if number < 1:
+                raise ConfigError("environment", key, repr(number), "1 or more")
+        machine = processors_of(cluster)
+        if options.objective != "makespan" and not machine.powered:
+            problem = "the power of this machine is not known"
+            raise ConfigError(cluster.source, "objective", problem, "nodes with power, or the objective makespan")
+        self.options, self.copies, self._machine = options, copies, machine
+        self._fresh = [_fresh_world(workload, machine, options) for workload in workloads]
+        self._sizes = np.array([len(workload) for workload in workloads])
+        self._first = np.cumsum(self._sizes) - self._sizes
+        self._choices = choices = _choice_tables(workloads, machine, options, copies)
+        self._worlds = [dict[int, tuple[World, Scratch]]() for _ in range(copies)]
+        self._plays = np.zeros(copies, np.int64)  # the workload that each copy plays
+        self.state, self.mask, self.reward = choices.seen, choices.mask.view(bool), choices.reward
+        self.done = np.zeros(copies, bool)
+        self._last_state = self.state.copy()
+        self.observations, self.last_observations = {"state": self.state}, {"state": self._last_state}
+        self.last_return, self.last_makespan, self.last_joules = np.zeros((3, copies))
+        self.first_actions: Array = np.flatnonzero([action != VOID for action in options.actions])
+        self._call, self._places = load(KERNEL), [(0, 0)] * copies
+        self.seed(seed)
+
+    def seed(self, seed: int) -> None:
+        """Draw all that follows from a seed, and begin an episode in each copy."""
+        self._generators = [np.random.default_rng([seed, copy]) for copy in range(self.copies)]
+        self.reset()
+
+    def reset(self, starts: Array | Sequence[int] | None = None) -> None:
+        """Begin an episode in each copy.
+
+        Args:
+            starts: number of the workload of each [copies], from 0; None: they are drawn.
+
+        Raises:
+            ConfigError: there is no such workload.
+        """
+        if starts is not None and not all(0 <= start < len(self._fresh) for start in starts):
+            raise ConfigError("environment", "starts", repr(starts), f"workloads from 0 to {len(self._fresh) - 1}")
+        self.done[:], self.reward[:] = False, 0.0
+        for copy in range(self.copies):
+            self._begin(copy, None if starts is None else int(starts[copy]))
+
+    def step(self, actions: Array | Sequence[int]) -> None:
+        """Carry out an action in each copy, and go on to its next decision.
+
+        Args:
+            actions: numbers of actions, in the order of the option `actions` [copies].
+
+        Raises:
+            PolicyError: the mask forbids an action; nothing has changed.
+        """
+        numbers = np.asarray(actions, np.int64)
+        inside = (numbers >= 0) & (numbers < self.mask.shape[1])
+        allowed = inside & self.mask[np.arange(self.copies), np.where(inside, numbers, 0)]
+        if not allowed.all():
+            wrong = int(np.argmin(allowed))
+            raise PolicyError("", f"copy {wrong}", f"the mask forbids action {numbers[wrong]}")
+        self.done[:] = False
+        call, address, places = self._call, self._choices.address, self._places
+        for copy, action in enumerate(numbers.tolist()):
+            if call(address, *places[copy], copy, action):
+                self._end(copy)
+                self._begin(copy, None)
+
+    def schedule(self, copy: int = 0) -> tuple[Array, Array]:
+        """Return when each job of the present episode started and ended, seconds; nan: it has not [jobs] each."""
+        world, _ = self._worlds[copy][int(self._plays[copy])]
+        return world.jobs["start"].copy(), world.jobs["finish"].copy()
+
+    def as_gymnasium(self) -> GymnasiumFace:
+        """Return a `gymnasium.Env`. Raises ConfigError: there are several copies, or gymnasium is not installed."""
+        return gymnasium_face(self)
+
+    def as_vec_env(self) -> VecEnvFace:
+        """Return a `VecEnv` of stable-baselines3. Raises ConfigError: stable-baselines3 is not installed."""
+        return vec_env_face(self)
+
+    def _begin(self, copy: int, workload: int | None) -> None:
+        """Begin an episode in a copy, of a workload that is drawn if it is None."""
+        generator, worlds = self._generators[copy], self._worlds[copy]
+        number = int(generator.integers(len(self._fresh))) if workload is None else workload
+        if number not in worlds:
+            world = self._fresh[number].copy()
+            worlds[number] = world, scratch_for(world, len(self._machine.of_core))
+        world, scratch = worlds[number]
+        np.copyto(world.buffer, self._fresh[number].buffer)
+        world.random["state"] = generator.integers(2**63)
+        self._plays[copy], self._choices.copies["first"][copy] = number, self._first[number]
+        self._places[copy] = world.address, scratch.address
+        self._call(self._choices.address, world.address, scratch.address, copy, tables.BEGIN)
+
+    def _end(self, copy: int) -> None:
+        """Keep what the end of an episode looks like."""
+        row = self._choices.copies[copy]
+        self.done[copy], self._last_state[copy] = True, self.state[copy]
+        self.last_return[copy], self.last_joules[copy] = row["total"], row["joules"]
+        self.last_makespan[copy] = row["since"] - row["begin"]
+
+
+def _fresh_world(workload: Workload, machine: ProcessorTables, options: RuleOptions) -> World:
+    """Return the tables of a workload before anything runs. Raises ConfigError."""
+    if workload.dependencies is not None or not len(workload):
+        raise ConfigError(workload.name, "", "no jobs, or jobs that wait for others", "jobs without dependencies")
+    if workload.programs is not None or not np.isfinite(workload.run_time).all():
+        raise ConfigError(workload.name, "", "jobs without a run time", "seconds")
+    if {"low_power", "peak_power"} & {core for _, core in options.pairs}:
+        check_power_known(Pairs(resource="low_power"), machine)
+    world, fits, _ = task_tables(workload, machine, Pairs(), WALLTIME, 0, NoLimit())
+    if not fits.all():
+        job_id = workload.more.get("name", workload.id)[np.argmin(fits)]
+        raise ConfigError(workload.name, f"job {job_id}", "it can never start", "jobs that fit on the empty machine")
+    world.jobs["key"] = 0.0  # until the first action
+    world.jobs["asked"] = workload.more.get("asked", workload.walltime)
+    return world
+
+
+def _choice_tables(
+    workloads: Sequence[Workload], machine: ProcessorTables, options: RuleOptions, copies: int
+) -> tables.RuleChoices:
+    """Return the tables that all copies share."""
+    cores, nodes = len(machine.of_core), len(machine.base)
+    levels, level_of = _levels(workloads, machine)
+    size = tables.REQUESTS * tables.POINTS + 1
+    if options.observation != "minimal":
+        size += nodes + len(machine.node)
+    if options.observation == "normal":
+        size += tables.CORE_COLUMNS * cores
+    actions = np.zeros(len(options.actions), tables.CHOICE)
+    codes, any_jobs = dict(PEAKS), workloads[0]
+    for core in {core for _, core in options.pairs} - PEAKS.keys():
+        codes[core] = task_tables(any_jobs, machine, Pairs("first", core), WALLTIME, 0, NoLimit())[2]
+    for row, action in zip(actions, options.actions, strict=True):
+        row["resource"] = -1
+        if isinstance(action, tuple):
+            row["job"], row["resource"] = list(JOBS).index(action[0]), codes[action[1]]
+    choices = tables.RuleChoices(
+        {"actions": actions, "keys": _keys(workloads, machine), "levels": levels, "level_of": level_of},
+        {
+            "copies": (copies,), "reward": (copies,), "seen": (copies, size), "mask": (copies, len(actions)),
+            "trees": (copies, levels.size),
+        },
+    )  # fmt: skip
+    settings = choices.settings
+    settings["watts"], settings["sensitivity"] = machine.base.sum(), options.sensitivity
+    settings["objective"], settings["level"] = OBJECTIVES[options.objective], LEVELS[options.observation]
+    settings["one"], settings["always"] = options.one, options.always
+    return choices
+
+
+def _keys(workloads: Sequence[Workload], machine: ProcessorTables) -> Array:
+    """Return the keys of all jobs under each rule for jobs [rules, jobs]."""
+    keys = list[Array]()
+    for job in JOBS:
+        policy = Pairs(job, "high_core")
+        worlds = [task_tables(workload, machine, policy, WALLTIME, 0, NoLimit())[0] for workload in workloads]
+        keys.append(np.concatenate([world.jobs["key"] for world in worlds]))
+    return np.array(keys)
+
+
+def _levels(workloads: Sequence[Workload], machine: ProcessorTables) -> tuple[Array, Array]:
+    """Return the distinct requests of all jobs as they are seen [REQUESTS, width], and each job's [REQUESTS, jobs]."""
+    columns = list[Array]()
+    for workload in workloads:
+        nothing = np.zeros(len(workload))
+        asked = workload.more.get("asked", workload.walltime)
+        memory, volume = (workload.more.get(key, nothing) for key in ("memory", "volume"))
+        seen = (
+            np.log1p(asked) / np.log1p(LONGEST_S), workload.size / len(machine.of_core),
+            memory / machine.template.nodes["memory"].max(), np.log1p(volume) / np.log1p(LARGEST_VOLUME),
+        )  # fmt: skip
+        columns.append(np.minimum(np.array(seen), 1.0))
+    requests = np.concatenate(columns, axis=1)
+    distinct = [np.unique(row, return_inverse=True) for row in requests]
+    width = 1 << max(len(values) for values, _ in distinct).bit_length()
+    levels = np.zeros((tables.REQUESTS, width))
+    for row, (values, _) in zip(levels, distinct, strict=True):
+        row[: len(values)] = values
+    return levels, np.array([rank.reshape(-1) for _, rank in distinct], np.int64)
