@@ -61,6 +61,7 @@ class Pilotfish(LazyGroup):
             "cancel": Lazy(_SERVICE, "cancel", "Cancel a workflow or a job."),
             "explain": Lazy(_SERVICE, "explain", "Explain a job: candidates, forecasts, choice, outcome."),
             "web": Lazy(".service.web", "web", "Serve pages of the cluster, the queue and its future."),
+            "web-token": Lazy(".service.web_token", "web_token", "Make a token for the pages from other machines."),
             "top": Lazy(".service.top", "top", "Show the cluster, the queue and its future in this terminal."),
             "bundle": Lazy(".service.bundle", "bundle", "Collect what helps to find a fault of a service."),
             "score": Lazy(".score.score_command", "score", "Say what a dry run would have gained: the card."),

@@ -30,6 +30,7 @@ from .facts import job_facts
 from .follower import Follower
 from .openapi import document
 from .quality_tables import QualityTables
+from .tokens import HOLDS, USER, AccessTokens, TokenGate
 from .viewers import Viewers, sees_all
 
 STATIC = Path(__file__).parent / "static"
@@ -69,7 +70,8 @@ class Pages:
 
     Args:
         ask: sends a request to the service. Raises PilotfishError.
-        user_header: name of the header in which the site's proxy names the user; "": there is no such proxy.
+        user_header: name of the header in which the site's proxy names the user; "": no such proxy, and a token, where
+            one is needed, names the user.
     """
 
     def __init__(self, ask: Callable[..., dict[str, Any]], user_header: str = "") -> None:
@@ -106,7 +108,8 @@ class Pages:
         try:
             with follower.looking():
                 yield "retry: 3000\n\n"
-                while not await request.is_disconnected():
+                still_allowed = request.scope.get(HOLDS, lambda: True)
+                while still_allowed() and not await request.is_disconnected():
                     sees, version = await self._sees(request), follower.copy.version
                     if version != shown:
                         yield self._board_event("change" if shown and version == shown + 1 else "board", sees)
@@ -170,20 +173,23 @@ class Pages:
         return _json({"trouble": self.follower.trouble}, 503 if self.follower.trouble else 200)
 
     def _user(self, request: Request) -> str | None:
-        return request.headers.get(self._user_header) if self._user_header else None
+        return request.headers.get(self._user_header) if self._user_header else request.scope.get(USER)
 
     async def _sees(self, request: Request) -> Sees:
         for_everybody = bool(self.follower.copy.about.get("for_everybody"))
         return await asyncio.to_thread(self._viewers.of, self._user(request), for_everybody=for_everybody)
 
 
-def application(ask: Callable[..., dict[str, Any]], hosts: Sequence[str], user_header: str = "") -> Starlette:
+def application(
+    ask: Callable[..., dict[str, Any]], hosts: Sequence[str], user_header: str = "", tokens: AccessTokens | None = None
+) -> Starlette:
     """Return the application.
 
     Args:
         ask: sends a request to the service.
         hosts: names under which browsers reach it.
         user_header: see `Pages`.
+        tokens: which a request needs one of; None: it needs none.
     """
     pages = Pages(ask, user_header)
 
@@ -207,6 +213,7 @@ def application(ask: Callable[..., dict[str, Any]], hosts: Sequence[str], user_h
     middleware = [
         Middleware(SafeHeaders),
         Middleware(TrustedHostMiddleware, allowed_hosts=list(hosts), www_redirect=False),
+        *([] if tokens is None else [Middleware(TokenGate, tokens=tokens)]),
         Middleware(GZipMiddleware, minimum_size=1024, compresslevel=1),
     ]
     return Starlette(routes=routes, middleware=middleware, lifespan=following)

@@ -76,6 +76,7 @@ RULES = (
     Rule(r"^pilotfish (submit|status|nodes|accuracy)\b", daemon=True),
     Rule(r"^pilotfish bundle\b", skip="tests/cli/service/test_bundle.py collects, with a configuration"),
     Rule(r"^pilotfish web\b", skip="tests/web/test_browser.py looks at the pages of a daemon"),
+    Rule(r"^pilotfish web-token\b", skip="tests/cli/service/test_web.py makes one, and uses it"),
     Rule(r"^pilotfish top\b", skip="tests/cli/terminal looks at its screens"),
     Rule(r"^pilotfish cancel\b", codes=(1,), daemon=True),
     Rule(r"^pilotfish reap\b", codes=(1,)),
