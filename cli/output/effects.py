@@ -68,7 +68,7 @@ def _show_overview(screen: Screen, effects: Sequence[ScenarioEffect]) -> None:
             "unknown" if utilisation is None else _share(utilisation.after),
         ))  # fmt: skip
     heads = [*numbers("WAIT s", "AFTER s", "DIFFERENCE, 95 %"), TextColumn(""), *numbers("SLOWDOWN", "UTILISED")]
-    screen.table([TextColumn("SCENARIO", most=20), *heads], rows)
+    screen.named_table([TextColumn("SCENARIO"), *heads], rows)
 
 
 Words = Callable[[float], str]
@@ -212,13 +212,13 @@ def _show_classes(screen: Screen, title: str, classes: Sequence[ClassEffect], ev
     ]  # fmt: skip
     screen.put("")
     heads = [*numbers("JOBS", "WAIT s", "AFTER s", "DIFFERENCE, 95 %"), TextColumn("")]
-    screen.table([TextColumn(title.upper(), most=20), *heads], rows)
+    screen.named_table([TextColumn(title.upper()), *heads], rows)
     if len(shown) < len(classes):
         screen.put(f"and {len(classes) - len(shown)} more with fewer jobs")
     if everything:
         screen.put("")
         pairs = numbers("MEDIAN s", "AFTER s", "95 % s", "AFTER s", "SLOWDOWN", "AFTER")
-        screen.table([TextColumn(title.upper(), most=14), *pairs], [_more(one) for one in shown])
+        screen.named_table([TextColumn(title.upper()), *pairs], [_more(one) for one in shown])
 
 
 def _more(one: ClassEffect) -> tuple[str, ...]:

@@ -206,7 +206,7 @@ def _show_jobs(screen: Screen, queue: PresentQueue, others: list[PresentScenario
         if job.released is not None:
             starts = ["held"] * len(starts)
         rows.append((job.id, job.user, ",".join(job.partitions), f"{job.min_nodes:,}", starts[0], within, *starts[1:]))
-    columns = [TextColumn(name, most=16) for name in ("JOB", "USER", "PARTITION")]
+    columns = [TextColumn(name) for name in ("JOB", "USER", "PARTITION")]
     heads = numbers("NODES", "STARTS IN", "80 %", *(one.name.upper() for one in shown))
     screen.table([*columns, *heads], rows)
     if order[most:]:

@@ -88,7 +88,7 @@ def show_classes(screen: Screen, title: str, pairs: Sequence[Pair], sides: tuple
         for pair in pairs[:MOST_CLASSES]
     ]
     screen.put("")
-    screen.table([TextColumn(title.upper(), most=28), *numbers("JOBS", *sides, "DIFFERENCE")], rows)
+    screen.named_table([TextColumn(title.upper()), *numbers("JOBS", *sides, "DIFFERENCE")], rows)
     if pairs[MOST_CLASSES:]:
         screen.put(f"and {len(pairs) - MOST_CLASSES} more with fewer jobs")
 

@@ -10,7 +10,7 @@ import pytest
 
 from pilotfish.cli.__main__ import USAGE, main
 from pilotfish.formats.site.site_folder import read_site
-from tests.support.slurm_site_files import records, row, write_site
+from tests.support.slurm_site_files import CONF, records, row, write_site
 
 from .conftest import out
 
@@ -212,3 +212,21 @@ def test_a_wrong_option_is_refused(
 def test_a_folder_without_a_site_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["whatif", str(tmp_path)]) == 1
     assert "slurm.conf" in capsys.readouterr().err
+
+
+def test_long_names_of_classes_and_scenarios_stand_there_whole(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = [f"simulations-of-large-molecules-{where}-in-water" for where in ("as-they-fold", "as-they-part")]
+    jobs = records(*(row(JobID=str(k), User=name) for k, name in enumerate(names, 1)))
+    folder = write_site(tmp_path, sacct_psv=jobs, slurm_conf=CONF.replace("associations,limits,qos", ""))
+    scenarios = [f"molecules-which-{verb}" for verb in ("fold", "part")]
+    options = [word for name in scenarios for word in ("--scenario", f"{name}: --scale-load 2")]
+    for words, tables in (
+        ((), {"USER": names}),
+        ((*options, "--all", "--repeat", 1), {"USER": names, "SCENARIO": scenarios}),
+    ):
+        text = out(capsys, "whatif", folder, *words)
+        assert max(map(len, text.splitlines())) <= 80
+        for title, classes in tables.items():
+            assert {*classes} <= {*text.partition(f"\n{title} ")[2].partition("\n\n")[0].split()}, text
