@@ -3,9 +3,10 @@
 Rule: a pass plans records so that it knows on which nodes a later one may start now. That one takes *free nodes*, those
 with free cores now, until its limit, and the latest such limit is the *horizon*. A record whose reservation can have no
 free node before the horizon decides no start. Each node that it would take is free by the horizon, and not reserved
-from there to the earliest end of the reservation; so it is put off if none of these is free now, or if they are too few
-for it. A record that needs a place after all gets it once those put off before it have theirs, in their order, each
-with the jobs that ran when its turn came.
+from there to the slice in which the reservation ends at the earliest; so it is put off if none of these is free now, or
+if they are too few for it. A record that needs a place after all gets it once those put off before it have theirs, in
+their order, each with the jobs that ran when its turn came. So does one that may start and ends after the horizon: once
+a user is at a limit, a pass tests fewer of the jobs before it, and reaches it.
 Complexity: O(slices x words) after each reservation, O(records) after each start, O(log slices) a record.
 """
 
@@ -68,17 +69,17 @@ def is_put_off(world: Block, record: int, hope: int, now: int) -> bool:
         hope: the first record that may start now, not before that one.
         now: the time.
     """
-    count, step = world.count, world.rules.bf_resolution
+    count = world.count
     job, slot = world.records[record].job, world.records[record].slot
     row, part = world.jobs[job], world.job_parts[slot]
     least = max(world.part_least_nodes[slot], row.min_nodes, int64(1))
     if count.puts_off == 0 or row.array >= 0 or not has_known_cpus(world, job, slot, least):
         return False
-    end = (now + 60 * planned_minutes(world, job, part)) // step * step
-    if least <= _most_nodes(world, part, end, hope, now):
+    if least <= _most_nodes(world, part, now + 60 * planned_minutes(world, job, part), hope, now):
         return False
     entry = world.put_off[count.put_off]
     entry.record, entry.starts = record, count.starts
+    count.put_off_until = count.horizon if count.put_off == 0 else min(count.put_off_until, count.horizon)
     count.put_off += 1
     return True
 
@@ -101,7 +102,7 @@ def _most_nodes(world: Block, part: int, end: int, hope: int, now: int) -> int:
         count.reach += 1
     if row.reach != count.reach:
         _measure_reach(world, part, now)
-    place = min(slice_at(world, end - 1), count.slices - 1)
+    place = min(slice_at(world, end), count.slices - 1)
     if place > row.reach_last:
         return int64(0)
     return int64(world.reach[part, place]) if place >= row.reach_first else int64(row.reach_nodes)
@@ -140,25 +141,27 @@ def _last_open(world: Block, words: Array) -> int:
 @inner
 def start_without_plan(world: Block, job: int, slot: int, part: int, now: int) -> int:
     """Start a job that may start now, as `plan_record` would; return what became of it, or UNDECIDED."""
-    row, words = world.jobs[job], world.scratch[CANDIDATES]
-    if world.count.puts_off == 0 or row.parts > 1 or row.required >= 0 or 0 < row.time_min < row.limit:
+    row, words, count = world.jobs[job], world.scratch[CANDIDATES], world.count
+    if count.puts_off == 0 or row.parts > 1 or row.required >= 0 or 0 < row.time_min < row.limit:
         return int64(UNDECIDED)
     limit = planned_minutes(world, job, part)
+    if now + 60 * limit >= count.put_off_until:
+        plan_put_off(world, now)
     find_candidates(world, job, part, world.scratch[AVAILABLE])
     if nodes_outside_reservations(world, job, part, now, limit, CANDIDATES) != now:
         return int64(UNDECIDED)
     leave_out_reserved(world, words, now, now + 60 * limit)
     if not choose_nodes(world, job, slot, CANDIDATES, NOW):
         return int64(UNDECIDED)
-    for place in range(world.count.chosen):
+    for place in range(count.chosen):
         if world.nodes[world.chosen[place]].completing > 0:
             return int64(UNDECIDED)
-    row.counted_cpus = world.count.chosen_cpus
+    row.counted_cpus = count.chosen_cpus
     copy(world.scratch[WHOLE], words)
     answer = try_start(world, job, slot, world.scratch[WHOLE], now, int64(BY_BACKFILL))
     if answer == STARTED:
         return int64(HAS_STARTED)
-    if answer == RESERVED or (answer == LIMITED and world.count.chosen > 0):
+    if answer == RESERVED or (answer == LIMITED and count.chosen > 0):
         return int64(IS_PASSED_OVER)
     return int64(UNDECIDED)
 

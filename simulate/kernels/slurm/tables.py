@@ -195,6 +195,7 @@ HISTORY = row_dtype("finish clean", "job part start nodes by cpus")
 #: `owed`: 1 if a main pass waits for sched_min_interval, 2 if it is a full one; `suspended`: suspended jobs; of CLOCK,
 #: `main_ended`: the last main pass; `next_suspend`, `next_resume`: when another node may go to sleep, or boot;
 #: `asleep_s`: seconds for which nodes slept that have woken since;
+#: `put_off_until`: the least horizon of the records that are put off, see `put_off`;
 #: `history`: 1 if starts come from the record; `full`: 1 if there are too few rows for the next pass.
 COUNT = row_dtype(
     "",
@@ -203,8 +204,8 @@ COUNT = row_dtype(
     "passes random history limit_phase "
     "tests reservation_end stale in_pass basic next_reset listed usage_aged plans question "
     "ends_noted noted block_jobs block_shift noted_blocks shared_nodes try_later reached delayed full "
-    "ended_reservations owed suspended turns puts_off put_off horizon reach tight added gaps first_gap notes "
-    "later_notes later_question later_ended oldest_roomy bounds is_sure bound looks "
+    "ended_reservations owed suspended turns puts_off put_off put_off_until horizon reach tight added gaps first_gap "
+    "notes later_notes later_question later_ended oldest_roomy bounds is_sure bound looks "
     "hopes hopes_pass hopes_starts planned limit_changes",
 )
 CLOCK = row_dtype("now tick_phase next_backfill next_period main_ended next_suspend next_resume asleep_s", "")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pilotfish.simulate.kernels.object_cache import load
 from pilotfish.simulate.kernels.slurm.tables import PENDING
 from pilotfish.simulate.slurm.ordered_jobs import OrderedJobs
-from pilotfish.simulate.slurm.site import Site, SiteJob, SiteNode, SitePartition
+from pilotfish.simulate.slurm.site import Site, SiteJob, SiteLimits, SiteNode, SitePartition
 from pilotfish.simulate.slurm.site_tables import Phases, completed, site_block
 from pilotfish.simulate.slurm.twin import BACKFILL, FULL_MAIN, MAIN, advanced, starts_of
 from tests.reference.slurm_machine import Machine
@@ -114,3 +114,25 @@ def test_a_job_starts_after_its_first_window_and_a_reservation_in_between() -> N
     plan = by_twin(place, passes)[1][-1]
     assert plan[9] == T0 + 5 + 60 * 100
     assert plan[10] > plan[9]
+
+
+def test_a_pass_reaches_further_once_a_job_has_started_whose_user_is_then_at_the_limit() -> None:
+    nodes = tuple(SiteNode(f"n{number}", cpus=4, cores=4, memory_mib=1000) for number in range(6))
+    part = SitePartition("main", tuple(node.name for node in nodes), is_default=True, is_exclusive=True)
+
+    def asks(number: int, user: str, minutes: int, nodes: int = 1) -> SiteJob:
+        return job(
+            user, id=str(number), submit=T0 + (number > 1) * (10 + number), limit_min=minutes, run_s=60.0 * minutes,
+            min_nodes=nodes, max_nodes=nodes, tasks=nodes, min_cpus=nodes,
+        )  # fmt: skip
+
+    # The pass tests four jobs. Before the third one starts, these are the second to the fifth; then its user is at the
+    # limit, and the last job is one of them. It would still run when the second job begins on all nodes.
+    jobs = [asks(1, "carol", 60, 4), asks(2, "carol", 60, 6), *(asks(number, "alice", 5) for number in range(3, 9))]
+    scheduler = replace(RULES.scheduler, **BY_HAND, bf_resolution=60, bf_max_job_test=4)
+    rules = replace(RULES, scheduler=scheduler, epilog_s=(2.0, 2.0))
+    limits = {"alice": SiteLimits(max_jobs=1)}
+    place = site([*jobs, asks(9, "bob", 120)], partition=part, rules=rules, associations=limits)
+    passes: Passes = [(T0 + 5, "main"), (T0 + 30, "backfill")]
+    check(replace(place, nodes=nodes), passes)
+    assert [start.job for start in by_reference(replace(place, nodes=nodes), passes)[0]] == [0, 2]
