@@ -126,10 +126,17 @@ def history_steps(site: Site, phases: Phases | None = None) -> Iterator[HistoryS
         for row in entries:
             call(block.address, REPEAT, float(row))
         for start, row in zip(starts_of(site, block, first), entries, strict=True):
-            real[begins[row]].append(replace(start, by=("main", "backfill", "")[history["by"][row]]))
+            nodes = tuple(site.nodes[node].name for node in _nodes_of(block, history["nodes"][row]))
+            real[begins[row]].append(replace(start, by=("main", "backfill", "")[history["by"][row]], nodes=nodes))
         for begin in sorted({int(begins[row]) for row in entries}):
             if len(real[begin]) == missing[begin]:
                 yield HistoryStep(float(begin), tuple(real.pop(begin)), twin.pop(begin))
+
+
+def _nodes_of(block: Slurm, row: int) -> list[int]:
+    """Return the nodes of a set of `allowed_nodes`."""
+    words = np.ascontiguousarray(block.allowed_nodes[row], "<u8")
+    return list(map(int, np.flatnonzero(np.unpackbits(words.view(np.uint8), bitorder="little"))))
 
 
 def pass_begins(history: Array, bf_interval: float) -> Array:
