@@ -70,7 +70,7 @@ class Case:
 
     name: str
     jobs: Sequence[Submission]
-    without: Mapping[str, Change]
+    without: Mapping[str, Change] = field(default_factory=dict)
     nodes: Sequence[str] = (CORES,)
     partitions: Mapping[str, str] = field(default_factory=lambda: {"": ""})
     accounts: Sequence[str] = ()
@@ -111,17 +111,20 @@ def of_case(site: Site, case: str) -> Site:
     return replace(site, jobs=[job for job in site.jobs if job.name.startswith(f"{case}.")])
 
 
-def differences(site: Site, phases: Phases | None = None) -> list[str]:
+def differences(site: Site, phases: Phases | None = None, *, has_steps: bool = True) -> list[str]:
     """Return in what the twin differs from the record: step by step, and in the order of free replays.
 
     Args:
         site: the site with the jobs of one case.
         phases: of the clocks in the record.
+        has_steps: whether steps are compared.
     """
     record = {row: _first_run(job) for row, job in enumerate(site.jobs)}
     lines = list[str]()
-    for step in history_steps(site, phases):
-        real, twin = ({one.job: (one.by, one.nodes) for one in starts} for starts in (step.real, step.twin))
+    for step in history_steps(site, phases) if has_steps else ():
+        real, twin = (
+            {one.job: (one.by, tuple(sorted(one.nodes))) for one in starts} for starts in (step.real, step.twin)
+        )
         for row in sorted(real.keys() | twin.keys()):
             job, start = site.jobs[row], record[row]
             # The pass may have begun before the submission, and be at this job only some seconds later.
@@ -155,6 +158,25 @@ def _order(site: Site, real: Mapping[int, float | None], twin: Mapping[int, floa
 
 def _first_run(job: SiteJob) -> float | None:
     return min((run.start for run in job.runs if run.start is not None), default=None)
+
+
+def are_apart(site: Site, name: str, other: str, seed: int | None = None) -> bool:
+    """Return whether a job starts a while before another one of its case.
+
+    Args:
+        site: the site with the jobs of one case.
+        name: of the job within the case.
+        other: of the other one.
+        seed: of a replay by the twin; None: the record.
+    """
+    starts = dict[str, float]()
+    for one in replay_site(site, seed).starts if seed is not None else ():
+        starts.setdefault(site.jobs[one.job].name.partition(".")[2], one.start)
+    for job in site.jobs if seed is None else ():
+        begin, key = _first_run(job), job.name.partition(".")[2]
+        if begin is not None:
+            starts[key] = min(begin, starts.get(key, begin))
+    return starts[other] - starts[name] >= APART_S
 
 
 def label(job: SiteJob) -> str:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
 from fast_slurm import FastSlurm
-from rule_case import Case, Submission
-from rule_sites import RuleSite
+from rule_case import Case, Submission, of_case
+from rule_sites import RuleSite, scheduler_words
 
 from pilotfish.adapters.slurm.site_commands import site_texts, slurm_time
 from pilotfish.formats.site.site_file_list import PERIOD, SITE_FILES
@@ -18,9 +19,13 @@ from pilotfish.simulate.slurm.site import Site
 from pilotfish.simulate.slurm.site_tables import Phases
 from tests.support.slurm_recordings import FIRST_CALCULATION_S
 
+#: The jobs of a case as they happened, and the phases of the clocks.
+Record = tuple[Site, Phases]
 SPEED = 20.0
 #: Seconds of the fast clock for which jobs that are never to start have a chance, after all others have ended.
 CHANCE_S = 70.0
+#: Seconds of the fast clock after which the gates have started in any replay.
+GATES_S = 10.0
 
 
 class RuleRun:
@@ -42,6 +47,22 @@ class RuleRun:
         self.path, self.folder = path, path / "recorded"
         self.cases: Sequence[Case] = ()
         self.ids = dict[str, str]()  # CASE__JOB -> id
+        self.conf = ""  # slurm.conf before it was changed
+
+    def configure(self, settings: str) -> None:
+        """Give the site other settings, while no job is there: keys of slurm.conf, or words of SchedulerParameters."""
+        config, words = self.slurm.config, settings.split()
+        self.conf = self.conf or config.read_text()
+        line = f"SchedulerParameters={scheduler_words(word for word in words if word[0].islower())}"
+        text = re.sub(r"(?m)^SchedulerParameters=.*$", line, self.conf)
+        config.write_text("\n".join((text, *(word for word in words if word[0].isupper()), "")))
+        self.slurm.run("scontrol", "reconfigure")
+
+    def records(self, cases: Sequence[Case]) -> dict[str, Record]:
+        """Let cases happen, and return their records by name."""
+        site = self.play(cases)
+        phases = self.phases(site)
+        return {case.name: (of_case(site, case.name), phases) for case in cases}
 
     def play(self, cases: Sequence[Case]) -> Site:
         """Let cases happen, and return the site with their record."""
@@ -57,6 +78,7 @@ class RuleRun:
         gates = [(case, job) for case, job in jobs if job.is_gate]
         self._submit(gates)
         slurm.until(lambda: len(self._names("RUNNING")) == len(gates), "the gates to run")
+        time.sleep(GATES_S / SPEED)
         self._command(0)
         self._submit([(case, job) for case, job in jobs if not job.is_gate and not job.after])
         with self.gate.open("r+b", buffering=0) as opened:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from rule_case import Case
 from rules_of_limits import LIMITS, OTHERS, PARTITIONS
 from rules_of_passes import NODES, ORDER, PASSES
+from rules_of_settings import SETTINGS
 from rules_when_tuned import TUNED_CASES
 
 
@@ -41,7 +42,15 @@ AccountingStorageEnforce=associations,limits,qos
 """
 USERS = ("add account lab", "add user games account=lab", "add user root account=lab", "add user news account=lab")
 #: A pass takes as long as ever, so that the fast clock must not end it.
-LONG_PASSES = "default_queue_depth=500,max_sched_time=40,bf_max_time=300,bf_yield_interval=10000000"
+LONG_PASSES = "default_queue_depth=500,max_sched_time=40,bf_max_time=300,bf_yield_interval=10000000,bf_continue"
+
+
+def scheduler_words(words: Iterable[str]) -> str:
+    """Return the words of SchedulerParameters of a site: Slurm reads the first of two that are alike."""
+    values = dict(word.partition("=")[::2] for word in (*LONG_PASSES.split(","), *words))
+    return ",".join(f"{name}={value}" if value else name for name, value in values.items())
+
+
 PLAIN = RuleSite(
     "plain",
     f"""{PRIORITIES}
@@ -69,4 +78,16 @@ PartitionName=DEFAULT State=UP MaxTime=1-0 DefaultTime=10 PreemptMode=OFF
     (*USERS, *(f"add user {user} account=lab" for user in ("man", "list", "irc", "proxy", "sync", "uucp"))),
     TUNED_CASES,
 )
-SITES = (PLAIN, TUNED)
+SETTING_SITE = RuleSite(
+    "settings",
+    f"""{PRIORITIES.replace("PriorityWeightFairshare=10000", "")}
+PriorityWeightJobSize=5000
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core_Memory
+PartitionName=DEFAULT State=UP MaxTime=1-0 DefaultTime=10
+SchedulerParameters={LONG_PASSES}
+""",
+    (*USERS, *(f"add user {user} account=lab" for user in ("man", "list"))),
+    [setting.case for setting in SETTINGS],
+)
+SITES = (PLAIN, TUNED, SETTING_SITE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from rule_case import (
     CORES,
@@ -57,6 +58,44 @@ LIMITS = (
     limited("job_cpus", "MaxTRESPerJob=cpu=2", options="-n3 -t10", starts=False),
     limited("run_minutes", "GrpTRESRunMins=cpu=25", "news"),
     limited("wall", "MaxWall=10", options="-n1 -t20", starts=False),
+    limited("node_cpus", "MaxTRESPerNode=cpu=2", options="-n3 -t10", starts=False),
+    limited("least_cpus", "MinTRESPerJob=cpu=2", starts=False),
+    limited("job_minutes", "MaxTRESMinsPerJob=cpu=25", options="-n1 -t30", starts=False),
+    # The first job uses up more than a minute of a CPU; then no other one starts.
+    Case(
+        "used_up",
+        accounts=("add qos used_up GrpTRESMins=cpu=1", "modify user where name=games,news set qos+=used_up"),
+        jobs=(
+            Job("first", "-n2 -t10 --qos=used_up", "190"),
+            Job("second", "-n1 -t10 --qos=used_up", "20", user="news", after=150, never_starts=True),
+            Job("low", "-n1 -t10 --nice=100", "20", after=150),
+        ),
+        without={"the limit": no_limits(qos="used_up")},
+    ),
+    # NoReserve: the first job in the queue keeps no node free; later jobs take it.
+    Case(
+        "unreserved",
+        accounts=("add qos unreserved Flags=NoReserve", "modify user news set qos+=unreserved"),
+        jobs=(
+            Job("gate1", "-n2 -t30", "+150"),
+            Job("gate2", "-n2 -t60", "+10"),
+            Job("head", "-n3 -t5 --qos=unreserved", "30", user="news"),
+            Job("long", "-n1 -t60 --nice=100", "30"),
+        ),
+        without={"NoReserve": qos_changed("unreserved", flags=frozenset())},
+    ),
+    # PartitionTimeLimit: the job may run for longer than its partition allows.
+    Case(
+        "longer",
+        partitions={"": "MaxTime=30"},
+        accounts=("add qos longer Flags=PartitionTimeLimit", "modify user games set qos+=longer"),
+        jobs=(
+            GATE,
+            Job("long", "-n1 -t60 --qos=longer", "20"),
+            Job("other", "-n1 -t60", "20", never_starts=True),
+        ),
+        without={"PartitionTimeLimit": qos_changed("longer", flags=frozenset())},
+    ),
     Case(
         "account",
         accounts=("add account narrow", "modify account narrow set GrpTRES=cpu=2", "add user man account=narrow"),
@@ -144,6 +183,20 @@ PARTITIONS = (
         partitions={"": "Nodes={n1}", "other": "Nodes={n2}"},
         jobs=(Job("gate", "-n4 -t30", "+90"), Job("either", "-p choice,choice_other -n1 -t10", "30")),
         without={"the other partition": jobs_changed("choice", "either", partitions=("choice",))},
+    ),
+    Case(
+        "shut",
+        partitions={"": "", "down": "State=DOWN"},
+        jobs=(GATE, Job("never", "-p shut_down -n1 -t10", "20", never_starts=True), LOW),
+        without={"State=DOWN": partition_changed("shut_down", state="UP")},
+    ),
+    # A node that is drained takes no job; without that, it would be the first choice.
+    Case(
+        "drained",
+        nodes=(CORES, f"{CORES} Weight=10"),
+        jobs=(Job("first", "-n4 -t10", "120", after=40), Job("second", "-n4 -t10", "20", after=50)),
+        commands=((10, "update NodeName={n1} State=DRAIN Reason=test"), (90, "update NodeName={n1} State=RESUME")),
+        without={"the drain": lambda site: replace(site, events=())},
     ),
     # Jobs that could run into the reservation avoid its node; `inside` begins with it.
     Case(

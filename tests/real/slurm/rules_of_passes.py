@@ -194,6 +194,36 @@ NODES = (
         jobs=(GATE, Job("a", "-n1 -t5", "60"), Job("b", "-n1 -t5", "30")),
         without={"memory": changed_rules(counts_memory=False)},
     ),
+    Case(
+        "megabytes",
+        nodes=(CORES, f"{CORES} Weight=10"),
+        jobs=(Job("a", "-n1 -t5 --mem=2500", "60"), Job("b", "-n1 -t5 --mem=2500", "60")),
+        without={"memory": changed_rules(counts_memory=False)},
+    ),
+    # More memory for a CPU than the partition allows makes two CPUs of it.
+    Case(
+        "dear",
+        nodes=(CORES, f"{CORES} Weight=10"),
+        partitions={"": "MaxMemPerCPU=500"},
+        jobs=(Job("a", "-n1 -t5 --mem-per-cpu=1000", "60"), Job("b", "-n3 -t5", "60")),
+        without={"MaxMemPerCPU": partition_changed("dear", max_memory_per_cpu_mib=None)},
+    ),
+    # -N1-2 aims at two nodes, three tasks of which two are on a node take two, and three CPUs of a task are on one.
+    Case(
+        "spread",
+        nodes=(CORES, CORES, f"{CORES} Weight=10"),
+        jobs=(
+            Job("gate", "-w {n1} -n2 -t30", "+150"),
+            Job("range", "-N1-2 -n2 -t5", "20"),
+            Job("pairs", "-n3 --ntasks-per-node=2 -t5", "20", after=60),
+            Job("threes", "-n1 -c3 -t5", "20", after=110),
+        ),
+        without={
+            "-N1-2": jobs_changed("spread", "range", max_nodes=1),
+            "--ntasks-per-node": jobs_changed("spread", "pairs", tasks_per_node=None, min_nodes=1),
+            "-c3": jobs_changed("spread", "threes", cpus_per_task=1, min_cpus=1),
+        },
+    ),
     # An explicit default of no memory is not the same as none.
     Case(
         "no_memory",

@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
 
 import fast_slurm
 import guardian
 import pytest
-from rule_case import Case, differences, of_case
-from rule_run import RuleRun
-from rule_sites import PLAIN, TUNED, RuleSite
-
-from pilotfish.simulate.slurm.site import Site
-from pilotfish.simulate.slurm.site_tables import Phases
+from rule_case import Case, differences
+from rule_run import Record, RuleRun
+from rule_sites import PLAIN, SETTING_SITE, TUNED, RuleSite
 
 pytestmark = pytest.mark.xdist_group("slurm rules")
-Record = tuple[Site, Phases]
 #: How often a case is played at most.
 PLAYED = 4
 
@@ -56,7 +51,7 @@ def test_the_cases_of_the_guide_are_there() -> None:
         line.split("|") for line in guide.split("## Where each rule is checked")[1].splitlines() if line.count("|") == 6
     ]
     named = {name for row in rows for name in re.findall(r"`(\w+)`", row[3])}
-    assert named and named <= {case.name for site in (PLAIN, TUNED) for case in site.cases}
+    assert named and named <= {case.name for site in (PLAIN, TUNED, SETTING_SITE) for case in site.cases}
 
 
 def _records(site: RuleSite) -> dict[str, Record]:
@@ -67,19 +62,13 @@ def _records(site: RuleSite) -> dict[str, Record]:
         run = RuleRun(Path(folder) / "slurm", site)
         try:
             run.slurm.up()
-            records = _played(run, site.cases)
+            records = run.records(site.cases)
             for _ in range(PLAYED - 1):
                 if spoiled := [case for case in site.cases if _problems(case, records[case.name])]:
-                    records |= _played(run, spoiled)
+                    records |= run.records(spoiled)
         finally:
             run.slurm.down()
     return records
-
-
-def _played(run: RuleRun, cases: Sequence[Case]) -> dict[str, Record]:
-    site = run.play(cases)
-    phases = run.phases(site)
-    return {case.name: (of_case(site, case.name), phases) for case in cases}
 
 
 def _problems(case: Case, record: Record) -> list[str]:
