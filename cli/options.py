@@ -193,6 +193,14 @@ Goal = Annotated[
     ),
 ]
 Seed = Annotated[int, option("N", "Seed of random choices: same input and seed, same result.", min=0, callback=_seed)]
+Resume = Annotated[Path | None, option("FILE", "Keep the work that ended in FILE, and go on with the rest.")]
+Seeds = Annotated[int, option("N", "Number of trainings, a seed each; the best of them is kept.", min=1)]
+#: Published works by the word of --as.
+PUBLISHED = ("thesis",)
+Published = Annotated[
+    str | None,
+    option("NAME", "Machine, jobs, windows and rules of a published work: thesis.", "--as", words=PUBLISHED),
+]
 Budget = Annotated[
     int | None, option("N", "Simulations that lookahead may use.", min=1, default="by the size of the workflow")
 ]

@@ -24,10 +24,10 @@ from ..simulate.queue_policies.loaded_policies import FORMS, Own
 from ..simulate.queue_policies.policy_facts import PolicySpec
 from ..simulate.queue_policies.policy_specs import parse_planned, text_of
 from ..trust import open_file
-from .model_file import MOST_BYTES, guarded_order, parse_model, read_model
+from .model_file import MOST_BYTES, Model, guarded_order, parse_model, read_model
+from .models.pair_model import PairModel
 
 if TYPE_CHECKING:
-    from ..simulate.learned.guarded_order import GuardedOrder
     from ..simulate.planning.mapping_policies import MappingPolicy
     from ..simulate.queue_policies.interface import QueuePolicy
 
@@ -55,11 +55,7 @@ def load_policy(own: Own, seed: int, source: bytes | None = None) -> NamedPolicy
         OSError: the file cannot be read.
     """
     if own.is_model:
-        from ..simulate.learned.guarded_order import GuardedQueue
-        from ..simulate.queue_policies.easy_policy import Backfilling
-
-        model = _model(own, source, service=False)
-        return NamedPolicy(Backfilling(GuardedQueue(model, seed), fills=True), str(own), Path(own.where))
+        return NamedPolicy(_policy_of(_model(own, source, service=False), own, seed), str(own), Path(own.where))
     make, module = _load(own, source, service=False)
     file = Path(getattr(module, "__file__", None) or "")
     return NamedPolicy(make(seed), str(own), file if file.is_file() else None)
@@ -90,7 +86,10 @@ def queue_mapping(text: str, *, service: bool = False) -> MappingPolicy:
     if policy.is_model:
         from ..simulate.learned.learned_mapping import LearnedMapping
 
-        return LearnedMapping(text, _model(policy, None, service=service))
+        model = _model(policy, None, service=service)
+        if isinstance(model, PairModel) and not service:
+            return QueueMapping(text, lambda _: model.policy(text))
+        return LearnedMapping(text, guarded_order(model, policy.where))
     if policy.plain.family == "mapping":
         return UnderCap(text_of(policy.plain), policy.limit)
     if not isinstance(policy, Own):
@@ -120,16 +119,24 @@ def _load(reference: Own, source: bytes | None, *, service: bool) -> tuple[Calla
     return make, module
 
 
-def _model(reference: Own, source: bytes | None, *, service: bool) -> GuardedOrder:
-    """Return the order of a model's file. Raises ConfigError, OSError."""
+def _policy_of(model: Model, reference: Own, seed: int) -> QueuePolicy:
+    """Return a model as a policy of replays. Raises ConfigError."""
+    from ..simulate.learned.guarded_order import GuardedQueue
+    from ..simulate.queue_policies.easy_policy import Backfilling
+
+    if isinstance(model, PairModel):
+        return model.policy(str(reference))
+    return Backfilling(GuardedQueue(guarded_order(model, reference.where), seed), fills=True)
+
+
+def _model(reference: Own, source: bytes | None, *, service: bool) -> Model:
+    """Read the file of a model. Raises ConfigError, OSError."""
     if source is not None:
-        model = parse_model(source, reference.where)
-    elif not service:
-        model = read_model(Path(reference.where))
-    else:
-        with open(open_file(reference.where), "rb") as file:
-            model = parse_model(file.read(MOST_BYTES + 1), reference.where)
-    return guarded_order(model, reference.where)
+        return parse_model(source, reference.where)
+    if not service:
+        return read_model(Path(reference.where))
+    with open(open_file(reference.where), "rb") as file:
+        return parse_model(file.read(MOST_BYTES + 1), reference.where)
 
 
 def _read(reference: Own, source: bytes | None, *, service: bool) -> ModuleType:

@@ -26,6 +26,7 @@ from ..sweeps.tasks import Failure
 from ..usage_errors import bad, not_among
 from ..worker_options import worker_pool
 from .learning_tasks import PARTS, ScoreTask, TraceInput, joined, score_task
+from .thesis_report import judge_as_thesis
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,6 +43,7 @@ def evaluate(
     ],
     copies: Annotated[int, option("N", "Shaken copies of each trace.", min=2, max=1000)] = 20,
     part: Annotated[str, option("PART", "Jobs of each trace that count.", words=PARTS)] = PARTS[0],
+    setting: options.Published = None,
     no_predictions: Annotated[
         bool, flag("--no-predictions", "Use no predicted run times, which take most of the time.")
     ] = False,
@@ -59,14 +61,19 @@ def evaluate(
     by predicted run times, conservative backfilling, or a simple rule with the model's bound on waits. One verdict is
     about the rival that was chosen in training, one about the best in hindsight. What is worse is printed, too. With
     --save, a model's file says what was found; without a verdict that it beats its rival, no service trusts it.
+    `--as thesis` prints the thesis's tables: its rules, the same rules with the choice of the agent, the agents, and
+    its figures. Without a model, the rules alone.
 
     \b
     Examples:
       pilotfish evaluate mine.pfmodel.json year.swf.gz --part second-half
       pilotfish evaluate mine.pfmodel.json other.swf --no-predictions --json
+      pilotfish evaluate --as thesis pairs.pfmodel.json other.swf
     """
     if part not in PARTS:
         raise not_among("--part", part, "a part of a trace", PARTS)
+    if setting is not None:
+        return _as_published(setting, files, save=save, as_json=as_json)
     models = {path: read_order(path) for path in files if path.name.endswith(MODEL_SUFFIX)}
     traces = [path for path in files if path not in models]
     if not models or not traces:
@@ -111,6 +118,17 @@ def evaluate(
         words = "the same jobs" if part == PARTS[0] else "another part of the same file, if it was trained on the other"
         note(f"trained on {', '.join(repeated)}: {words}")
     return 0
+
+
+def _as_published(setting: str, files: Sequence[Path], *, save: bool, as_json: bool) -> int:
+    """Judge models as a published work did. Raises ConfigError, OSError, typer.BadParameter."""
+    if setting not in options.PUBLISHED:
+        raise not_among("--as", setting, "a published work", options.PUBLISHED)
+    models = [path for path in files if path.name.endswith(MODEL_SUFFIX)]
+    traces = [path for path in files if path not in models]
+    if len(traces) != 1:
+        raise bad("MODEL... TRACE...", f"{count(len(traces), 'trace')} (allowed: one)")
+    return judge_as_thesis(models, traces[0], save=save, as_json=as_json)
 
 
 def _save(

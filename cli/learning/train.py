@@ -33,22 +33,25 @@ from ..usage_errors import bad, not_among
 from ..worker_options import worker_pool
 from .learning_tasks import PARTS, SearchTask, TraceInput, predicted, search_task
 from .priority_weights import priorities
+from .train_squared import squared
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 app = CommandGroup(
-    """Learn an order of the queue from traces, or better weights of Slurm's priorities from a site's record.
+    """Learn from traces: an order of the queue, or a choice of jobs and nodes. From a site's record: Slurm's weights.
 
     \b
     Examples:
       pilotfish train linear year.swf.gz --part first-half -o mine.pfmodel.json
       pilotfish train priorities site --objective wait
+      pilotfish train squared year.swf.gz -o pairs.pfmodel.json
       pilotfish simulate year.swf.gz --policy easy:order=mine.pfmodel.json
     """
 )
 _DAYS_S = 86_400.0
 app.command()(priorities)
+app.command()(squared)
 
 
 @app.command()
@@ -58,7 +61,7 @@ def linear(
     objective: Annotated[
         str, option("NAME", "What is to be small: mean bounded slowdown, mean wait, or both.", words=OBJECTIVES)
     ] = "bsld",
-    seeds: Annotated[int, option("N", "Number of searches; the best of them on further copies is kept.", min=1)] = 5,
+    seeds: options.Seeds = 5,
     generations: Annotated[int, option("N", "Generations of each search.", min=1, max=1000)] = 24,
     population: Annotated[int, option("N", "Points that each generation tries.", min=4, max=200)] = 14,
     windows: Annotated[int, option("N", "Cut each trace into N parts of as many jobs.", min=1, max=100)] = 1,

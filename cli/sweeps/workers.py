@@ -1,8 +1,9 @@
 """Worker processes on this machine that replay runs in parallel.
 
 Rule: every task has one answer. If a worker dies, its tasks go to other workers; a task that kills TRIES workers is a
-Failure. Tasks of one group go to the same worker if all workers stay busy, because it has read their files. The kernel
-ends a worker with its parent; keys pressed at the terminal do not reach it.
+Failure. Tasks of one group go to the same worker if all workers stay busy, because it has read their files. A worker
+computes with one thread, so that workers do not disturb each other and a sum has one order. The kernel ends a worker
+with its parent; keys pressed at the terminal do not reach it.
 """
 
 from __future__ import annotations
@@ -173,7 +174,7 @@ class _Worker:
             command = [sys.executable, "-P", "-c", COMMAND, str(child_end.fileno()), str(os.getpid()), *sys.path]
             self._process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, pass_fds=[child_end.fileno()],
-                process_group=0,
+                process_group=0, env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
             )  # fmt: skip
         self.connection = Connection(parent_end.detach())
         self.doing: deque[int] = deque()

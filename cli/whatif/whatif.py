@@ -54,9 +54,7 @@ def whatif(
         int | None, option("N", "Number of replays.", min=1, max=1000, default="1, with changes or --adapter 5")
     ] = None,
     seed: options.Seed = 0,
-    resume: Annotated[
-        Path | None, option("FILE", "Keep the replays that ended in FILE, and go on with those that it has.")
-    ] = None,
+    resume: options.Resume = None,
     workers: options.Workers = None,
     dask: options.Dask = None,
     idle_power: Annotated[

@@ -4,37 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from ...simulate.errors import ConfigError
-from ...simulate.learned.pair_network import PAIR_COLUMNS, PAIR_FEATURES, Layer, PairNetwork
+from ...simulate.learned.pair_network import PAIR_COLUMNS, PAIR_FEATURES, Layer, PairNetwork, PairSight
 from .fields import ALLOWED, check_examples, check_traces, checked_rows, example_inputs, finite_numbers, mapping_of
+
+if TYPE_CHECKING:
+    from ...simulate.learned.pair_queue import PairQueue
 
 #: Layers, outputs of a layer, and nodes of a machine at most; a weight is closer to 0 than the last of these.
 _MOST_LAYERS, _MOST_OUTPUTS, _MOST_NODES, _MOST_WEIGHT = 8, 256, 10_000, 1e6
 #: When a decision is due, by the names of environment A that a model can be trained under.
 _DUE = ("any", "largest")
-
-
-@dataclass(frozen=True, slots=True)
-class PairSight:
-    """The view of a model, and when it is asked.
-
-    Args:
-        due: a decision is due when `any` visible job fits a node, or when the `largest` waiting job does.
-        rows: jobs that it sees, the first in the order of submission.
-        longest: requested time that is seen as 1, seconds.
-        patience: wait that is seen as 1, seconds.
-        logarithmic: requested times are seen on a logarithmic scale.
-    """
-
-    due: str
-    rows: int
-    longest: float
-    patience: float
-    logarithmic: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +48,12 @@ class PairModel:
     def network(self) -> PairNetwork:
         """Return the network."""
         return PairNetwork(self.layers)
+
+    def policy(self, name: str) -> PairQueue:
+        """Return it as a queue policy; `name`: for errors."""
+        from ...simulate.learned.pair_queue import PairQueue  # replays of other policies need no interface
+
+        return PairQueue(name, self.network, self.sight, self.nodes)
 
     def body(self) -> dict[str, Any]:
         """Return what its file holds beyond the kind and the hash."""

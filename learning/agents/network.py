@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...simulate.arrays import Array
+from ...simulate.learned.pair_network import Layer
 
 #: Decay of the first and of the second moment, and what keeps a step finite.
 _DECAY, _DECAY_SQUARED, _TINY = 0.9, 0.999, 1e-8
@@ -66,6 +67,27 @@ class Network:
             if layer:
                 slope = (slope @ self.weights[layer].T) * (before > 0.0)
         return gradient[::-1]
+
+    @property
+    def plain_layers(self) -> tuple[Layer, ...]:
+        """Return the layers as plain numbers."""
+        parts = [part.astype(np.float64).tolist() for part in self.weights]
+        return tuple(
+            (tuple(map(tuple, weights)), tuple(biases)) for weights, biases in zip(parts[::2], parts[1::2], strict=True)
+        )
+
+    def state(self) -> Array:
+        """Return all that training changes, float32 [numbers]: weights, moments, steps so far."""
+        parts = [*self.weights, *self._moments, *self._squares, np.array([self._steps], np.float32)]
+        return np.concatenate([part.ravel() for part in parts])
+
+    def restore(self, state: Array) -> None:
+        """Go on from a state of a network of the same widths [numbers]."""
+        parts, first = [*self.weights, *self._moments, *self._squares], 0
+        for part in parts:
+            part[:] = state[first : first + part.size].reshape(part.shape)
+            first += part.size
+        self._steps = int(state[first])
 
     def learn(self, gradient: Sequence[Array]) -> None:
         """Take one step of Adam against a gradient."""

@@ -13,10 +13,8 @@ from typing import Self
 import numpy as np
 
 from ...simulate.arrays import Array
+from ...simulate.learned.pair_network import PAIR_COLUMNS
 from ..environments.pairs import PairEnvironment
-
-#: Columns of a pair: those of the job, then those of the node.
-COLUMNS = 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +22,7 @@ class PackedPairs:
     """Pairs.
 
     Args:
-        rows: float32 [pairs, COLUMNS].
+        rows: PAIR_COLUMNS of each, float32 [pairs, columns].
         actions: of each pair [pairs].
         first: the first pair of each decision [decisions].
     """
@@ -37,7 +35,7 @@ class PackedPairs:
     def of(cls, world: PairEnvironment) -> Self:
         """Return the allowed pairs of the present decision of each copy."""
         copies, actions = np.nonzero(world.mask)
-        rows = np.empty((len(actions), COLUMNS), np.float32)
+        rows = np.empty((len(actions), len(PAIR_COLUMNS)), np.float32)
         rows[:, :4] = world.jobs[copies, actions // world.node_count]
         rows[:, 4:] = world.nodes[copies, actions % world.node_count]
         return cls(rows, actions, np.searchsorted(copies, np.arange(world.copies)))

@@ -10,22 +10,28 @@ generalized advantage estimation" (2016).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import base64
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from ...simulate.arrays import Array
+from ...simulate.learned.pair_network import PAIR_COLUMNS, Layer
 from ..environments.pairs import PairEnvironment
 from .network import Network
-from .packed_pairs import COLUMNS, PackedPairs
+from .packed_pairs import PackedPairs
+from .pair_player import PairPlayer
 
 #: Hidden layers of the actor and of the critic.
 ACTOR_WIDTHS, CRITIC_WIDTHS = (32, 16, 8), (64, 32)
 #: Numbers that the critic sees: see `_state`.
 _STATE_COLUMNS = 13
-#: Epochs between two sets of weights that are judged.
-_JUDGED_EACH = 5
+#: Epochs between two sets of weights that are judged, and the seed of the episodes that judge.
+JUDGED_EACH, _JUDGING_SEED = 5, 10**9
+#: Seeds of episodes that each training has for its epochs.
+_EPOCH_SEEDS = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,71 +56,81 @@ class TrainingOptions:
     trust: float = 0.97
 
 
-class SquaredAgent:
-    """The agent.
+class SquaredTraining:
+    """A training, epoch by epoch. What an epoch does depends on the seed, its number and the state before it.
 
     Args:
-        seed: draws its first weights.
-        rate: step size of its network.
-    """
-
-    def __init__(self, seed: int, rate: float = 0.0) -> None:
-        generator = np.random.default_rng([seed, 0])
-        self.network = Network((COLUMNS, *ACTOR_WIDTHS), generator, rate, last_scale=0.1)
-
-    def actions(self, world: PairEnvironment) -> Array:
-        """Return the allowed action with the largest score in each copy [copies]. O(allowed pairs)."""
-        pairs = PackedPairs.of(world)
-        actions: Array = pairs.actions[pairs.best(self.network.outputs(pairs.rows))]
-        return actions
-
-    def returns(self, world: PairEnvironment) -> Array:
-        """Play the present episodes to their ends, and return the sum of the rewards of each [copies].
-
-        Args:
-            world: at the beginning of an episode.
-        """
-        for _ in range(world.options.episode):
-            world.step(self.actions(world))
-        returns: Array = world.last_return.copy()
-        return returns
-
-
-def train(
-    world: PairEnvironment, options: TrainingOptions, seed: int,
-    progress: Callable[[int, float], None] | None = None, judging: PairEnvironment | None = None,
-) -> SquaredAgent:  # fmt: skip
-    """Train an agent.
-
-    Args:
-        world: at the beginning of an episode; each copy plays one episode an epoch.
-        options: of the training.
-        seed: of weights, draws and batches.
-        progress: called after each epoch with its number, from 1, and the mean objective of its episodes.
+        world: each copy plays one episode an epoch.
         judging: plays the same episodes each few epochs of the second half, without drawing; the weights that are best
-            in them are the result. None: the last ones.
+            in them are the result.
+        options: of the training.
+        seed: of weights, episodes, draws and batches.
     """
-    agent, generator = SquaredAgent(seed, options.actor_rate), np.random.default_rng([seed, 1])
-    critic = Network((_STATE_COLUMNS, *CRITIC_WIDTHS), generator, options.critic_rate, last_scale=0.1)
-    scale, least, best_weights = 0.0, np.inf, list[Array]()
-    for epoch in range(options.epochs):
-        falling = 1.0 - 0.9 * epoch / options.epochs
-        agent.network.rate, critic.rate = options.actor_rate * falling, options.critic_rate * falling
-        played = _play(world, agent, generator)
-        objective = float(-world.last_return.mean())
-        scale = scale or max(objective, 1e-9)
-        _improve(agent.network, critic, played, scale, options, generator)
-        scale = max(objective, 1e-9)
-        if judging is not None and (options.epochs - 1 - epoch) % _JUDGED_EACH == 0 and 2 * epoch >= options.epochs:
-            judging.seed(seed)
-            value = float(-agent.returns(judging).mean())
-            if value < least:
-                least, best_weights = value, [part.copy() for part in agent.network.weights]
-        if progress is not None:
-            progress(epoch + 1, objective)
-    for part, best in zip(agent.network.weights, best_weights or agent.network.weights, strict=True):
-        part[:] = best
-    return agent
+
+    def __init__(
+        self, world: PairEnvironment, judging: PairEnvironment, options: TrainingOptions, seed: int
+    ) -> None:  # fmt: skip
+        self._world, self._judging, self._options, self._seed = world, judging, options, seed
+        generator = np.random.default_rng([seed, 0])
+        self._actor = Network((len(PAIR_COLUMNS), *ACTOR_WIDTHS), generator, options.actor_rate, last_scale=0.1)
+        self._critic = Network((_STATE_COLUMNS, *CRITIC_WIDTHS), generator, options.critic_rate, last_scale=0.1)
+        #: Epochs so far, and the mean objective of the episodes of the last one.
+        self.epochs, self.objective = 0, 0.0
+        #: The best mean objective of the judged episodes; inf: none was judged. Its layers, or the last ones.
+        self.value, self.layers = np.inf, self._actor.plain_layers
+
+    def run(self, epochs: int) -> None:
+        """Train for some more epochs, at most to the end of the training."""
+        options = self._options
+        for epoch in range(self.epochs, min(self.epochs + epochs, options.epochs)):
+            falling = 1.0 - 0.9 * epoch / options.epochs
+            self._actor.rate, self._critic.rate = options.actor_rate * falling, options.critic_rate * falling
+            self._world.seed(self._seed * _EPOCH_SEEDS + epoch)
+            generator = np.random.default_rng([self._seed, 1, epoch])
+            played = _play(self._world, self._actor, generator)
+            objective = float(-self._world.last_return.mean())
+            scale = max(self.objective or objective, 1e-9)
+            _improve(self._actor, self._critic, played, scale, options, generator)
+            self.epochs, self.objective = epoch + 1, objective
+            if (options.epochs - self.epochs) % JUDGED_EACH == 0 and 2 * epoch >= options.epochs:
+                self._judge()
+        if not np.isfinite(self.value):
+            self.layers = self._actor.plain_layers
+
+    def _judge(self) -> None:
+        self._judging.seed(_JUDGING_SEED)
+        value = float(-PairPlayer(self._actor.outputs).returns(self._judging).mean())
+        if value < self.value:
+            self.value, self.layers = value, self._actor.plain_layers
+
+    def state(self) -> dict[str, Any]:
+        """Return all that the rest of the training depends on, as plain values."""
+        return {
+            "epochs": self.epochs, "objective": self.objective,
+            "value": self.value if np.isfinite(self.value) else None, "layers": self.layers,
+            "actor": _text_of(self._actor.state()), "critic": _text_of(self._critic.state()),
+        }  # fmt: skip
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from the state of a training with the same options and seed."""
+        self.epochs, self.objective = state["epochs"], state["objective"]
+        self.value = np.inf if state["value"] is None else state["value"]
+        self.layers = plain_layers(state["layers"])
+        self._actor.restore(_numbers_of(state["actor"]))
+        self._critic.restore(_numbers_of(state["critic"]))
+
+
+def plain_layers(layers: Any) -> tuple[Layer, ...]:
+    """Return layers that went through JSON."""
+    return tuple((tuple(map(tuple, weights)), tuple(biases)) for weights, biases in layers)
+
+
+def _text_of(numbers: Array) -> str:
+    return base64.b64encode(numbers.astype("<f4").tobytes()).decode()
+
+
+def _numbers_of(text: str) -> Array:
+    return np.frombuffer(base64.b64decode(text), "<f4")
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,13 +152,13 @@ class _Played:
     rewards: Array
 
 
-def _play(world: PairEnvironment, agent: SquaredAgent, generator: np.random.Generator) -> _Played:
+def _play(world: PairEnvironment, actor: Network, generator: np.random.Generator) -> _Played:
     """Play one episode in each copy; actions are drawn."""
     parts, chosen, shares, states, rewards = list[PackedPairs](), list[Array](), list[Array](), list[Array](), []
     shift, steps = 0, world.options.episode
     for step in range(steps):
         pairs = PackedPairs.of(world)
-        log_shares = pairs.log_shares(agent.network.outputs(pairs.rows))
+        log_shares = pairs.log_shares(actor.outputs(pairs.rows))
         drawn = pairs.drawn(log_shares, generator.random(world.copies))
         parts.append(pairs)
         chosen.append(drawn + shift)

@@ -7,7 +7,9 @@ Source: A. Fomperosa, "Reinforcement learning for job scheduling in heterogeneou
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -21,7 +23,36 @@ PAIR_COLUMNS = (
 )  # fmt: skip
 #: Weights from each input to each output [inputs][outputs], and what is added to each output.
 Layer = tuple[tuple[tuple[float, ...], ...], tuple[float, ...]]
+#: The most that is seen of anything, as in the kernel `pairs.placements`.
+MOST_SEEN = 1.0 - 1e-5
 _ROUND = 8193.0
+#: Pairs that are scored at once, so that what is between layers stays in a processor's cache.
+_BLOCK = 256
+
+
+@dataclass(frozen=True, slots=True)
+class PairSight:
+    """The view of a network, and when it is asked.
+
+    Args:
+        due: a decision is due when `any` visible job fits a node, or when the `largest` waiting job does.
+        rows: jobs that it sees, the first in the order of submission.
+        longest: requested time that is seen as 1, seconds.
+        patience: wait that is seen as 1, seconds.
+        logarithmic: requested times are seen on a logarithmic scale.
+    """
+
+    due: str
+    rows: int
+    longest: float
+    patience: float
+    logarithmic: bool
+
+    def requested(self, seconds: float) -> float:
+        """Return how a requested time is seen."""
+        if self.logarithmic:
+            return min(math.log1p(seconds) / math.log1p(self.longest), MOST_SEEN)
+        return min(seconds / self.longest, MOST_SEEN)
 
 
 class PairNetwork:
@@ -40,12 +71,16 @@ class PairNetwork:
         Args:
             rows: PAIR_COLUMNS of each [pairs, columns].
         """
-        values = rows.astype(np.float64)
-        for number, (weights, biases) in enumerate(self._layers, 1):
-            sums = np.broadcast_to(biases, (len(rows), len(biases))).copy()
-            for column, part in zip(values.T, weights, strict=True):
-                sums += column[:, None] * part
-            values = np.maximum(sums, 0.0) if number < len(self._layers) else sums
-        large = values[:, 0] * _ROUND
-        scores: Array = large - (large - values[:, 0])
-        return scores
+        scores = np.empty(len(rows))
+        for first in range(0, len(rows), _BLOCK):
+            values = rows[first : first + _BLOCK].astype(np.float64).T
+            for number, (weights, biases) in enumerate(self._layers, 1):
+                sums = np.repeat(biases[:, None], values.shape[1], axis=1)
+                product = np.empty_like(sums)
+                for inputs, part in zip(values, weights, strict=True):
+                    np.multiply(part[:, None], inputs, out=product)
+                    sums += product
+                values = np.maximum(sums, 0.0, out=sums) if number < len(self._layers) else sums
+            scores[first : first + _BLOCK] = values[0]
+        large = scores * _ROUND
+        return large - (large - scores)

@@ -81,8 +81,8 @@ class Resources(Protocol):
 
 
 def policy_name(policy: object) -> str:
-    """Return the name of a policy in Python, `module:Class`, for messages."""
-    return f"{type(policy).__module__}:{type(policy).__qualname__}"
+    """Return the name of a policy in Python for messages: its `spec`, else `module:Class`."""
+    return str(getattr(policy, "spec", f"{type(policy).__module__}:{type(policy).__qualname__}"))
 
 
 class PolicyCalls(ABC):

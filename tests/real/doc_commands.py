@@ -111,6 +111,8 @@ RULES = (
     Rule(r"^pilotfish whatif site\b", skip="it needs the record of a real site, as in tests/simulate/slurm"),
     Rule(r"^pilotfish whatif \w+ --(set|scenario)\b", shorten=("$", " --repeat 1")),
     Rule(r"^pilotfish generate site university\b", shorten=(r"--days \d+", "--days 2")),
+    Rule(r"^pilotfish train squared\b", shorten=("$", " --epochs 1"), once=True),
+    Rule(r"^pilotfish evaluate --as thesis\b", once=True),
     Rule(r"^pilotfish train\b", shorten=("$", " --generations 2 --population 4")),
     Rule(r"^pilotfish (evaluate|model)\b"),
     Rule(r"^pilotfish generate thesis\b", shorten=(r"--jobs \d+", "--jobs 200")),

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from pilotfish.formats.models.pair_model import PairModel, PairSight
-from pilotfish.simulate.learned.pair_network import Layer
+from pilotfish.formats.models.pair_model import PairModel
+from pilotfish.simulate.learned.pair_network import Layer, PairSight
 
 #: Machine of four nodes: processors and speed of each.
 PAIR_NODES = ((4, 1.0), (4, 2.0), (8, 1.0), (8, 2.0))

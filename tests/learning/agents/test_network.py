@@ -8,22 +8,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotfish.learning.agents.network import Network
-from pilotfish.learning.agents.packed_pairs import COLUMNS, PackedPairs
+from pilotfish.learning.agents.packed_pairs import PackedPairs
+from pilotfish.simulate.learned.pair_network import PAIR_COLUMNS
 
 COUNTS = st.lists(st.integers(1, 5), min_size=1, max_size=6)
 
 
 def pairs_of(counts, seed: int = 0) -> PackedPairs:
     total = sum(counts)
-    rows = np.random.default_rng(seed).random((total, COLUMNS)).astype(np.float32)
+    rows = np.random.default_rng(seed).random((total, len(PAIR_COLUMNS))).astype(np.float32)
     return PackedPairs(rows, np.concatenate([np.arange(count) for count in counts]), np.cumsum([0, *counts[:-1]]))
 
 
 def test_the_gradient_is_that_of_finite_differences() -> None:
     generator = np.random.default_rng(1)
-    network = Network((COLUMNS, 6, 4), generator, 0.1)
+    network = Network((len(PAIR_COLUMNS), 6, 4), generator, 0.1)
     network.weights = [part.astype(np.float64) for part in network.weights]
-    rows, slopes = generator.random((20, COLUMNS)), generator.standard_normal(20)
+    rows, slopes = generator.random((20, len(PAIR_COLUMNS))), generator.standard_normal(20)
     gradient = network.gradient(network.layers(rows), slopes)
     for part, slope in zip(network.weights, gradient, strict=True):
         for place in np.ndindex(part.shape):

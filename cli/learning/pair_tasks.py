@@ -1,0 +1,96 @@
+"""The work of `train squared` as tasks for workers: some epochs of one training.
+
+Rule: an answer is plain values with all that the rest of the training depends on, so a training from a journal goes on
+to the bit.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from ... import __version__
+from ...formats.replays.workloads import as_submitted, read_workload
+from ...learning.agents.squared import SquaredTraining, TrainingOptions
+from ...learning.environments import thesis
+from ...learning.environments.pairs import PairEnvironment
+from ...simulate.errors import ConfigError
+from ...simulate.kernels.object_cache import source_stamp
+from ...simulate.model.workload import Workload
+from ..sweeps.tasks import TraceFile, digest_of
+
+
+@dataclass(frozen=True, slots=True)
+class ThesisInput:
+    """A trace whose jobs are used as the thesis uses them; `digest`: SHA-256 of its file."""
+
+    path: str
+    digest: str
+
+    @classmethod
+    def of(cls, path: Path) -> ThesisInput:
+        """Return the input of a file. Raises OSError."""
+        return cls(str(path.resolve()), digest_of(path.read_bytes()))
+
+    @property
+    def name(self) -> str:
+        """The name for people."""
+        return Path(self.path).name.removesuffix(".gz").removesuffix(".swf")
+
+    def jobs(self) -> Workload:
+        """Read the jobs. Raises ConfigError: the trace is wrong, or was changed."""
+        return _jobs(self)
+
+
+@lru_cache(maxsize=2)
+def _jobs(source: ThesisInput) -> Workload:
+    path = Path(source.path)
+    if digest_of(path.read_bytes()) != source.digest:
+        raise ConfigError(path.name, "", "it was changed after the command began", "the file as it was")
+    return thesis.jobs_of(as_submitted(read_workload(path, speeds=(), skip_invalid=True)))
+
+
+@lru_cache(maxsize=2)
+def _worlds(source: ThesisInput, objective: str) -> tuple[PairEnvironment, PairEnvironment]:
+    return thesis.training_worlds(source.jobs(), objective)
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingTask:
+    """Some epochs of a training: up to `until`, from a state of it, None: from the beginning."""
+
+    source: ThesisInput
+    objective: str
+    options: TrainingOptions
+    seed: int
+    until: int
+    state: Mapping[str, Any] | None = None
+
+    @property
+    def trace(self) -> TraceFile:
+        """Return the file that it reads."""
+        return TraceFile(self.source.path, self.source.digest)
+
+    @property
+    def identity(self) -> str:
+        """Return what tasks of one command differ in."""
+        return f"{self.seed} {self.until}"
+
+    @property
+    def shared_identity(self) -> str:
+        """Return what is equal only if the version, the inputs and the options are equal."""
+        parts = [__version__, source_stamp(), self.source.digest, self.objective, asdict(self.options)]
+        return digest_of(json.dumps(parts).encode())[:32]
+
+
+def training_task(task: TrainingTask) -> dict[str, Any]:
+    """Carry out the epochs, and return the state of the training with its seed. Raises ConfigError, OSError."""
+    training = SquaredTraining(*_worlds(task.source, task.objective), task.options, task.seed)
+    if task.state is not None:
+        training.restore(task.state)
+    training.run(task.until - training.epochs)
+    return training.state() | {"seed": task.seed}

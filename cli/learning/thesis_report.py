@@ -1,0 +1,175 @@
+"""`pilotfish evaluate --as thesis`: networks that score pairs, against the rules of the thesis and its figures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...formats.model_file import read_model, write_model
+from ...formats.models.pair_model import PairModel
+from ...formats.text import count
+from ...learning.environments import thesis
+from ...learning.environments.pairs import KERNEL, OBJECTIVES
+from ...learning.thesis_table import RULES, Contest, ThesisTable, thesis_table
+from ...simulate.arrays import Array
+from ...simulate.errors import ConfigError
+from ..kernel_loading import load_kernels
+from ..output.documents import print_json
+from ..output.text import Screen, TextColumn, numbers, progress_bar
+from ..streams import note
+from .pair_tasks import ThesisInput
+
+#: Objectives in words.
+_WORDS = {"bsld": "mean bounded slowdown", "sld": "mean slowdown", "wait": "mean wait, s"}
+
+
+def judge_as_thesis(models: Sequence[Path], trace: Path, *, save: bool, as_json: bool) -> int:
+    """Print the table of each objective that a model was trained for; without a model, of all, with the rules alone.
+
+    Args:
+        models: files of networks that score pairs; those of one objective are training seeds of one recipe.
+        trace: the trace that the windows are of.
+        save: write the verdicts into the files of models that were not trained on the trace.
+        as_json: print a document.
+
+    Raises:
+        ConfigError: a file is wrong, or a model is of another kind or another machine.
+        OSError: the trace cannot be read.
+    """
+    load_kernels("swf.parser", KERNEL)
+    named = {path: _pair_model(path) for path in models}
+    source = ThesisInput.of(trace)
+    by_objective = {name: [path for path, one in named.items() if one.objective == name] for name in OBJECTIVES}
+    judged = {name: paths for name, paths in by_objective.items() if paths or not named}
+    with _progress(len(RULES) * len(judged) + len(named)) as advance:
+        tables = [
+            thesis_table(source.jobs(), name, [named[path].network for path in paths], progress=advance)
+            for name, paths in judged.items()
+        ]
+    if as_json:
+        print_json("thesis", {"trace": source.name, "tables": list(map(_document, tables))})
+    else:
+        for table in tables:
+            _show(Screen(), source.name, table)
+    trained = [path for path, one in named.items() if _digests(one) & {source.digest}]
+    if trained:
+        note(
+            f"{count(len(trained), 'model')} of {len(named)} trained on jobs of {trace.name}: it says nothing of others"
+        )
+    if save:
+        for table in tables:
+            _save([path for path in judged[table.objective] if path not in trained], named, source, table)
+    return 0
+
+
+def _pair_model(path: Path) -> PairModel:
+    """Read a model. Raises ConfigError: it is of another kind, or for another machine or another view of the jobs."""
+    model = read_model(path)
+    if not isinstance(model, PairModel):
+        raise ConfigError(str(path), "kind", f"{model.KIND}: it chooses no pairs of a job and a node", PairModel.KIND)
+    options = thesis.options(model.objective)
+    view = (options.due, options.rows, options.longest, options.logarithmic)
+    sight = model.sight
+    nodes = tuple((node.processors, node.speed) for node in thesis.NODES)
+    if model.nodes != nodes or (sight.due, sight.rows, sight.longest, sight.logarithmic) != view:
+        raise ConfigError(
+            str(path), "sight", "another machine, or another view of the jobs", "`train squared --as thesis`"
+        )
+    return model
+
+
+def _digests(model: PairModel) -> set[str]:
+    return {row["sha256"] for row in model.trained.get("traces", ())}
+
+
+@contextmanager
+def _progress(steps: int) -> Iterator[Callable[[], None]]:
+    """Show a bar on a terminal; what is yielded counts a step."""
+    bar = progress_bar(steps, "rules and agents")
+    try:
+        yield lambda: None if bar is None else bar.advance(bar.task_ids[0])
+    finally:
+        if bar is not None:
+            bar.stop()
+
+
+def _document(table: ThesisTable) -> dict[str, Any]:
+    return {
+        "objective": table.objective, "agents": table.agents.tolist(),
+        "rules": [
+            {
+                "rule": one.rule.name, "blocks": one.blocks, "windows": one.costs.tolist(),
+                "published": _number(one.published), "ratio": _number(one.ratio), "low": _number(one.low),
+                "high": _number(one.high), "won": _number(one.won),
+            }
+            for one in table.contests
+        ],
+        "published_agent": thesis.PUBLISHED_AGENT[table.objective],
+    }  # fmt: skip
+
+
+def _number(value: float) -> float | None:
+    return None if np.isnan(value) else value
+
+
+def _show(screen: Screen, trace: str, table: ThesisTable) -> None:
+    """Print a table: all rules by their means, those that block with the figure of the thesis, and the agents."""
+    screen.title(f"{trace}: {_WORDS[table.objective]}, {count(table.windows, 'window')}")
+    rows = [
+        (float(one.costs.mean()), (*_names(one), *_cells(one.costs), _shown(one.published), _against(one)))
+        for one in table.contests
+    ]
+    for number, costs in enumerate(table.agents, 1):
+        figure = _shown(thesis.PUBLISHED_AGENT[table.objective])
+        rows.append((float(costs.mean()), ("> agent", str(number), "", *_cells(costs), figure, "")))
+    columns = [
+        *map(TextColumn, ("  JOB", "NODE", "")),
+        *numbers("MEAN", "MEDIAN", "MOST", "THESIS"),
+        TextColumn("AGENT / IT", right=True),
+    ]
+    screen.table(columns, [cells for _, cells in sorted(rows)])
+    screen.put("")
+    for blocks, kind in ((True, "that block"), (False, "with the choice of the agent")) if len(table.agents) else ():
+        beaten, rules = table.beaten(blocks=blocks)
+        best = table.best(blocks=blocks)
+        screen.put(
+            f"rules {kind}: {beaten} of {rules} beaten; best: {best.rule.name}: agent / it {_against(best)}, "
+            f"smaller in {best.won:.0%} of the windows"
+        )
+    screen.put("")
+
+
+def _names(one: Contest) -> tuple[str, ...]:
+    return f"  {one.rule.job}", one.rule.node, "blocks" if one.blocks else ""
+
+
+def _cells(costs: Array) -> tuple[str, ...]:
+    return tuple(_shown(float(number)) for number in (costs.mean(), np.median(costs), costs.max()))
+
+
+def _shown(number: float) -> str:
+    return "" if np.isnan(number) else f"{number:,.0f}" if number >= 1000.0 else f"{number:.3g}"
+
+
+def _against(one: Contest) -> str:
+    return "" if np.isnan(one.ratio) else f"{one.ratio:.2f} ({one.low:.2f} to {one.high:.2f})"
+
+
+def _save(paths: Sequence[Path], models: Mapping[Path, PairModel], source: ThesisInput, table: ThesisTable) -> None:
+    """Write the verdicts against the best rules of both kinds into files, in place of those on the same jobs."""
+    rows = [
+        {
+            "trace": source.name, "sha256": source.digest, "rival": best.rule.name + ", blocks" * best.blocks,
+            "number": table.objective, "ratio": best.ratio, "low": best.low, "high": best.high,
+            "windows": table.windows, "models": len(paths),
+        }
+        for best in (table.best(blocks=True), table.best(blocks=False))
+    ]  # fmt: skip
+    for path in paths:
+        others = [row for row in models[path].evaluated if row.get("sha256") != source.digest]
+        write_model(path, replace(models[path], evaluated=(*others, *rows)))

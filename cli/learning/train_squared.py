@@ -1,0 +1,167 @@
+"""`pilotfish train squared`: train a network that chooses a waiting job and its node, and write it as a model."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from ... import __version__
+from ...formats.documents.atomic_write import check_file
+from ...formats.documents.quantities import format_size
+from ...formats.model_file import write_model
+from ...formats.models.pair_model import PairModel
+from ...learning.agents.squared import JUDGED_EACH, TrainingOptions, plain_layers
+from ...learning.environments import thesis
+from ...learning.environments.pairs import KERNEL, OBJECTIVES, PATIENCE_S
+from ...simulate.errors import ConfigError
+from ...simulate.learned.pair_network import PairSight
+from ...simulate.queue_policies.learned_order import MODEL_SUFFIX
+from .. import options
+from ..kernel_loading import load_kernels
+from ..options import argument, flag, option
+from ..output.text import Screen, TextColumn, numbers
+from ..streams import note, warn
+from ..sweeps.run_journal import JournalKind, RunJournal
+from ..sweeps.tasks import Failure
+from ..usage_errors import bad, not_among
+from ..worker_options import worker_pool
+from .pair_tasks import ThesisInput, TrainingTask, training_task
+from .training_progress import TrainingProgress
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+
+THESIS = options.PUBLISHED[0]
+
+
+def squared(
+    trace: Annotated[Path, argument("TRACE", "Trace of jobs (SWF, ...); each runs on one node.")],
+    out: Annotated[Path, option("FILE", f"Write the model into FILE (*{MODEL_SUFFIX}).", "--out", "-o")],
+    setting: options.Published = THESIS,
+    objective: Annotated[
+        str, option("NAME", "What is to be small: mean bounded slowdown, slowdown or wait.", words=OBJECTIVES)
+    ] = "bsld",
+    seeds: options.Seeds = 5,
+    seed: options.Seed = 1,
+    every_seed: Annotated[
+        bool, flag("--every-seed", "Also write the model of each seed, into FILE with the seed in its name.")
+    ] = False,
+    epochs: Annotated[int, option("N", "Epochs of each training.", min=1, max=10_000)] = TrainingOptions().epochs,
+    workers: options.Workers = None,
+    resume: options.Resume = None,
+) -> int:
+    """Train a small network that scores each pair of a waiting job and a node (the squared agent, PPO).
+
+    The machine is that of the thesis: 20 nodes of 4 to 64 processors and 2 to 3.5 GHz. Each job runs on one node; its
+    run time in the trace is that on the slowest. An epoch plays five windows of 1,024 jobs. Each five epochs of the
+    second half, the network is judged on twenty others, and the best one is kept. A training that is interrupted keeps
+    the best network so far. Judge it on other jobs: `pilotfish evaluate --as thesis`.
+
+    \b
+    Examples:
+      pilotfish train squared year.swf.gz --as thesis -o pairs.pfmodel.json
+      pilotfish train squared year.swf.gz --resume state -o b.pfmodel.json
+    """
+    if setting not in options.PUBLISHED:
+        raise not_among("--as", str(setting), "a published work", options.PUBLISHED)
+    if objective not in OBJECTIVES:
+        raise not_among("--objective", objective, "an objective", OBJECTIVES)
+    if not out.name.endswith(MODEL_SUFFIX):
+        raise bad("--out", f"{out.name} (allowed: a name that ends with {MODEL_SUFFIX})")
+    check_file(out)
+    load_kernels("swf.parser", KERNEL)
+    source = ThesisInput.of(trace)
+    thesis.training_worlds(source.jobs(), objective)  # errors before any training
+    settings = TrainingOptions(epochs=epochs)
+    first = [TrainingTask(source, objective, settings, seed + number, 0) for number in range(seeds)]
+    states = _trained(first, workers, resume)
+    best = min(states, key=_value)
+    for state in states if every_seed else ():
+        write_model(_numbered(out, state["seed"]), _model(first[0], [state], state))
+    write_model(out, _model(first[0], states, best))
+    _report(out, objective, states, best)
+    return 0
+
+
+def _trained(trainings: Sequence[TrainingTask], workers: int | None, journal_file: Path | None) -> list[dict[str, Any]]:
+    """Carry out trainings, and return the last state of each. Raises ConfigError: one failed, or none began."""
+    states, options_of_all = dict[int, dict[str, Any]](), trainings[0].options
+    kind = JournalKind("training", trainings[0].shared_identity)
+    with nullcontext() if journal_file is None else RunJournal(journal_file, kind) as journal:
+        if journal is not None:
+            states |= _last_states(journal.done.values(), {task.seed for task in trainings})
+        try:
+            with (
+                TrainingProgress(trainings[0].objective, options_of_all.epochs, len(trainings)) as progress,
+                worker_pool(workers, None) as crew,  # processes for one training, too: it computes with one thread
+            ):
+                for until in range(JUDGED_EACH, options_of_all.epochs + JUDGED_EACH, JUDGED_EACH):
+                    tasks = list(_next_tasks(trainings, states, min(until, options_of_all.epochs)))
+                    for batch in crew.each(training_task, tasks) if tasks else ():
+                        for task, answer in batch:
+                            if isinstance(answer, Failure):
+                                raise ConfigError("train", f"seed {task.seed}", answer.why)
+                            states[task.seed] = answer
+                            if journal is not None:
+                                journal.add({task.identity: answer})
+                    progress.reached(min(until, options_of_all.epochs), list(map(_value, states.values())))
+        except KeyboardInterrupt:
+            epochs = sorted(state["epochs"] for state in states.values())
+            warn(f"interrupted after {epochs[0] if epochs else 0} of {options_of_all.epochs} epochs")
+    if not states:
+        raise ConfigError("train", "", "no epoch ended", f"at least {JUDGED_EACH}")
+    return [states[task.seed] for task in trainings if task.seed in states]
+
+
+def _last_states(states: Iterable[dict[str, Any]], seeds: set[int]) -> dict[int, dict[str, Any]]:
+    """Return the last state of each of some seeds."""
+    ascending = sorted(states, key=lambda state: state["epochs"])
+    return {state["seed"]: state for state in ascending if state["seed"] in seeds}
+
+
+def _next_tasks(
+    trainings: Sequence[TrainingTask], states: dict[int, dict[str, Any]], until: int
+) -> Iterator[TrainingTask]:
+    """Yield the tasks of trainings that have not reached an epoch."""
+    for task in trainings:
+        state = states.get(task.seed)
+        if state is None or state["epochs"] < until:
+            yield TrainingTask(task.source, task.objective, task.options, task.seed, until, state)
+
+
+def _value(state: dict[str, Any]) -> float:
+    """Return the mean objective of a training so far: in the windows that judged it, else in those that it played."""
+    return float(state["objective"] if state["value"] is None else state["value"])
+
+
+def _numbered(out: Path, seed: int) -> Path:
+    return out.with_name(f"{out.name.removesuffix(MODEL_SUFFIX)}-{seed}{MODEL_SUFFIX}")
+
+
+def _model(task: TrainingTask, states: Sequence[dict[str, Any]], best: dict[str, Any]) -> PairModel:
+    world, jobs = thesis.options(task.objective), task.source.jobs()
+    processors = sum(node.processors for node in thesis.NODES)
+    row = {"name": task.source.name, "sha256": task.source.digest, "jobs": len(jobs), "processors": processors}
+    trained = {
+        "pilotfish": __version__, "agent": "squared", "as": THESIS, "traces": [row], "epochs": best["epochs"],
+        "options": asdict(task.options), "seed": best["seed"],
+        "seeds": [{"seed": one["seed"], "value": _value(one), "epochs": one["epochs"]} for one in states],
+    }  # fmt: skip
+    sight = PairSight(world.due, world.rows, world.longest, PATIENCE_S, world.logarithmic)
+    nodes = tuple((node.processors, node.speed) for node in thesis.NODES)
+    return PairModel(plain_layers(best["layers"]), sight, task.objective, nodes, trained)
+
+
+def _report(out: Path, objective: str, states: Sequence[dict[str, Any]], best: dict[str, Any]) -> None:
+    screen = Screen()
+    rows = [
+        (str(one["seed"]), str(one["epochs"]), f"{_value(one):,.4g}", "kept" if one is best else "") for one in states
+    ]
+    screen.title(f"mean {objective} in the {thesis.JUDGED} windows that judged the training")
+    screen.table([TextColumn("SEED", right=True), *numbers("EPOCHS", objective.upper()), TextColumn("")], rows)
+    note(
+        f"{out}: {format_size(out.stat().st_size)}; judge it on other jobs: pilotfish evaluate --as thesis {out} TRACE"
+    )

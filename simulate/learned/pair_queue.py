@@ -1,0 +1,114 @@
+"""A queue policy that starts each job on the node that a network chooses with it.
+
+Rule: it sees what the network saw in training, and it is asked as then: while a decision is due, the pair of a visible
+job and a node with the largest score starts. It makes no reservation, so a large job may wait for long. A machine whose
+nodes the training did not have, or a job that needs several nodes, is one error.
+Source: A. Fomperosa, "Reinforcement learning for job scheduling in heterogeneous clusters" (2021), chapter 4.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from ..arrays import Array
+from ..errors import ConfigError
+from ..queue_policies.free_nodes import FreeNodes
+from ..queue_policies.interface import QueueView, Start
+from ..queue_policies.queued_job import QueuedJob
+from ..wording import count
+from .pair_network import MOST_SEEN, PairNetwork, PairSight
+
+#: How "no" is seen, as in the kernel `pairs.placements`.
+_NO = 1e-5
+#: Digits to which nodes are compared with those of the training.
+_DIGITS = 6
+
+
+class PairQueue:
+    """The policy.
+
+    Args:
+        name: its SPEC, for errors.
+        network: scores pairs.
+        sight: what the network sees.
+        nodes: processors and speed of each node of the training.
+    """
+
+    only_starts = True
+
+    def __init__(
+        self, name: str, network: PairNetwork, sight: PairSight, nodes: Sequence[tuple[int, float]]
+    ) -> None:  # fmt: skip
+        self.spec, self._network, self._sight = name, network, sight
+        self._trained = set(map(tuple, _seen(*np.array(nodes, np.float64).T).T.round(_DIGITS).tolist()))
+        self._kinds: Array | None = None  # what is seen of each node: processors, speed
+
+    def decide(self, snapshot: QueueView, /) -> Iterator[Start]:
+        """Yield the starts of now. O(starts x visible jobs x nodes). Raises ConfigError, see the rule."""
+        free, sizes = snapshot.free_nodes(), np.array([last - first + 1 for first, last in snapshot.machine.nodes])
+        if self._kinds is None:
+            self._kinds = self._kinds_of(sizes, free.speeds)
+        for job in snapshot.submitted:
+            self._check(job, int(sizes.max()))
+        waiting = list(snapshot.waiting)
+        while waiting and self._is_due(waiting, free):
+            start = self._best(waiting[: self._sight.rows], snapshot.time, free, sizes)
+            if start is None:
+                return
+            job, node = start
+            free.take(job, (node,))
+            waiting.remove(job)
+            yield Start(job, nodes=(node,))
+
+    def _best(
+        self, jobs: Sequence[QueuedJob], now: float, free: FreeNodes, sizes: Array
+    ) -> tuple[QueuedJob, int] | None:
+        """Return the job and the node with the largest score; None: no job fits anywhere."""
+        fits = np.array([free.need(job).fits(free.cores, free.memory) for job in jobs])
+        places, nodes = np.nonzero(fits)
+        if not len(places):
+            return None
+        assert self._kinds is not None
+        largest, traits = sizes.max(), np.empty((len(jobs), 4), np.float32)
+        traits[:, 0] = [min((now - job.submit_time) / self._sight.patience, MOST_SEEN) for job in jobs]
+        traits[:, 1] = [self._sight.requested(job.walltime) for job in jobs]
+        traits[:, 2] = [min(job.size / largest, MOST_SEEN) for job in jobs]
+        traits[:, 3] = np.where(fits.any(axis=1), MOST_SEEN, _NO)
+        rows = np.empty((len(places), 7), np.float32)
+        rows[:, :4], rows[:, 4], rows[:, 6] = traits[places], self._kinds[0, nodes], self._kinds[1, nodes]
+        rows[:, 5] = np.minimum(free.cores / sizes, MOST_SEEN)[nodes]
+        best = int(self._network.scores(rows).argmax())
+        return jobs[places[best]], int(nodes[best])
+
+    def _is_due(self, waiting: Sequence[QueuedJob], free: FreeNodes) -> bool:
+        if self._sight.due == "any":
+            return True
+        return max(job.size for job in waiting) <= int(free.cores.max())
+
+    def _kinds_of(self, sizes: Array, speeds: Array | None) -> Array:
+        """Return what is seen of each node [2, nodes]. Raises ConfigError: the training had no such node."""
+        if not len(sizes):
+            raise ConfigError(self.spec, "", "the machine has no nodes to choose among", "a cluster, and --contention")
+        kinds = _seen(sizes.astype(np.float64), np.ones(len(sizes)) if speeds is None else speeds)
+        for node, kind in enumerate(map(tuple, kinds.T.round(_DIGITS).tolist())):
+            if kind not in self._trained:
+                problem = f"node {node} has {count(int(sizes[node]), 'core')} and {kind[1]:.3g} of the largest speed"
+                allowed = "nodes as in the training, relative to the largest and the fastest"
+                raise ConfigError(self.spec, "", problem, allowed)
+        return kinds
+
+    def _check(self, job: QueuedJob, largest: int) -> None:
+        """Raise ConfigError if the network cannot place a job."""
+        if job.nodes > 1 or job.size > largest:
+            problem = f"it requests {count(job.size, 'core')}, on {count(max(job.nodes, 2), 'node')} or more"
+            raise ConfigError(self.spec, f"job {job.id}", problem, f"jobs on one node, of at most {largest} cores")
+        if not math.isfinite(job.walltime):
+            raise ConfigError(self.spec, f"job {job.id}", "no requested time", "a requested time for each job")
+
+
+def _seen(sizes: Array, speeds: Array) -> Array:
+    """Return how processors and speeds of nodes are seen [2, nodes]."""
+    return np.array([np.minimum(column / column.max(), MOST_SEEN) for column in (sizes, speeds)])

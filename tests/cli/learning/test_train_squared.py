@@ -1,0 +1,115 @@
+"""`train squared` and `evaluate --as thesis`: the same model however it is carried out, and what is wrong."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pilotfish.cli.__main__ import FAILED, USAGE, main
+from pilotfish.cli.learning.training_progress import TrainingProgress
+from pilotfish.formats.model_file import read_model, write_model
+from pilotfish.formats.models.pair_model import PairModel
+from tests.support.learned_models import SJF, model_file
+from tests.support.pair_models import pair_model
+
+FEW = ("--seeds", "2", "--epochs", "6")
+
+
+@pytest.fixture(scope="module")
+def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("traces") / "year.swf.gz"
+    assert main(["generate", "lublin", "--jobs", "1300", "--procs", "256", "--load", "0.5", "-o", str(path)]) == 0
+    return path
+
+
+@pytest.fixture(scope="module")
+def model(trace: Path) -> Path:
+    path = trace.parent / "pairs.pfmodel.json"
+    assert main(["train", "squared", str(trace), *FEW, "--every-seed", "-o", str(path)]) == 0
+    return path
+
+
+@pytest.mark.real
+def test_the_best_seed_is_kept_and_each_can_be(model: Path) -> None:
+    best = read_model(model)
+    assert isinstance(best, PairModel)
+    assert len(best.nodes) == 20 and best.trained["epochs"] == 6
+    values = {one["seed"]: one["value"] for one in best.trained["seeds"]}
+    assert set(values) == {1, 2} and values[best.trained["seed"]] == min(values.values())
+    for seed, value in values.items():
+        one = read_model(model.with_name(f"pairs-{seed}.pfmodel.json"))
+        assert isinstance(one, PairModel) and one.trained["seeds"][0]["value"] == value
+        assert (one.layers == best.layers) == (seed == best.trained["seed"])
+
+
+@pytest.mark.real
+def test_a_training_that_was_interrupted_keeps_the_best_so_far_and_goes_on_to_the_bit(
+    trace: Path, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, calls = tmp_path / "a.pfmodel.json", list[int]()
+    words = ["train", "squared", str(trace), "--seeds", "1", *FEW[2:], "--resume", str(tmp_path / "state")]
+
+    def stopped(*_: Any) -> None:
+        calls.append(1)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(TrainingProgress, "reached", stopped)
+        assert main([*words, "-o", str(out)]) == 0
+    assert "interrupted after 5 of 6 epochs" in capsys.readouterr().err and calls == [1]
+    assert read_model(out).trained["epochs"] == 5
+    assert main([*words, "-o", str(out)]) == 0
+    assert out.read_bytes() == model.with_name("pairs-1.pfmodel.json").read_bytes()
+    capsys.readouterr()
+    assert main([*words, "--objective", "wait", "-o", str(out)]) == FAILED
+    assert "other inputs" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "says"),
+    [
+        (["train", "squared", "TRACE", "-o", "a.json"], USAGE, "a name that ends with .pfmodel.json"),
+        (["train", "squared", "TRACE", "-o", "a.pfmodel.json", "--objective", "luck"], USAGE, "bsld, sld, wait"),
+        (["train", "squared", "TRACE", "-o", "a.pfmodel.json", "--as", "irmasim"], USAGE, "thesis"),
+        (["train", "squared", "absent.swf", "-o", "a.pfmodel.json"], FAILED, "absent.swf"),
+        (["train", "squared", "short.swf", "-o", "a.pfmodel.json"], FAILED, "at least 1,281 jobs"),
+        (["evaluate", "--as", "thesis", "TRACE"], FAILED, "at least 9,984 jobs"),
+        (["evaluate", "--as", "irmasim", "TRACE"], USAGE, "thesis"),
+        (["evaluate", "--as", "thesis", "pairs.pfmodel.json"], USAGE, "allowed: one"),
+        (["evaluate", "--as", "thesis", "m.pfmodel.json", "TRACE"], FAILED, "linear: it chooses no pairs"),
+        (["evaluate", "--as", "thesis", "pairs.pfmodel.json", "TRACE"], FAILED, "another machine"),
+    ],
+)
+def test_what_is_wrong_is_one_sentence(
+    words: list[str], code: int, says: str, trace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    model_file(tmp_path, SJF)
+    write_model(tmp_path / "pairs.pfmodel.json", pair_model())
+    assert main(["generate", "lublin", "--jobs", "50", "--procs", "16", "-o", "short.swf"]) == 0
+    capsys.readouterr()
+    assert main([str(trace) if word == "TRACE" else word for word in words]) == code
+    error = " ".join(capsys.readouterr().err.split())
+    assert says in error and "Traceback" not in error
+
+
+@pytest.mark.real
+@pytest.mark.long
+def test_the_table_has_all_rules_and_the_figures_of_the_thesis(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trace = tmp_path / "other.swf.gz"
+    assert main(["generate", "lublin", "--jobs", "10000", "--procs", "256", "--seed", "3", "-o", str(trace)]) == 0
+    capsys.readouterr()
+    assert main(["evaluate", "--as", "thesis", str(model), str(trace), "--save"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 80 and sum("blocks" in line for line in lines) == 12
+    assert any("40.7" in line for line in lines) and any(line.startswith("> agent") for line in lines)
+    assert {row["windows"] for row in read_model(model).evaluated} == {20}
+    assert main(["evaluate", "--as", "thesis", str(model), str(trace), "--json"]) == 0
+    (document,) = json.loads(capsys.readouterr().out)["tables"]
+    assert len(document["rules"]) == 32 and len(document["agents"][0]) == 20 and document["published_agent"] == 9.7
