@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import shutil
 import subprocess
 import tarfile
@@ -11,8 +12,10 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+import yaml
 
 import pilotfish
+from pilotfish.cli.__main__ import Pilotfish
 from tests.promises import generator
 
 ROOT = Path(pilotfish.__file__).resolve().parent
@@ -102,6 +105,24 @@ def test_the_scripts_of_the_packages_are_shell(name: str) -> None:
     assert text.startswith("#!/bin/sh\n") and os.access(FOLDER / name, os.X_OK)
     assert "\nset -e\n" in text or name.startswith("rpm/"), "dpkg repairs what has failed, rpm does not"
     assert subprocess.run(["sh", "-n", FOLDER / name]).returncode == 0
+
+
+def test_the_role_and_the_container_name_what_a_release_has() -> None:
+    tasks = yaml.safe_load((FOLDER / "ansible/tasks.yaml").read_text())
+    modules = {key for task in tasks for key in task if "." in key}
+    assert modules and all(module.startswith("ansible.builtin.") for module in modules)
+    assert all(task["name"][0].isupper() for task in tasks)
+    (started,) = (task["loop"] for task in tasks if "loop" in task)
+    assert set(started) <= set(script("packages").UNITS)
+    words = {
+        word for task in tasks for word in re.findall(r"pilotfish (\w[\w-]*)", str(task.get("ansible.builtin.command")))
+    }
+    assert words == {"reload"} and words <= Pilotfish.lazy.keys()
+    container = (FOLDER / "Containerfile").read_text()
+    assert (
+        re.search(r"^COPY dist/pilotfish_\*\.deb ", container, re.M)
+        and "@$(BIN)/python packaging/packages.py dist" in (ROOT / "Makefile").read_text()
+    )
 
 
 def test_every_unit_is_in_the_package() -> None:

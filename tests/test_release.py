@@ -8,6 +8,7 @@ import io
 import json
 import os
 import re
+import runpy
 import subprocess
 import sys
 import tarfile
@@ -42,6 +43,23 @@ def test_the_notes_are_the_part_of_the_changelog(release: ModuleType) -> None:
     for version in ("3.0.0", "2.0"):
         with pytest.raises(SystemExit, match=rf"nothing of {version}"):
             release.release_notes(two, version)
+
+
+def test_an_archive_of_pages_has_no_time_or_mode_of_its_own(tmp_path: Path) -> None:
+    pages = runpy.run_path(str(ROOT / "packaging/pages.py"))
+    archives = []
+    for name, mode in (("a", 0o600), ("b", 0o644)):
+        (tmp_path / name / "man1").mkdir(parents=True)
+        (tmp_path / name / "man1/p.1").write_text("page")
+        (tmp_path / name / "man1/p.1").chmod(mode)
+        archives.append(pages["pack"](tmp_path / name, "man", 1_000_000))
+    assert archives[0] == archives[1]
+    with tarfile.open(fileobj=io.BytesIO(archives[0])) as packed_pages:
+        assert [(one.name, one.mode, one.mtime) for one in packed_pages] == [
+            ("man/man1", 0o755, 1_000_000), ("man/man1/p.1", 0o644, 1_000_000),
+        ]  # fmt: skip
+    with pytest.raises(SystemExit, match="0 source distributions"):
+        pages["main"]([str(tmp_path)])
 
 
 def packed(path: Path, time: int, owner: int, mode: int, names: list[str]) -> bytes:

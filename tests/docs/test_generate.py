@@ -113,3 +113,11 @@ def test_the_site_builds_without_a_warning(generate: ModuleType, tmp_path: Path)
     done = subprocess.run(argv, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "lookahead" in (tmp_path / "out" / "reference" / "generated" / "commands" / "plan.html").read_text()
+    assert (
+        "lookahead" in (tmp_path / "out" / "searchindex.js").read_text() and (tmp_path / "out" / "search.html").exists()
+    )
+    for page in (tmp_path / "out").rglob("*.html"):
+        loads = re.findall(r"<(?:script|img|iframe|link)[^>]*\b(?:src|href)=.([^ >]*)", page.read_text())
+        assert [place for place in loads if re.match(r"(https?:)?//", place)] == [], page
+    for style in (tmp_path / "out").rglob("*.css"):
+        assert not re.search(r"url\(\W?(https?:)?//|@import", style.read_text()), style
