@@ -7,7 +7,7 @@ import numpy as np
 from pilotfish.simulate.kernels.slurm.tables import BY_BACKFILL, BY_MAIN, HISTORY
 from pilotfish.simulate.slurm.site import JobRecord
 from pilotfish.simulate.slurm.site_tables import Phases, completed, site_block
-from pilotfish.simulate.slurm.twin import pass_begins
+from pilotfish.simulate.slurm.twin import history_steps, pass_begins
 from tests.simulate.slurm.small_sites import T0, job, site
 
 
@@ -42,3 +42,10 @@ def test_starts_by_backfill_that_are_nearer_than_its_interval_are_of_one_pass() 
     history["start"] = [100, 102, 102, 131, 131]
     history["by"] = [BY_BACKFILL, BY_BACKFILL, BY_MAIN, BY_BACKFILL, BY_MAIN]
     assert pass_begins(history, 30.0).tolist() == [100, 100, 102, 131, 131]
+
+
+def test_a_start_of_the_record_has_all_its_nodes_though_the_rules_need_fewer() -> None:
+    record = run(T0 + 1.0, T0 + 100.0, "n2", "n4")
+    (step,) = history_steps(site([job(id="1", tasks=4, min_cpus=4, max_nodes=1, runs=(record,))]))
+    assert [start.nodes for start in step.real] == [("n2", "n4")]
+    assert [start.nodes for start in step.twin] == [("n0",)]
