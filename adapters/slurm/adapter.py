@@ -26,6 +26,7 @@ from ..file_watch import FileWatch
 from ..manager.managed_adapter import ManagedAdapter, refused
 from ..manager.read_times import FRESH_S
 from . import accounting_lookup, job_views, submission
+from .allocation import SiteAllocation
 from .controller_clock import ControllerClock
 from .evaluated_queue import EvaluatedQueue
 from .handed_over.first_begins import FirstBegins
@@ -85,7 +86,7 @@ class SlurmAdapter(ManagedAdapter[SlurmJob, QueueReads]):
         self._writer = JobWriter(transport, self.changes, self._clock.now, clock, longest, doubt)
         self._unheld = UnheldKinds(unheld_prefix, clock)
         self._watch = FileWatch([asked_file], clock) if asked_file else None
-        self._site_reader, self._counts_memory = SiteReader(clock), True
+        self._site_reader, self._allocation = SiteReader(clock), SiteAllocation()
         self._evaluated = EvaluatedQueue(cluster, selection, deferral, self._uid, clock)
         self._load, self._time_min, self._site_files = load, time_min, site_files
 
@@ -132,10 +133,14 @@ class SlurmAdapter(ManagedAdapter[SlurmJob, QueueReads]):
         missing = self._site_reader.site.missing
         if missing or not ((timing and nodes_due) or self._resizes.examine(self._jobs)):
             self._site_reader.refresh(self.transport, own_waiting, evaluated.cache.queue.pending.keys())
-        if self._counts_memory != self._site_reader.site.settings.counts_memory:
-            self._counts_memory = not self._counts_memory
-            self._reads.doubt(self._jobs)
-            self._store_queue(jobs)
+        site = self._site_reader.site
+        if first or nodes_due or site.settings.allocation != self._allocation.rules:
+            parameters = {name: partition.parameters for name, partition in site.partitions.items()}
+            allocation = SiteAllocation.on(evaluated.nodes.values(), site.settings.allocation, parameters)
+            if allocation != self._allocation:
+                self._allocation = self._writer.allocation = allocation
+                self._reads.doubt(self._jobs)
+                self._store_queue(jobs)
         self._unheld.write()
         return self._build_snapshot(now)
 
@@ -184,9 +189,7 @@ class SlurmAdapter(ManagedAdapter[SlurmJob, QueueReads]):
     def _take_in(self, jobs: list[SlurmJob], removed: Collection[int]) -> None:
         new = [self.changes.recognise(job, self._clock.now) for job in jobs]
         resized = self._resizes.resized
-        if not self._counts_memory:  # the memory of a job that asks for none is that of its whole nodes
-            new = [job if job.asks_memory else replace(job, memory=0.0) for job in new]
-        new = [replace(job, reason=RESIZED) if job.id in resized else job for job in new]
+        new = [self._allocation.of(replace(job, reason=RESIZED) if job.id in resized else job) for job in new]
         self._evaluated.take_in(new, removed)
 
     def _build_snapshot(self, now: float) -> Snapshot:

@@ -30,8 +30,12 @@ class SlurmJob:
     nodes: int = 1  #: number of nodes that it asks for, or has
     cpus: int = 1  #: number of CPUs that it asks for, or has, in all
     threads: int = 0  #: cores on each node; 0: an even share
+    per_task: int = 1  #: CPUs that each of its tasks asks for, while it waits
+    own_core: str = ""  #: what shares no core with another of its kind, while it waits: "task", "cpu" or "" (neither)
     memory: float = 0.0  #: bytes on each node
+    memory_per_cpu: float = 0.0  #: bytes, if it is what it asks for; 0: it is not
     asks_memory: bool = True  #: whether its user, or a default of the site, asked for memory; without, it gets all
+    least_memory: float = 0.0  #: bytes that each of its nodes must have, where Slurm allocates no memory
     tres: tuple[tuple[str, float], ...] = ()  #: what it is charged with, in Slurm's units (memory in MiB)
     time_limit: float | None = None
     submit: float | None = None
@@ -93,3 +97,5 @@ class SlurmNode:
     reason: str = ""
     idle: int | None = None
     free: float | None = None
+    core: int = 1  #: CPUs of each core
+    socket: int = 1  #: CPUs of each socket

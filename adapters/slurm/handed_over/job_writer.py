@@ -14,6 +14,7 @@ from dataclasses import replace
 
 from ....simulate.model.snapshot import JobState
 from ...base import NOT_SENT, AdapterError
+from ..allocation import SiteAllocation
 from ..records import SlurmJob
 from ..transport.command_transport import Transport
 from .job_update import LET_GO, OurChanges, came_too_late, hold_back, pin_fields, pin_for
@@ -43,6 +44,7 @@ class JobWriter:
     Attributes:
         changes: The argument.
         recorder: What records the changes of a preview, in which nothing is written; None: they are written.
+        allocation: What Slurm allocates to a job.
     """
 
     def __init__(
@@ -57,13 +59,14 @@ class JobWriter:
         self._transport, self.changes, self._now, self._time = transport, changes, now, clock
         self._max_defer_s, self._doubt = max_defer_s, doubt
         self.recorder: Transport | None = None
+        self.allocation = SiteAllocation()
         self._uid, self._foreign_until = os.getuid(), float("-inf")
 
     def read(self, number: int) -> SlurmJob:
         """Read one job. Raises AdapterError, `gone` if it has left the queue."""
         for job in self._transport.jobs([number]):
             if job.id == number:
-                return self.changes.recognise(job, self._now)
+                return self.allocation.of(self.changes.recognise(job, self._now))
         raise AdapterError(f"job {number} is no longer in the queue", kind="gone")
 
     def place(self, judged: SlurmJob, nodes: Sequence[str]) -> Pin | None:
@@ -184,7 +187,6 @@ def _request(job: SlurmJob) -> SlurmJob:
         job,
         reason=reason,
         priority=priority,
-        memory=job.memory if job.asks_memory else 0.0,
         begin=None,
         start=None,
         end=None,

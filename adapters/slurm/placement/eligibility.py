@@ -227,7 +227,7 @@ class Eligibility:
         if job.wanted and len(job.wanted) != job.nodes:
             return frozenset(), "its user names more or fewer nodes than it asks for, so Slurm must choose"
         unwanted = self._site.excluded.get(job.id, ()) or ()
-        shape = (job.partition, job.features, job.wanted, job.nodes, unwanted)
+        shape = (job.partition, job.features, job.wanted, job.nodes, unwanted, job.least_memory)
         in_cluster = self._cluster.index
         nodes = self._nodes.values()
         usable = self._node_lists.of(

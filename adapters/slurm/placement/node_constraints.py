@@ -59,7 +59,10 @@ def eligible(job: SlurmJob, nodes: Iterable[SlurmNode], unwanted: Iterable[str] 
     return frozenset(
         node.name
         for node in nodes
-        if node.name not in forbidden and partitions & node.partitions and has_features(node, job.features)
+        if node.name not in forbidden
+        and partitions & node.partitions
+        and node.memory >= job.least_memory
+        and has_features(node, job.features)
     )
 
 

@@ -54,6 +54,7 @@ class Partition:
     rows: int = 1  #: jobs that may share a core
     tier: int = 1  #: `PriorityTier`: jobs of a higher tier come first, whatever their priority
     qos: str = ""  #: QOS whose limits hold for all its jobs
+    parameters: str = ""  #: its own `SelectTypeParameters`; "": those of the site
     readable: bool = True  #: whether more than its name is known
 
     def obstacle(self, job: SlurmJob) -> str:
@@ -120,6 +121,7 @@ def _partition(name_limit: int, words: dict[str, str]) -> Partition:
         rows=int(sharing[2] or 4) if sharing and kind is CoreSharing.FORCE else 1,
         tier=count(words.get("PriorityTier", "1")) or 0,
         qos="" if qos == "N/A" else qos,
+        parameters=words.get("SelectTypeParameters", "NONE").replace("NONE", ""),
     )
 
 

@@ -17,7 +17,7 @@ from ...base import ParseError
 from ..records import SlurmJob, SlurmNode
 from ..transport.parsing import array_tasks, clean, comment, job_state, node_state, tres
 from ..transport.rows import Unreadable, read_rows, unknown_job
-from ..transport.squeue import SPECIAL, amounts, exit_of, memory, threads_for, unusual_size
+from ..transport.squeue import OWN_CORE, SPECIAL, amounts, exit_of, memory, own_core, threads_for, units, unusual_size
 from ..transport.squeue import nodes as names
 
 Form = Mapping[str, Any]
@@ -49,6 +49,7 @@ NEEDED = frozenset((
 )) - SINCE_23_02  # fmt: skip
 _NEEDED_OF_NODES = frozenset((
     "name", "state", "cpus", "alloc_cpus", "real_memory", "alloc_memory", "active_features", "partitions", "reason",
+    "sockets", "cores",
 ))  # fmt: skip
 #: NO_VAL and INFINITE, of 32 and of 64 bits.
 _STAND_INS = frozenset((2**32 - 2, 2**32 - 1, 2**64 - 2, 2**64 - 1))
@@ -180,6 +181,7 @@ def _job(name_limit: int, form: Form) -> SlurmJob:
         max(1, -(-cpus // node_count)),
     )
     special = _special(form)
+    per_task: int | None = None
     if state is JobState.PENDING:
         tasks, per_task, per_node, least = (_few(form[key]) for key in _TASKS)
         threads = max(threads, threads_for(node_count, tasks, per_task, per_node, least))
@@ -205,7 +207,10 @@ def _job(name_limit: int, form: Form) -> SlurmJob:
         nodes=node_count,
         cpus=cpus,
         threads=threads,
+        per_task=per_task or 1,
+        own_core=next(filter(None, (_own_core(form.get(key), field) for key, field in _SPECIAL.items())), ""),
         memory=_memory(form, request, cpus, threads, node_count),
+        memory_per_cpu=(number(form["memory_per_cpu"]) or 0.0) * 2.0**20,
         asks_memory=bool(number(form["memory_per_node"]) or number(form["memory_per_cpu"])),
         tres=amounts(request),
         time_limit=None if minutes is None else 60.0 * minutes,
@@ -245,6 +250,7 @@ def _node(form: Form) -> SlurmNode:
         features=frozenset(_items(form["active_features"])),
         partitions=frozenset(_items(form["partitions"])),
         reason=_without_none(_text(form["reason"])),
+        **units(cpus, _count(form["sockets"]), _count(form["cores"])),
     )
 
 
@@ -293,7 +299,12 @@ def _few(value: object) -> int | None:
 
 
 def _special(form: Form) -> str:
-    return next((SPECIAL[field] for key, field in _SPECIAL.items() if _is_asked(form.get(key))), "")
+    requests = ((form.get(key), field) for key, field in _SPECIAL.items())
+    return next((SPECIAL[field] for value, field in requests if _is_asked(value) and not _own_core(value, field)), "")
+
+
+def _own_core(value: object, field: str) -> str:
+    return own_core(field, str(_few(value))) if field in OWN_CORE else ""
 
 
 def _is_asked(value: object) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ....formats.hostlist import expand, parse_cpus
 from ....formats.slurm_values import names as names
@@ -18,6 +18,7 @@ from ....formats.slurm_values import words_of
 from ....simulate.errors import ConfigError
 from ....simulate.slurm.version_rules import VERSION_RULES
 from ...base import ParseError
+from ..allocation import AllocationRules
 from .parsing import clean
 
 #: The lines of a job that was resized, and of its cores. A user can forge them, only of their own job, by a name with
@@ -100,7 +101,7 @@ class ControllerSettings:
     limits: bool = False  #: whether limits of QOS and associations are enforced
     cluster: str = ""  #: name of the cluster
     hard_time_min: str = "its settings are not known"  #: why TimeMin would cut time limits for good; "": it is soft
-    counts_memory: bool = True  #: whether memory is allocated to jobs
+    allocation: AllocationRules = field(default_factory=AllocationRules)  #: what a job gets of a node
 
 
 def parse_settings(text: str) -> ControllerSettings:
@@ -111,9 +112,9 @@ def parse_settings(text: str) -> ControllerSettings:
         raise ParseError(why, argv=("scontrol",), stderr_tail=text[:200])
     enforced = config.words("AccountingStorageEnforce")
     limits = "limits" in enforced or "safe" in enforced
-    counts_memory = "MEMORY" in config.get("SelectTypeParameters", "MEMORY").upper()
+    allocation = AllocationRules.of(config["SelectType"], config.get("SelectTypeParameters"))
     return ControllerSettings(
-        float(config.number("bf_interval", 30)), limits, config["ClusterName"], hard_time_min(config), counts_memory
+        float(config.number("bf_interval", 30)), limits, config["ClusterName"], hard_time_min(config), allocation
     )
 
 

@@ -45,6 +45,8 @@ SPECIAL = {
     "Cores": "cores for each socket", "Threads": "threads for each core", "prefer": "preferred features",
     "ClusterFeature": "features of a cluster", "MinTime": "a minimum time limit", "BurstBuffer": "a burst buffer",
 }  # fmt: skip
+#: Requests that are understood if the value is 1: field -> `own_core`.
+OWN_CORE = {"Threads": "cpu", "NTPerCore": "task"}
 #: What a stand-in needs comes first, and what users write comes last.
 FIELDS = (
     "JobID", "UserID", "State", "NodeList", "NumNodes", "NumCPUs", "tres-alloc", "MinMemory", "Partition", "JobArrayID",
@@ -66,6 +68,7 @@ _NODES = {"placed": "NodeList", "wanted": "ReqNodes", "planned": "SchedNodes"}
 _HIDDEN = ("JobID", "SchedNodes", "reqswitch", "prefer", "MinTime", "BurstBuffer")
 NODE_FIELDS = (
     "NodeList", "StateComplete", "CPUs", "Memory", "Features_act", "PartitionName", "Reason", "CPUsState", "AllocMem",
+    "Sockets", "Cores",
 )  # fmt: skip
 #: Most characters of a node list for each name that it may have; Slurm writes ranges shorter.
 LONGEST_NAME = 64
@@ -137,7 +140,13 @@ def _hidden(report: Unreadable, row: Mapping[str, str]) -> SlurmJob:
 
 
 def _special(row: Mapping[str, str], fields: Iterable[str]) -> str:
-    return next((SPECIAL[name] for name in fields if name in SPECIAL and word(row[name]) not in _NOTHING), "")
+    requests = ((name, word(row[name])) for name in fields if name in SPECIAL)
+    return next((SPECIAL[name] for name, value in requests if value not in _NOTHING and not own_core(name, value)), "")
+
+
+def own_core(field: str, value: str) -> str:
+    """Return `own_core` of a job with that value of a field of squeue, "" if this says nothing of it."""
+    return OWN_CORE.get(field, "") if value == "1" else ""
 
 
 def nodes(text: str, name_limit: int = MOST_NODES) -> tuple[str, ...]:
@@ -172,6 +181,7 @@ def _job(report: Unreadable, row: dict[str, str]) -> SlurmJob:
         **{name: nodes(row[field], report.most_names) for name, field in _NODES.items()},
     }
     threads, special = max(1, -(-cpus // node_count)), _special(row, SPECIAL)
+    per_task: int | None = None
     if state is not JobState.PENDING:
         plain["planned"] = ()  # Slurm goes on showing the plan of a job that was cancelled
     else:
@@ -195,7 +205,10 @@ def _job(report: Unreadable, row: dict[str, str]) -> SlurmJob:
         nodes=node_count,
         cpus=cpus,
         threads=threads,
+        per_task=per_task or 1,
+        own_core=next(filter(None, (own_core(name, word(row[name])) for name in OWN_CORE)), ""),
         memory=memory(size(row["MinMemory"]) or 0.0, request, cpus, threads, node_count),
+        memory_per_cpu=memory_per_cpu(size(row["MinMemory"]) or 0.0, request, cpus),
         asks_memory=bool(size(row["MinMemory"])),
         tres=amounts(request),
         time_limit=span(row["TimeLimit"]),
@@ -267,10 +280,15 @@ def memory(requested: float, request: Mapping[str, str], cpus: int, threads: int
     total = size(request["mem"]) or 0.0 if "mem" in request else 0.0
     if not total:
         return requested
-    node_count = count(request.get("node", "")) or job_nodes
-    if requested and abs(total - requested * (count(request.get("cpu", "")) or cpus)) < 2**20:
-        return requested * threads
-    return max(requested, total / node_count)
+    if per_cpu := memory_per_cpu(requested, request, cpus):
+        return per_cpu * threads
+    return max(requested, total / (count(request.get("node", "")) or job_nodes))
+
+
+def memory_per_cpu(requested: float, request: Mapping[str, str], cpus: int) -> float:
+    """Return the bytes on each CPU of a job, 0 if it asks for memory on each node; arguments as of `memory`."""
+    total = size(request["mem"]) or 0.0 if "mem" in request else 0.0
+    return requested if abs(total - requested * (count(request.get("cpu", "")) or cpus)) < 2**20 else 0.0
 
 
 def amounts(request: Mapping[str, str]) -> tuple[tuple[str, float], ...]:
@@ -316,4 +334,17 @@ def _node(row: dict[str, str]) -> SlurmNode:
         features=frozenset(filter(None, word(row["Features_act"]).split(","))),
         partitions=frozenset({word(row["PartitionName"])} - {""}),
         reason="" if word(row["Reason"]).lower() == "none" else word(row["Reason"]),
+        **units(count(row["CPUs"]) or 0, count(row["Sockets"]) or 0, count(row["Cores"]) or 0),
     )
+
+
+def units(cpus: int, sockets: int, cores: int) -> dict[str, int]:
+    """Return the CPUs of each core and of each socket of a node, at least 1.
+
+    Args:
+        cpus: of the node.
+        sockets: of the node; 0: not known.
+        cores: of each socket; 0: not known.
+    """
+    socket = max(1, cpus // max(1, sockets))
+    return {"core": max(1, socket // max(1, cores or socket)), "socket": socket}

@@ -158,7 +158,7 @@ DOCUMENT["paths"][f"{V}job/{{job_id}}"] = {
 }
 NODE = {
     "state": ["IDLE"], "cpus": 4, "real_memory": 4096, "active_features": [], "partitions": ["main", "other"],
-    "reason": "", "alloc_cpus": 0, "alloc_memory": 0,
+    "reason": "", "alloc_cpus": 0, "alloc_memory": 0, "sockets": 1, "cores": 4,
 }  # fmt: skip
 REST_FIELDS["required_nodes"] = "ReqNodeList"
 #: Keys of a form -> field of the row that says the same.

@@ -178,7 +178,11 @@ def test_a_job_as_documented_for(version: int) -> None:
         ({"contiguous": True}, "special", "contiguous nodes"),
         ({"thread_spec": 1}, "special", "specialised cores"),
         ({"required_switches": 1}, "special", "a number of switches"),
-        ({"threads_per_core": number(1)}, "special", "threads for each core"),
+        ({"threads_per_core": number(2)}, "special", "threads for each core"),
+        ({"threads_per_core": number(1)}, "special", ""),
+        ({"threads_per_core": number(1)}, "own_core", "cpu"),
+        ({"tasks_per_core": number(1)}, "own_core", "task"),
+        ({"memory_per_cpu": number(512)}, "memory_per_cpu", 2.0**29),
         ({"prefer": "ssd"}, "special", "preferred features"),
         ({"max_nodes": number(2)}, "special", "a range of nodes"),
         ({"max_nodes": 1}, "special", ""),
@@ -233,11 +237,11 @@ def test_a_job_without_a_required_key_is_an_error(form: dict[str, Any], key: str
 def test_nodes_as_documented_for(version: int) -> None:
     node = {
         "name": "n1", "state": ["IDLE", "DRAIN"], "cpus": 4, "real_memory": 4096, "active_features": ["virt", "ssd"],
-        "partitions": ["main"], "reason": "test", "alloc_cpus": 1, "alloc_memory": 1024,
+        "partitions": ["main"], "reason": "test", "alloc_cpus": 1, "alloc_memory": 1024, "sockets": 1, "cores": 2,
     }  # fmt: skip
     (read,) = forms.nodes({"nodes": [node]})
     assert (read.state, read.features, read.partitions) == (NodeState.DRAINED, {"virt", "ssd"}, {"main"})
-    assert (read.idle, read.free) == (0, 3 * 2.0**30)
+    assert (read.idle, read.free, read.core, read.socket) == (0, 3 * 2.0**30, 2, 4)
     assert forms.nodes({"nodes": [node | {"state": ["MIXED"]}]})[0].idle == 3
     for key in node:
         with pytest.raises(ParseError, match=f"it lacks '{key}'"):
@@ -253,7 +257,7 @@ def test_nodes_as_documented_for(version: int) -> None:
 def test_states_of_nodes_as_lists(words: list[str], state: NodeState) -> None:
     node = {
         "name": "n1", "state": words, "cpus": 4, "real_memory": 4096, "active_features": [], "partitions": ["main"],
-        "reason": "", "alloc_cpus": 0, "alloc_memory": 0,
+        "reason": "", "alloc_cpus": 0, "alloc_memory": 0, "sockets": 1, "cores": 4,
     }  # fmt: skip
     assert forms.nodes({"nodes": [node]})[0].state is state
 

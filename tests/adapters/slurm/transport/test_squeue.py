@@ -124,7 +124,14 @@ def test_a_waiting_job() -> None:
         ({"Contiguous": "1"}, "special", "contiguous nodes"),
         ({"CoreSpec": "1"}, "special", "specialised cores"),
         ({"reqswitch": "1"}, "special", "a number of switches"),
-        ({"Threads": "1"}, "special", "threads for each core"),
+        ({"Threads": "2"}, "special", "threads for each core"),
+        ({"Threads": "1"}, "special", ""),
+        ({"Threads": "1"}, "own_core", "cpu"),
+        ({"NTPerCore": "1"}, "own_core", "task"),
+        ({"NTPerCore": "2"}, "special", "tasks for each core"),
+        ({"NTPerCore": "2"}, "own_core", ""),
+        ({"MinMemory": "512M", "tres-alloc": "cpu=2,mem=1G,node=1"}, "memory_per_cpu", 2.0**29),
+        ({"MinMemory": "512M", "tres-alloc": "cpu=2,mem=512M,node=1"}, "memory_per_cpu", 0.0),
         ({"MinTime": "2:00"}, "special", "a minimum time limit"),
         ({"BurstBuffer": "capacity=1G"}, "special", "a burst buffer"),
         ({}, "special", ""),
@@ -270,11 +277,11 @@ def test_excluded_nodes() -> None:
 
 
 def test_nodes_of_several_partitions_are_one() -> None:
-    row = ("n1", "idle+drain", "4", "4096", "virt,ssd", "main", "x\ny State=IDLE", "1/3/0/4", "512")
+    row = ("n1", "idle+drain", "4", "4096", "virt,ssd", "main", "x\ny State=IDLE", "1/3/0/4", "512", "1", "2")
     text = "".join(f"{SEPARATOR.join((*row[:5], p, *row[6:]))}{MARK}\n" for p in ("main", "shared"))
     (node,) = squeue.merged(squeue.node_table().parse(text, MARK))
     assert (node.name, node.state, node.cpus, node.memory) == ("n1", NodeState.DRAINED, 4, 4 * 2.0**30)
-    assert (node.idle, node.free) == (3, 3.5 * 2.0**30)
+    assert (node.idle, node.free, node.core, node.socket) == (3, 3.5 * 2.0**30, 2, 4)
     assert (node.features, node.partitions) == (frozenset({"virt", "ssd"}), frozenset({"main", "shared"}))
 
 
