@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pilotfish.adapters.slurm.adapter import SlurmAdapter
-from pilotfish.adapters.slurm.allocation import SiteAllocation, AllocationRules, AllocationUnit
+from pilotfish.adapters.slurm.allocation import AllocationRules, AllocationUnit, SiteAllocation
 from pilotfish.adapters.slurm.handed_over.ownership import SlurmSelection
 from pilotfish.adapters.slurm.placement.limits import Limits
 from pilotfish.adapters.slurm.placement.node_capacity import NodeSharing, sharing_of
