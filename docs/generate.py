@@ -370,6 +370,10 @@ def _signature(name: str, found: Any) -> str:
     return flat if len(flat) <= 100 else f"{name}(\n" + "".join(f"    {word},\n" for word in words) + ")"
 
 
+#: What Python shows of an object that has no text of its own, with its address, which differs each time.
+_OBJECT = r"<(?:[^<>]|<\w+>)*>"
+
+
 def _parameter(each: inspect.Parameter) -> str:
     """Return a parameter with its annotation and default as a person would write them."""
     shown = each.name if each.annotation is each.empty else f"{each.name}: {each.annotation}"
@@ -377,7 +381,7 @@ def _parameter(each: inspect.Parameter) -> str:
         return shown
     value = each.default
     text = str(value) if isinstance(value, StrEnum) else repr(value)
-    return f"{shown} = {'...' if text.startswith('<') else text}"
+    return f"{shown} = {re.sub(_OBJECT, '...', text)}"
 
 
 def docstring(text: str) -> str:

@@ -101,6 +101,12 @@ def test_a_docstring_becomes_lists(generate: ModuleType) -> None:
     )
 
 
+def test_no_page_has_an_address_of_an_object(generate: ModuleType) -> None:
+    pages = generate.pages()
+    assert [name for name, text in pages.items() if re.search(r"\bat 0x[0-9a-f]+", text)] == []
+    assert "progress=..., clock=..." in pages["api.md"]
+
+
 @pytest.mark.real
 def test_the_site_builds_without_a_warning(generate: ModuleType, tmp_path: Path) -> None:
     pytest.importorskip("sphinx", reason="Sphinx is not installed: the site was NOT built")
