@@ -109,8 +109,9 @@ def _run_time_row(group: Accuracy) -> list[str]:
 
 def _run_time_text(jobs: Sequence[ForecastOutcome]) -> str:
     text = f"Inside is the share of jobs inside their interval; {percent(LEVEL)} is expected."
-    for group in calibration(jobs):
-        text += f" {group.calibrated} of {count(group.groups, group.kind)} are reliable."
+    counts = [f"{group.calibrated} of {count(group.groups, group.kind)}" for group in calibration(jobs)]
+    if counts:
+        text += f" Reliable: {', '.join(counts)}."
     if gain := turnaround_gain(jobs):
         less = gain.turnaround_s / max(gain.plain_turnaround_s, 1e-3) - 1.0
         text += (
@@ -155,8 +156,7 @@ def _card_row(title: str, sides: Mapping[str, Any] | None, words: Any) -> list[s
     if sides is None:
         return [title, "unknown", "", "", ""]
     values = ["unknown" if sides[side] is None else words(sides[side]) for side in ("recorded", "twin", "pilotfish")]
-    signed = [
-        "" if sides[bound] is None else f"{'-' * (sides[bound] < 0)}{words(abs(sides[bound]))}"
-        for bound in ("low", "high")
-    ]
-    return [title, *values, " to ".join(filter(None, signed)) or "unknown"]
+    interval = "unknown"
+    if sides["low"] is not None and sides["high"] is not None:
+        interval = " to ".join(f"{'-' * (bound < 0)}{words(abs(bound))}" for bound in (sides["low"], sides["high"]))
+    return [title, *values, interval]

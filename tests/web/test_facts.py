@@ -100,7 +100,7 @@ def test_the_card_names_what_is_unknown() -> None:
     table = card_table(card())
     rows = {row[0]: row[1:] for row in table["rows"]}
     assert rows["Mean wait"] == ["1:30:00", "2:00:00", "1:00:00", "-1:06:40 to 500.0 s"]
-    assert rows["Utilisation"][0] == "unknown" and rows["Energy"][:2] == ["unknown", "7.20 kJ"]
+    assert rows["Utilisation"][0] == "unknown" and rows["Energy"] == ["unknown", "7.20 kJ", "3.60 kJ", "unknown"]
     assert table["time"] == 99.0 and "Of 7.0 days with lookahead: gain. 1,234 jobs seen" in table["text"]
     assert all(len(row) == len(table["columns"]) for row in table["rows"])
 

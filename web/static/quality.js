@@ -15,10 +15,17 @@ function table_of({ title, columns, rows, text, time }) {
   part.append(element("h3", time ? `${title}, ${clock(time)}` : title));
   if (rows.length) {
     const head = table.createTHead().insertRow(), body = table.createTBody();
-    for (const column of columns) head.append(Object.assign(element("th", column), { scope: "col" }));
+    for (const [place, column] of columns.entries()) {
+      head.append(Object.assign(element("th", column, place ? "num" : ""), { scope: "col" }));
+    }
     for (const row of rows) {
       const line = body.insertRow();
-      for (const [place, value] of row.entries()) line.append(element(place ? "td" : "th", value, place ? "num" : ""));
+      for (const [place, value] of row.entries()) {
+        const cell = element(place ? "td" : "th", value, place ? "num" : "");
+        if (place) cell.dataset.label = columns[place];
+        if (!value) cell.dataset.empty = "";
+        line.append(cell);
+      }
     }
     scroll.append(table);
     part.append(scroll);
