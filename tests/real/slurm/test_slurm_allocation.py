@@ -24,24 +24,23 @@ SHAPES = [
     f"CPUs=8 Sockets=2 CoresPerSocket={8 // 2 // threads} ThreadsPerCore={threads} RealMemory=4000"
     for threads in (2, 2, 1, 1)
 ]
-PARTITIONS = (
-    "PartitionName=threads Nodes=n[1-2]", "PartitionName=cores Nodes=n[3-4]",
-    "PartitionName=sockets Nodes=n[3-4] SelectTypeParameters=CR_Socket",
-)  # fmt: skip
+PARTITIONS = ("PartitionName=threads Nodes=n[1-2]", "PartitionName=cores Nodes=n[3-4]")
 RUNS_OR_NO_ROOM = {"R", "Resources", "Priority"}
 CONSUMABLE = "SelectType=select/cons_tres\nSelectTypeParameters="
 
 
-COUNTED = f"{CONSUMABLE}CR_Core_Memory\nDefMemPerCPU=100"
-UNCOUNTED = f"{CONSUMABLE}CR_CPU,CR_ONE_TASK_PER_CORE"
+SOCKETS = "PartitionName=sockets Nodes=n[3-4] SelectTypeParameters=CR_Socket"
+COUNTED = f"{CONSUMABLE}CR_Core_Memory\nDefMemPerCPU=100\n{SOCKETS}"
+UNCOUNTED = f"{CONSUMABLE}CR_Core,CR_ONE_TASK_PER_CORE"
 LINEAR = "SelectType=select/linear"
+NAMES = {COUNTED: "counted", UNCOUNTED: "uncounted", LINEAR: "linear"}
 
 
 @pytest.fixture(scope="module")
 def slurm(request: pytest.FixtureRequest) -> Iterator[FastSlurm]:
     if why := fast_slurm.missing():
         pytest.skip(f"SKIPPED, no real Slurm with a fast clock: {why}")
-    rules = f"{PRIORITIES}\n{request.param}\n{DEFAULTS}"
+    rules = f"{PRIORITIES}\n{DEFAULTS}{request.param}\n"
     with tempfile.TemporaryDirectory(prefix="units-", dir=guardian.folder(), ignore_cleanup_errors=True) as folder:
         started = FastSlurm(Path(folder) / "slurm", rules, PARTITIONS, SHAPES, USERS, SPEED)
         try:
@@ -88,7 +87,7 @@ def at_once(slurm: FastSlurm, options: str, job_count: int) -> tuple[int, int]:
         (LINEAR, "-p cores -N2", 1),
     ],
     indirect=["slurm"],
-    ids=lambda value: str(value).rpartition("=")[2] if "Select" in str(value) else str(value),
+    ids=lambda value: NAMES.get(value, str(value)),
 )
 def test_a_plan_starts_what_slurm_runs(slurm: FastSlurm, options: str, expected: int) -> None:
     assert at_once(slurm, options, expected + 3) == (expected, expected)
