@@ -1,4 +1,4 @@
-"""A small network of dense layers with ReLU between them, its gradient, and Adam.
+"""A small network of dense layers with ReLU, which may leak, between them, its gradient, and Adam.
 
 Rule: all rows go through the same weights, in float32; the same seed gives the same weights to the bit on one machine.
 Sources: K. He et al., "Delving deep into rectifiers" (2015), for the first weights; D. Kingma, J. Ba, "Adam: a method
@@ -19,24 +19,27 @@ _DECAY, _DECAY_SQUARED, _TINY = 0.9, 0.999, 1e-8
 
 
 class Network:
-    """The network; its output is one number a row.
+    """The network; its output is one number a row, if not said otherwise.
 
     Args:
         widths: of the input and of each hidden layer.
         generator: draws the first weights.
         rate: step size of Adam.
         last_scale: factor on the first weights of the last layer.
+        outputs: numbers a row.
+        leak: slope of the layers between below 0.
     """
 
     def __init__(
-        self, widths: Sequence[int], generator: np.random.Generator, rate: float, last_scale: float = 1.0
-    ) -> None:
-        self.rate, self._steps = rate, 0
+        self, widths: Sequence[int], generator: np.random.Generator, rate: float, last_scale: float = 1.0, *,
+        outputs: int = 1, leak: float = 0.0,
+    ) -> None:  # fmt: skip
+        self.rate, self.leak, self._steps = rate, np.float32(leak), 0
         self.weights = list[Array]()  # of each layer: [inputs, outputs], then [outputs]
-        for inputs, outputs in zip(widths, (*widths[1:], 1), strict=True):
+        for inputs, width in zip(widths, (*widths[1:], outputs), strict=True):
             scale = np.sqrt(2.0 / inputs)
-            self.weights.append((generator.standard_normal((inputs, outputs)) * scale).astype(np.float32))
-            self.weights.append(np.zeros(outputs, np.float32))
+            self.weights.append((generator.standard_normal((inputs, width)) * scale).astype(np.float32))
+            self.weights.append(np.zeros(width, np.float32))
         self.weights[-2] *= np.float32(last_scale)
         self._moments = [np.zeros_like(part) for part in self.weights]
         self._squares = [np.zeros_like(part) for part in self.weights]
@@ -50,22 +53,27 @@ class Network:
         values = [rows]
         for layer in range(0, len(self.weights), 2):
             value = values[-1] @ self.weights[layer] + self.weights[layer + 1]
-            values.append(np.maximum(value, 0.0, out=value) if layer + 2 < len(self.weights) else value)
+            values.append(self.bent(value) if layer + 2 < len(self.weights) else value)
         return values
+
+    def bent(self, value: Array) -> Array:
+        """Return what the next layer gets of the sums of one, in their memory."""
+        bent: Array = np.maximum(value, value * self.leak if self.leak else 0.0, out=value)
+        return bent
 
     def gradient(self, values: Sequence[Array], slopes: Array) -> list[Array]:
         """Return the gradient of a loss by each weight, in the order of `weights`.
 
         Args:
             values: what `layers` returned.
-            slopes: of the loss by the output of each row [rows].
+            slopes: of the loss by the output of each row [rows] or [rows, outputs].
         """
-        gradient, slope = list[Array](), slopes.astype(np.float32)[:, None]
+        gradient, slope = list[Array](), slopes.astype(np.float32).reshape(len(slopes), -1)
         for layer in range(len(self.weights) - 2, -1, -2):
             before = values[layer // 2]
             gradient += [slope.sum(axis=0), before.T @ slope]
             if layer:
-                slope = (slope @ self.weights[layer].T) * (before > 0.0)
+                slope = (slope @ self.weights[layer].T) * np.where(before > 0.0, np.float32(1.0), self.leak)
         return gradient[::-1]
 
     @property

@@ -114,6 +114,7 @@ class RuleChoiceEnvironment:
         reward: float64 [copies]: minus the cost of the time since the last decision.
         done: bool [copies]: whether the step ended an episode.
         observations, last_observations: `state`, now and at the end of each copy's last episode, by name.
+        workload_count: how many workloads there are.
         first_actions: the pairs of rules.
         last_return, last_makespan, last_joules: float64 [copies], of the last episode: sum of the rewards, seconds from
             the first submission to the last end, joules.
@@ -134,7 +135,7 @@ class RuleChoiceEnvironment:
         if options.objective != "makespan" and not machine.powered:
             problem = "the power of this machine is not known"
             raise ConfigError(cluster.source, "objective", problem, "nodes with power, or the objective makespan")
-        self.options, self.copies, self._machine = options, copies, machine
+        self.options, self.copies, self.workload_count, self._machine = options, copies, len(workloads), machine
         self._fresh = [_fresh_world(workload, machine, options) for workload in workloads]
         self._sizes = np.array([len(workload) for workload in workloads])
         self._first = np.cumsum(self._sizes) - self._sizes
@@ -164,8 +165,8 @@ class RuleChoiceEnvironment:
         Raises:
             ConfigError: there is no such workload.
         """
-        if starts is not None and not all(0 <= start < len(self._fresh) for start in starts):
-            raise ConfigError("environment", "starts", repr(starts), f"workloads from 0 to {len(self._fresh) - 1}")
+        if starts is not None and not all(0 <= start < self.workload_count for start in starts):
+            raise ConfigError("environment", "starts", repr(starts), f"workloads from 0 to {self.workload_count - 1}")
         self.done[:], self.reward[:] = False, 0.0
         for copy in range(self.copies):
             self._begin(copy, None if starts is None else int(starts[copy]))
@@ -208,7 +209,7 @@ class RuleChoiceEnvironment:
     def _begin(self, copy: int, workload: int | None) -> None:
         """Begin an episode in a copy, of a workload that is drawn if it is None."""
         generator, worlds = self._generators[copy], self._worlds[copy]
-        number = int(generator.integers(len(self._fresh))) if workload is None else workload
+        number = int(generator.integers(self.workload_count)) if workload is None else workload
         if number not in worlds:
             world = self._fresh[number].copy()
             worlds[number] = world, scratch_for(world, len(self._machine.of_core))
