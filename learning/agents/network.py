@@ -61,6 +61,11 @@ class Network:
         bent: Array = np.maximum(value, value * self.leak if self.leak else 0.0, out=value)
         return bent
 
+    def bends(self, bent: Array) -> Array:
+        """Return by how much each of the numbers that `bent` returned grows with its sum."""
+        above: Array = bent > 0.0
+        return np.where(above, np.float32(1.0), self.leak) if self.leak else above
+
     def gradient(self, values: Sequence[Array], slopes: Array) -> list[Array]:
         """Return the gradient of a loss by each weight, in the order of `weights`.
 
@@ -73,7 +78,7 @@ class Network:
             before = values[layer // 2]
             gradient += [slope.sum(axis=0), before.T @ slope]
             if layer:
-                slope = (slope @ self.weights[layer].T) * np.where(before > 0.0, np.float32(1.0), self.leak)
+                slope = (slope @ self.weights[layer].T) * self.bends(before)
         return gradient[::-1]
 
     @property

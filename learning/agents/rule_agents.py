@@ -196,7 +196,7 @@ def _improve(agent: RuleAgent, played: _Played) -> None:
     gradient = agent.actor.gradient(layers, by_logit)
     slopes += _input_slopes(agent.actor, layers, by_logit)
     agent.actor.learn(gradient)
-    agent.first.learn(agent.first.gradient(hidden, slopes * np.where(hidden[-1] > 0.0, 1.0, _LEAK)))
+    agent.first.learn(agent.first.gradient(hidden, slopes * agent.first.bends(hidden[-1])))
 
 
 def _input_slopes(network: Network, values: list[Array], slopes: Array) -> Array:
@@ -205,7 +205,7 @@ def _input_slopes(network: Network, values: list[Array], slopes: Array) -> Array
     for layer in range(len(network.weights) - 2, -1, -2):
         slope = slope @ network.weights[layer].T
         if layer:
-            slope = slope * np.where(values[layer // 2] > 0.0, np.float32(1.0), network.leak)
+            slope = slope * network.bends(values[layer // 2])
     return slope
 
 

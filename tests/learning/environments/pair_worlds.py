@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from hypothesis import strategies as st
 
-from pilotfish.learning.environments.pairs import PairEnvironment, PairNode
+from pilotfish.learning.environments.interface import Environment
+from pilotfish.learning.environments.pairs import PairNode
 from pilotfish.simulate.arrays import Array
 from pilotfish.simulate.model.workload import Workload
 from tests.reference.plain_pairs import Job
@@ -38,6 +39,6 @@ def nodes(rows: Sequence[tuple[int, float]]) -> list[PairNode]:
     return [PairNode(processors, speed) for processors, speed in rows]
 
 
-def any_action(world: PairEnvironment, random: np.random.Generator) -> Array:
+def any_action(world: Environment, random: np.random.Generator) -> Array:
     """Return one of the allowed actions of each copy."""
     return np.where(world.mask, random.random(world.mask.shape), -1.0).argmax(axis=1)

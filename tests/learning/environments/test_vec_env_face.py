@@ -18,6 +18,7 @@ from pilotfish.learning.environments.vec_env_face import VecEnvFace
 from tests.docs.recipes import RECIPES, Create, steps
 from tests.learning.environments.pair_worlds import any_action
 from tests.learning.environments.test_pairs import small
+from tests.learning.environments.test_rule_choice import small as rule_choices
 
 
 def test_it_shows_what_the_environment_shows() -> None:
@@ -50,6 +51,19 @@ def test_the_last_step_of_an_episode_says_how_it_ended() -> None:
     for number, info in enumerate(infos):
         assert face.observation_space.contains(info["terminal_observation"])
         assert (info["terminal_observation"]["nodes"] == world.last_nodes[number]).all()
+
+
+def test_masked_ppo_learns_to_choose_rules() -> None:
+    world = rule_choices(jobs=10, copies=4, observation="small")
+    face = world.as_vec_env()
+    MaskablePPO("MultiInputPolicy", face, n_steps=16, batch_size=32, n_epochs=1, seed=0, device="cpu").learn(128)
+    face.reset()
+    ended = np.zeros(4, bool)
+    while not ended.any():
+        _, _, ended, infos = face.step(any_action(world, np.random.default_rng(0)))
+    for number in np.flatnonzero(ended).tolist():
+        assert face.observation_space.contains(infos[number]["terminal_observation"])
+        assert infos[number]["episode"]["r"] == world.last_return[number] < 0.0
 
 
 @pytest.mark.real  # save() starts uname
