@@ -76,7 +76,7 @@ class GymnasiumFace(gymnasium.Env):
 
         Args:
             seed: draws it, and those that follow; None: the next one.
-            options: `start`: its first job.
+            options: `start`: its first job, or its workload.
 
         Returns:
             The observation, and `action_mask`.

@@ -63,7 +63,7 @@ class Environment(Protocol):
         """Begin an episode in each copy.
 
         Args:
-            starts: first job of each [copies]; None: they are drawn.
+            starts: first job of each, or its workload [copies]; None: they are drawn.
         """
         ...
 
