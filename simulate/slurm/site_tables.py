@@ -202,6 +202,7 @@ def _shapes(site: Site, jobs: Array, parts: Array, *, repeats: bool) -> dict[str
         "startable": (len(site.partitions), 2), "bounds": (MOST_BOUNDS,),
         "startable_nodes": (2 * len(site.partitions), words), "node_sets": (NODE_SETS, words),
         "scratch": (SCRATCH_ROWS, words), "usable_cpus": (nodes,), "taken_cpus": (nodes,), "chosen": (nodes,),
+        "chosen_words": (words,),
         "part_cores": (2 * len(_bounding_cpus(site)), nodes), "runs": (nodes,), "run_sizes": (nodes,),
         "user_counts": (users,), "association_counts": (len(site.associations),),
         "user_part_counts": (users if site.rules.scheduler.bf_max_job_user_part else 1, len(site.partitions)),

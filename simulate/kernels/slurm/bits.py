@@ -116,15 +116,18 @@ def shared_number(words: Array, others: Array) -> int:
 @inner
 def contains(words: Array, others: Array) -> bool:
     """Return whether a set has all nodes of another."""
-    return lacks_none(words, others, int64(0), len(words))
+    missing = _NONE
+    for word in range(len(words)):
+        missing |= others[word] & ~words[word]
+    return bool(missing == _NONE)
 
 
 @inner
-def lacks_none(words: Array, others: Array, low: int, high: int) -> bool:
-    """Return whether a set has all nodes of another in some words."""
+def lacks_none(words: Array, others: Array, places: Array, number: int) -> bool:
+    """Return whether a set has all nodes of another in some words, which are the first of a list."""
     missing = _NONE
-    for word in range(low, high):
-        missing |= others[word] & ~words[word]
+    for k in range(number):
+        missing |= others[places[k]] & ~words[places[k]]
     return bool(missing == _NONE)
 
 

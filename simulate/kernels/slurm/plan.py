@@ -194,7 +194,7 @@ def is_clear(world: Block, words: Array, looked_until: int, start: int, end: int
     """Return whether no reservation that overlaps [start, end) has a node of a set.
 
     Args:
-        world: the state; `count.low_word` and `count.high_word` bound the words that have nodes.
+        world: the state; `chosen_words` lists the words that have nodes.
         words: the set; no slice from `start` to the one at `looked_until` has reserved any.
         looked_until: seconds since the epoch.
         start: the same.
@@ -204,6 +204,6 @@ def is_clear(world: Block, words: Array, looked_until: int, start: int, end: int
         row = world.slices[place]
         if row.begin >= end:
             break
-        if not lacks_none(world.slice_nodes[row.nodes], words, world.count.low_word, world.count.high_word):
+        if not lacks_none(world.slice_nodes[row.nodes], words, world.chosen_words, world.count.chosen_words):
             return False
     return True

@@ -52,7 +52,7 @@ def reserve(world: Block, words: Array, start: int, end: int) -> None:
     """Take nodes out of all slices of a time. Then two slices become one if they have the same nodes, but only two.
 
     Args:
-        world: the state; `count.low_word` and `count.high_word` bound the words that have nodes.
+        world: the state; `chosen_words` lists the words that have nodes.
         words: the nodes.
         start: begin of the reservation, a multiple of bf_resolution.
         end: its end, another one.
@@ -60,10 +60,10 @@ def reserve(world: Block, words: Array, start: int, end: int) -> None:
     _cut(world, start)
     _cut(world, end)
     count, slices = world.count, world.slices
-    low, high = count.low_word, count.high_word
     for part in range(len(world.partitions)):
         nodes, number = world.partition_nodes[part], int64(0)
-        for word in range(low, high):
+        for k in range(count.chosen_words):
+            word = world.chosen_words[k]
             number += popcount(words[word] & nodes[word])
         world.partitions[part].taken = number
     first = slice_at(world, start)
@@ -75,7 +75,8 @@ def reserve(world: Block, words: Array, start: int, end: int) -> None:
         slices[place - 1].frees = slices[place - 1].joins = 1
     for place in range(first, count.slices):
         open_nodes, missing = world.open_nodes[slices[place].nodes], _NONE
-        for word in range(low, high):
+        for k in range(count.chosen_words):
+            word = world.chosen_words[k]
             missing |= open_nodes[word] & words[word]
             open_nodes[word] &= ~words[word]
         if missing == _NONE:  # so are they in all that follow
@@ -99,7 +100,8 @@ def _take(world: Block, place: int, words: Array, is_covered: bool) -> None:
     nodes = world.slice_nodes[row.nodes]
     following = world.slice_nodes[world.slices[place if is_last else place + 1].nodes]
     differ, fewer_freed, missing, mask = _NONE, _NONE, _NONE, _ALL if is_covered else _NONE
-    for word in range(world.count.low_word, world.count.high_word):
+    for k in range(world.count.chosen_words):
+        word = world.chosen_words[k]
         present, later, removed = nodes[word], following[word], words[word]
         differ |= (present ^ later) & removed
         fewer_freed |= later & ~present & removed

@@ -6,6 +6,8 @@ Rule: Slurm looks again at a later time whenever something becomes free before t
 
 from __future__ import annotations
 
+import numpy as np
+
 from ...arrays import Array
 from ..block import Block, int64
 from ..jit import inner
@@ -35,6 +37,7 @@ _MOST_TRIES = 10_000
 HAS_STARTED, IS_PLANNED, IS_PASSED_OVER = range(3)
 #: No start was found at this time; nor will one be found later.
 _NOT_NOW, _NEVER = int64(-1), int64(-2)
+_NONE = np.uint64(0)
 
 
 @inner
@@ -249,14 +252,15 @@ def _look_from(world: Block, job: int, slot: int, at: int, limit: int, now: int,
 
 @inner
 def _note_chosen(world: Block, words: Array) -> bool:
-    """Put the chosen nodes into a set, and note the words that have some; return whether one is completing."""
+    """Put the chosen nodes into a set, and list the words that have some; return whether one is completing."""
     count, is_completing = world.count, False
     empty(words)
-    count.low_word, count.high_word = len(words), 0
+    count.chosen_words = 0
     for i in range(count.chosen):
         node = world.chosen[i]
+        if words[node // 64] == _NONE:
+            world.chosen_words[count.chosen_words] = node // 64
+            count.chosen_words += 1
         add(words, node)
-        count.low_word = min(count.low_word, node // 64)
-        count.high_word = max(count.high_word, node // 64 + 1)
         is_completing = is_completing or world.nodes[node].completing > 0
     return is_completing

@@ -199,7 +199,7 @@ HISTORY = row_dtype("finish clean", "job part start nodes by cpus")
 #: `history`: 1 if starts come from the record; `full`: 1 if there are too few rows for the next pass.
 COUNT = row_dtype(
     "",
-    "jobs next_event running pieces starts waiting records slices free_rows used_rows low_word high_word wanted "
+    "jobs next_event running pieces starts waiting records slices free_rows used_rows chosen_words wanted "
     "last_full last_sched changed armed backfill_started last_period ends epilogs chosen chosen_cpus test_start "
     "passes random history limit_phase "
     "tests reservation_end stale in_pass basic next_reset listed usage_aged plans question "
@@ -281,6 +281,7 @@ class Slurm(Block):
         "usable_cpus": (INT, 1),  # [nodes] CPUs that the job at hand could have
         "taken_cpus": (INT, 1),  # [nodes] CPUs that were chosen for it
         "chosen": (INT, 1),  # nodes that were chosen, in the order of choice
+        "chosen_words": (INT, 1),  # words of a set of nodes that have some of them
         "runs": (RUN, 1),
         "run_sizes": (INT, 1),  # [runs] nodes of each run of nodes that are alike, 0 once they are chosen
         "associations": (ASSOCIATION, 1),
