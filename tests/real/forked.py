@@ -33,7 +33,7 @@ from pilotfish import adapters, cli, daemon
 from pilotfish.cli.__main__ import main
 
 #: What a server leaves to its forks: modules that run when they are imported, need extras, or take long.
-LEFT_OUT = ("__main__", "_backend", "dask_workers")
+LEFT_OUT = ("__main__", "_backend", "dask_workers", "top_app")
 
 
 def run(

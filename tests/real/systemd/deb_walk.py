@@ -5,7 +5,7 @@
 First that for Debian, then that for rpm, whose Python Debian 12 has, too; Debian's rpm does not know what dpkg has
 installed, so that nothing is said about its dependencies. The folder, build/packages, keeps the root file system, the
 compiled simulator and the packages: of the commit that is checked out, and of a made-up next version that has another
-journal; without that folder, the walk begins with a first start while the simulator is compiled. Prints each step with its
+journal; without that folder, the first start waits for the compiler, as on a new machine. Prints each step with its
 time. Nothing on this machine is changed.
 """
 
@@ -139,9 +139,9 @@ class Walk:
         return self.wait_for("pilotfish-web", "active")
 
     def first_start(self) -> str:
-        """Start the service while the simulator is compiled; return what it says of itself."""
-        self.machine.run("systemctl", "start", "pilotfishd")
-        assert look_until(lambda: self.machine.process("pilotfish", "status").returncode == 0, PATIENCE_S)
+        """Start the service, which compiles what it needs if that is not there; return what it says of itself."""
+        self.machine.run("systemctl", "start", "--no-block", "pilotfishd")
+        assert look_until(lambda: self.machine.process("pilotfish", "status").returncode == 0, COMPILED_S)
         return self.machine.run("pilotfish", "status").splitlines()[0]
 
     def start(self) -> str:
