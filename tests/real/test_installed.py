@@ -349,4 +349,13 @@ def test_the_wheel_is_the_repository_without_its_tests(installed: Installed) -> 
 @pytest.mark.xdist_group("installed root")
 def test_every_module_of_it_can_be_imported(installed: Installed) -> None:
     missing = set((installed.folder / "missing").read_text().split())
-    assert missing <= {"matplotlib", "bokeh", "pyarrow", "distributed", "starlette", "textual", "gymnasium", "stable_baselines3"}
+    assert missing <= {
+        "matplotlib",
+        "bokeh",
+        "pyarrow",
+        "distributed",
+        "starlette",
+        "textual",
+        "gymnasium",
+        "stable_baselines3",
+    }
