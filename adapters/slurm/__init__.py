@@ -240,11 +240,13 @@ def export(plan: Plan, workflow: Workflow, cluster: Cluster) -> str:
 
 def discover() -> tuple[Cluster, tuple[str, ...]]:
     """Return Slurm's nodes as a cluster, and a sentence for each assumption. Raises AdapterError."""
+    from .allocation import usable
     from .transport.command_transport import CommandTransport
     from .transport.runner import CommandRunner
 
     transport = CommandTransport(CommandRunner())
-    return cluster_of(transport.nodes(), transport.settings().cluster or "slurm")
+    settings = transport.settings()
+    return cluster_of(usable(transport.nodes(), settings.system_shares), settings.cluster or "slurm")
 
 
 def cluster_of(nodes: Iterable[SlurmNode], name: str) -> tuple[Cluster, tuple[str, ...]]:

@@ -26,7 +26,7 @@ from ..file_watch import FileWatch
 from ..manager.managed_adapter import ManagedAdapter, refused
 from ..manager.read_times import FRESH_S
 from . import accounting_lookup, job_views, submission
-from .allocation import SiteAllocation
+from .allocation import SiteAllocation, SystemShare, usable
 from .controller_clock import ControllerClock
 from .evaluated_queue import EvaluatedQueue
 from .handed_over.first_begins import FirstBegins
@@ -40,7 +40,7 @@ from .placement import node_constraints
 from .placement.eligibility import Deferral
 from .placement.future_occupancy import START_S
 from .queue_reads import QueueReads
-from .records import SlurmJob
+from .records import SlurmJob, SlurmNode
 from .site_files import SiteFileReader
 from .site_state import SiteReader
 from .transport.command_transport import CommandTransport, Transport
@@ -87,6 +87,8 @@ class SlurmAdapter(ManagedAdapter[SlurmJob, QueueReads]):
         self._unheld = UnheldKinds(unheld_prefix, clock)
         self._watch = FileWatch([asked_file], clock) if asked_file else None
         self._site_reader, self._allocation = SiteReader(clock), SiteAllocation()
+        self._listed_nodes: list[SlurmNode] = []
+        self._system_shares: Mapping[str, SystemShare] = {}
         self._evaluated = EvaluatedQueue(cluster, selection, deferral, self._uid, clock)
         self._load, self._time_min, self._site_files = load, time_min, site_files
 
@@ -124,16 +126,18 @@ class SlurmAdapter(ManagedAdapter[SlurmJob, QueueReads]):
         evaluated = self._evaluated
         first = not evaluated.nodes
         if first:  # their number bounds the node lists of jobs
-            evaluated.store_nodes(self.transport.nodes())
+            self._store_nodes(self.transport.nodes())
         self._store_queue(jobs := self.transport.jobs())
         nodes_due = not first and (not timing or self._time() - evaluated.nodes_read_at > NODES_FRESH_S)
         if nodes_due:
-            evaluated.store_nodes(self.transport.nodes())
+            self._store_nodes(self.transport.nodes())
         own_waiting = evaluated.cache.renew(now)
         missing = self._site_reader.site.missing
         if missing or not ((timing and nodes_due) or self._resizes.examine(self._jobs)):
             self._site_reader.refresh(self.transport, own_waiting, evaluated.cache.queue.pending.keys())
         site = self._site_reader.site
+        if site.settings.system_shares != self._system_shares:
+            self._store_nodes(self._listed_nodes)
         if first or nodes_due or site.settings.allocation != self._allocation.rules:
             parameters = {name: partition.parameters for name, partition in site.partitions.items()}
             allocation = SiteAllocation.on(evaluated.nodes.values(), site.settings.allocation, parameters)
@@ -167,6 +171,10 @@ class SlurmAdapter(ManagedAdapter[SlurmJob, QueueReads]):
         jobs = self.transport.jobs(numbers)
         self._store_jobs(jobs, gone=set(numbers) - {job.id for job in jobs})
         return self._build_snapshot(self._clock.now())
+
+    def _store_nodes(self, nodes: list[SlurmNode]) -> None:
+        self._listed_nodes, self._system_shares = nodes, self._site_reader.site.settings.system_shares
+        self._evaluated.store_nodes(usable(nodes, self._system_shares))
 
     def _store_queue(self, jobs: list[SlurmJob]) -> None:
         """Store the whole queue; only the changes since the last read are evaluated."""

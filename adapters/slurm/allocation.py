@@ -39,6 +39,31 @@ class AllocationRules:
 
 
 @dataclass(frozen=True, slots=True)
+class SystemShare:
+    """CPUs and bytes of a node that no job gets: `CoreSpecCount`, `CPUSpecList` and `MemSpecLimit`."""
+
+    cpus: int = 0
+    memory: float = 0.0
+
+    def without(self, node: SlurmNode) -> SlurmNode:
+        """Return the node as jobs may use it."""
+        idle = None if node.idle is None else max(0, node.idle - self.cpus)
+        free = None if node.free is None else max(0.0, node.free - self.memory)
+        cpus, memory = max(0, node.cpus - self.cpus), max(0.0, node.memory - self.memory)
+        return replace(node, cpus=cpus, memory=memory, idle=idle, free=free)
+
+
+NO_SHARE = SystemShare()
+
+
+def usable(nodes: list[SlurmNode], shares: Mapping[str, SystemShare]) -> list[SlurmNode]:
+    """Return nodes as jobs may use them, the same list where nothing is kept; `shares`: node -> what is kept there."""
+    if not shares:
+        return nodes
+    return [shares[node.name].without(node) if node.name in shares else node for node in nodes]
+
+
+@dataclass(frozen=True, slots=True)
 class Shape:
     """CPUs of a node's cores and of the units of its allocations, and how many sockets are such units."""
 

@@ -75,6 +75,7 @@ class Recorded:
             "scontrol show config": CONFIG,
             "sdiag": SDIAG,
             "scontrol --oneliner --all show partition": PARTITION.format(name="main"),
+            "scontrol --oneliner --all show node": "",
             "sacctmgr": OPERATOR,
             "scontrol show assoc_mgr": USERS.format(uid=34),
             "munge": "MUNGE:AwQ:",

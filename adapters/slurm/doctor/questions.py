@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from ...base import AdapterError
+from ..allocation import usable
 from ..records import SlurmJob, SlurmNode
 from ..transport import scontrol
 from ..transport.command_transport import CommandTransport
@@ -164,7 +165,7 @@ def ask(run: Runner, user: str, clock: Callable[[], float] = time.time) -> Answe
         answers.pings = attempt("ping", lambda: run(["scontrol", "ping"]), "").splitlines()
     output = attempt("partitions", lambda: run(scontrol.command("partition")), "")
     answers.partitions = attempt("partitions", lambda: [*scontrol.lines(output, "PartitionName")], [])
-    answers.nodes = attempt("nodes", transport.nodes, [])
+    answers.nodes = attempt("nodes", lambda: usable(transport.nodes(), transport.system_shares()), [])
     answers.jobs = attempt("jobs", transport.jobs, [])
     answers.login_nodes = attempt("login nodes", lambda: login_nodes(run), {})
     if answers.has_accounting:

@@ -7,6 +7,7 @@ jobs.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from time import monotonic
 from time import time as machine_time
 from typing import Protocol
@@ -14,6 +15,7 @@ from typing import Protocol
 from ....formats.hostlist import fold
 from ...base import Activity, AdapterError, ParseError
 from .. import submission
+from ..allocation import SystemShare
 from ..handed_over import job_update
 from ..placement import limits, partitions
 from ..placement.limits import Limits
@@ -169,8 +171,13 @@ class CommandTransport:
         )
 
     def settings(self) -> ControllerSettings:
-        """Return the controller's settings; one `scontrol show config`."""
-        return scontrol.parse_settings(self._run(["scontrol", "show", "config"]))
+        """Return the settings of the controller and of nodes; `scontrol show config` and `scontrol show node`."""
+        settings = scontrol.parse_settings(self._run(["scontrol", "show", "config"]))
+        return replace(settings, system_shares=self.system_shares())
+
+    def system_shares(self) -> dict[str, SystemShare]:
+        """Return what nodes keep for the system; one `scontrol show node`."""
+        return scontrol.parse_system_shares(self._run(scontrol.command("node")))
 
     def time(self) -> float:
         """Return the controller's clock, epoch seconds; one `sdiag`."""

@@ -18,8 +18,8 @@ from ....formats.slurm_values import words_of
 from ....simulate.errors import ConfigError
 from ....simulate.slurm.version_rules import VERSION_RULES
 from ...base import ParseError
-from ..allocation import AllocationRules
-from .parsing import clean
+from ..allocation import NO_SHARE, AllocationRules, SystemShare
+from .parsing import clean, count
 
 #: The lines of a job that was resized, and of its cores. A user can forge them, only of their own job, by a name with
 #: a line end.
@@ -102,6 +102,7 @@ class ControllerSettings:
     cluster: str = ""  #: name of the cluster
     hard_time_min: str = "its settings are not known"  #: why TimeMin would cut time limits for good; "": it is soft
     allocation: AllocationRules = field(default_factory=AllocationRules)  #: what a job gets of a node
+    system_shares: Mapping[str, SystemShare] = field(default_factory=dict)  #: node -> what is kept there for the system
 
 
 def parse_settings(text: str) -> ControllerSettings:
@@ -116,6 +117,20 @@ def parse_settings(text: str) -> ControllerSettings:
     return ControllerSettings(
         float(config.number("bf_interval", 30)), limits, config["ClusterName"], hard_time_min(config), allocation
     )
+
+
+def parse_system_shares(text: str) -> dict[str, SystemShare]:
+    """Return what each node keeps for the system, from `scontrol show node`; nodes that keep nothing are omitted.
+
+    Raises ParseError.
+    """
+    nodes = {words["NodeName"]: _system_share(words) for words in lines(text, "NodeName")}
+    return {name: share for name, share in nodes.items() if share != NO_SHARE}
+
+
+def _system_share(words: Mapping[str, str]) -> SystemShare:
+    cpus, usable, mebibytes = (count(words.get(key, "")) or 0 for key in ("CPUTot", "CPUEfctv", "MemSpecLimit"))
+    return SystemShare(max(0, cpus - usable) if usable else 0, mebibytes * 2.0**20)
 
 
 def version(text: str) -> tuple[int, int]:

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from pilotfish.adapters.slurm.adapter import SlurmAdapter
-from pilotfish.adapters.slurm.allocation import AllocationRules, AllocationUnit, SiteAllocation
+from pilotfish.adapters.slurm.allocation import AllocationRules, AllocationUnit, SiteAllocation, SystemShare, usable
 from pilotfish.adapters.slurm.handed_over.ownership import SlurmSelection
 from pilotfish.adapters.slurm.placement.limits import Limits
 from pilotfish.adapters.slurm.placement.node_capacity import NodeSharing, sharing_of
 from pilotfish.adapters.slurm.placement.node_constraints import allowed
 from pilotfish.adapters.slurm.placement.partitions import parse as parse_partitions
-from pilotfish.adapters.slurm.transport.scontrol import ControllerSettings, parse_settings
+from pilotfish.adapters.slurm.transport.scontrol import ControllerSettings, parse_settings, parse_system_shares
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
 from pilotfish.simulate.model.plan import Place
 from pilotfish.simulate.model.snapshot import JobState
@@ -133,3 +133,30 @@ def test_a_partition_may_have_parameters_of_its_own() -> None:
     sockets = PARTITION.format(name="own").replace("SelectTypeParameters=NONE", "SelectTypeParameters=CR_SOCKET")
     partitions = parse_partitions(f"{PARTITION.format(name='main')}\n{sockets}\n")
     assert [partitions[name].parameters for name in ("main", "own")] == ["", "CR_SOCKET"]
+
+
+def test_what_a_node_keeps_for_the_system_no_job_gets() -> None:
+    """As Slurm 22.05 shows a node with `CoreSpecCount=1 MemSpecLimit=1000` and two threads for each core."""
+    line = "NodeName=n0 Arch=x86_64 CoresPerSocket=2 CPUAlloc=0 CPUEfctv=6 CPUTot=8 CoreSpecCount=1 MemSpecLimit=1000"
+    shares = parse_system_shares(
+        f"{line}\nNodeName=n1 CPUAlloc=0 CPUEfctv=8 CPUTot=8\nNodeName=n2 CPUAlloc=0 CPUTot=8\n"
+    )
+    assert shares == {"n0": SystemShare(2, 1000 * 2.0**20)}
+    node_of_eight = replace(NODE, cpus=8, idle=8, memory=4e9, free=4e9)
+    (node,) = usable([node_of_eight], shares)
+    assert (node.cpus, node.idle, node.memory, node.free) == (6, 6, 4e9 - 1000 * 2.0**20, 4e9 - 1000 * 2.0**20)
+    (full,) = usable([replace(node_of_eight, idle=2, free=1e8)], shares)
+    assert (full.idle, full.free) == (0, 0.0)
+    nodes = [replace(node_of_eight, name="n2")]
+    assert usable(nodes, shares) == nodes
+
+
+def test_nodes_are_smaller_once_it_is_known_what_they_keep() -> None:
+    slurm = SimpleNamespace(
+        notes=(), time=lambda: NOW, jobs=lambda ids=(): [JOB], nodes=lambda: [replace(NODE, idle=4)],
+        partitions=lambda: BOTH, reservations=list, limits=Limits, excluded=dict, resized=lambda job: None,
+        settings=lambda: ControllerSettings(system_shares={"n0": SystemShare(3)}),
+    )  # fmt: skip
+    adapter = SlurmAdapter(CLUSTER, slurm, SlurmSelection(), clock=lambda: 0.0)
+    adapter.snapshot()
+    assert [node.cpus for node in adapter._evaluated.nodes.values()] == [1]

@@ -53,6 +53,7 @@ SITE = {
     "partition": "PartitionName=main State=UP MaxNodes=UNLIMITED Nodes=n[1-3] OverSubscribe=NO\n"
     "PartitionName=other State=UP MaxNodes=UNLIMITED Nodes=n[1-3] OverSubscribe=NO\n",
     "reservation": "No reservations in the system\n",
+    "node": "",
     "config": "SchedulerType = sched/backfill\n",
     "flags=assoc,qos": "Current Association Manager state\n",
 }

@@ -19,12 +19,14 @@ pytestmark = pytest.mark.xdist_group("slurm allocation")
 PILOTFISH = (sys.executable, "-m", "pilotfish.cli")
 HOLD = "--begin=now+36000 --comment=pilotfish:hold=36000 -t9 -o /dev/null -D /tmp --wrap='sleep 600'"
 DEFAULTS = "PartitionName=DEFAULT State=UP MaxTime=1-0 DefaultTime=10\n"
-#: Two nodes of four cores with two threads each, in two sockets; two of eight cores without; 4,000 MiB each.
+#: Two nodes of four cores with two threads each, in two sockets; two of eight cores without; 4,000 MiB each. A fifth
+#: keeps a core and 1,000 MiB for the system.
 SHAPES = [
-    f"CPUs=8 Sockets=2 CoresPerSocket={8 // 2 // threads} ThreadsPerCore={threads} RealMemory=4000"
-    for threads in (2, 2, 1, 1)
+    *["CPUs=8 Sockets=2 CoresPerSocket=2 ThreadsPerCore=2 RealMemory=4000"] * 2,
+    *["CPUs=8 Sockets=2 CoresPerSocket=4 ThreadsPerCore=1 RealMemory=4000"] * 2,
+    "CPUs=8 Sockets=2 CoresPerSocket=2 ThreadsPerCore=2 RealMemory=4000 CoreSpecCount=1 MemSpecLimit=1000",
 ]
-PARTITIONS = ("PartitionName=threads Nodes=n[1-2]", "PartitionName=cores Nodes=n[3-4]")
+PARTITIONS = ("PartitionName=threads Nodes=n[1-2]", "PartitionName=cores Nodes=n[3-4]", "PartitionName=kept Nodes=n5")
 RUNS_OR_NO_ROOM = {"R", "Resources", "Priority"}
 CONSUMABLE = "SelectType=select/cons_tres\nSelectTypeParameters="
 
@@ -81,6 +83,8 @@ def at_once(slurm: FastSlurm, options: str, job_count: int) -> tuple[int, int]:
         (COUNTED, "-p threads -n2 -c3 --ntasks-per-core=1", 2),
         (COUNTED, "-p cores -n1 --mem=1000", 8),
         (COUNTED, "-p sockets -n2", 2),
+        (COUNTED, "-p kept -n1", 3),
+        (COUNTED, "-p kept -n1 --mem-per-cpu=700", 2),
         (UNCOUNTED, "-p threads -n2", 4),
         (UNCOUNTED, "-p cores -n1 --mem=3000", 16),
         (LINEAR, "-p threads -n1", 2),
