@@ -29,8 +29,9 @@ from pilotfish.simulate.queue_policies.policy_specs import RESOURCES
 FEW, MANY = 30, 100
 #: Pairs of the traces: table II's rules for cores.
 PAIRS = tuple(("first", core) for core in RESOURCES)
-#: Traces of the verdict, and of the training, which begin at another seed.
-TRACES, TRAINING_TRACES, FIRST_TRAINING = 200, 100, 1000
+#: Traces of the verdict and of the training, and the first generator seed of each. The settings of the agents were
+#: chosen on traces with smaller seeds, and judged once on these.
+TRACES, TRAINING_TRACES, FIRST_VERDICT, FIRST_TRAINING = 200, 100, 10_000, 20_000
 #: First seed of the agents; settings were chosen with those before.
 FIRST_SEED = 10
 TRACE_TRAINING, TRACE_COPIES = RuleTraining(updates=200, hidden=16, rate=0.003, paired=True), 30
@@ -172,7 +173,7 @@ def _measure_agents(seeds: int, traces: int, updates: int) -> None:
     jobs, machine = setting.EXAMPLES["spread"]()
     batches = tuple(
         [setting.batch(FEW, "heterogeneous", first + number) for number in range(count)]
-        for first, count in ((FIRST_TRAINING, TRAINING_TRACES), (0, traces))
+        for first, count in ((FIRST_TRAINING, TRAINING_TRACES), (FIRST_VERDICT, traces))
     )
     spread = RuleOptions("makespan", "minimal", example.pairs), example.careful, 10
     trace = RuleOptions("energy", "minimal", PAIRS), training, TRACE_COPIES

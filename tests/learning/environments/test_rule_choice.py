@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilotfish.learning.environments import irmasim
@@ -39,14 +39,12 @@ def begin(world: RuleChoiceEnvironment, seed: int) -> None:
     world._worlds[0][0][0].random["state"] = seed
 
 
-def fit(jobs: Workload, machine: Cluster) -> bool:
-    """Return whether each job can run on the empty machine."""
+def fitting(jobs: Workload, machine: Cluster) -> Workload:
+    """Return the jobs, each of at most as many processes as the empty machine has room for."""
     capacities = [(node.type.cores, int(node.type.memory)) for node in machine.nodes]
     needs = np.ceil(jobs.more["memory"]).astype(int).tolist()
-    return all(
-        size <= sum(min(cores, memory // need) if need else cores for cores, memory in capacities)
-        for size, need in zip(jobs.size.tolist(), needs, strict=True)
-    )
+    rooms = [sum(min(cores, memory // need) if need else cores for cores, memory in capacities) for need in needs]
+    return replace(jobs, size=np.minimum(jobs.size, rooms))
 
 
 @given(
@@ -55,8 +53,8 @@ def fit(jobs: Workload, machine: Cluster) -> bool:
 )  # fmt: skip
 @settings(max_examples=150, deadline=None)
 def test_it_is_the_plain_one(rows, kinds, actions, void, one, always, observation, seed) -> None:
-    jobs, machine = workload(rows), cluster(*kinds)
-    assume(fit(jobs, machine))
+    machine = cluster(*kinds)
+    jobs = fitting(workload(rows), machine)
     options = RuleOptions("energy", observation, (*actions, *([VOID] if void else [])), one, always, sensitivity=0.5)
     world, random = RuleChoiceEnvironment([jobs], machine, options), np.random.default_rng(seed)
     begin(world, seed)
@@ -91,8 +89,8 @@ def test_it_is_the_plain_one(rows, kinds, actions, void, one, always, observatio
 )  # fmt: skip
 @settings(max_examples=100, deadline=None)
 def test_a_pair_of_rules_that_never_changes_is_that_policy(rows, kinds, pair, seed) -> None:
-    jobs, machine = workload(rows), cluster(*kinds)
-    assume(fit(jobs, machine))
+    machine = cluster(*kinds)
+    jobs = fitting(workload(rows), machine)
     world = RuleChoiceEnvironment([jobs], machine, RuleOptions("makespan", actions=(pair,), always=True))
     begin(world, seed)
     while not world.done[0]:
@@ -146,9 +144,9 @@ def test_a_copy_plays_the_same_for_any_number_of_copies() -> None:
 @given(st.lists(JOB, min_size=2, max_size=12), st.lists(KINDS, min_size=1, max_size=2), st.integers(0, 99))
 @settings(max_examples=60, deadline=None)
 def test_later_run_times_and_submissions_change_no_observation(rows, kinds, seed) -> None:
-    jobs, machine = workload(rows), cluster(*kinds)
+    machine = cluster(*kinds)
+    jobs = fitting(workload(rows), machine)
     jobs = replace(jobs, walltime=np.full(len(jobs), math.inf), more={**jobs.more, "asked": jobs.run_time + 1.0})
-    assume(fit(jobs, machine))
     options = RuleOptions(actions=(("first", "low_power"), ("shortest", "high_core"), ("smallest", "high_mem_bw")))
     world, random, actions = RuleChoiceEnvironment([jobs], machine, options), np.random.default_rng(seed), list[int]()
     world.reset([0])
