@@ -33,6 +33,7 @@ from .journal_db import copy_database
 
 SCHEMA = "pilotfish/backup/v1"
 #: Names of parts in a backup. Those of the state are below STATE.
+_NOBODY = {"uid": 0, "gid": 0, "uname": "", "gname": "", "mode": 0o600}
 MANIFEST, STATE, PROFILES, CONFIGURATION = "manifest.json", "state/", "profiles.sqlite", "configuration/"
 JOURNAL = f"{STATE}journal.sqlite"
 #: Larger files, which only outputs of jobs are, are left out and named; databases never are.
@@ -105,8 +106,8 @@ def _pack(folder: Path, names: list[str], manifest: Manifest, target: str) -> No
             with tarfile.open(fileobj=file, mode="w:gz", compresslevel=1) as packed:
                 text = json.dumps({"schema": SCHEMA, **asdict(manifest)}, indent=1).encode()
                 about = tarfile.TarInfo(MANIFEST)
-                about.size = len(text)
-                packed.addfile(about.replace(mtime=int(manifest.time), mode=0o600, deep=False), io.BytesIO(text))
+                about.size, about.mtime = len(text), int(manifest.time)
+                packed.addfile(_plain(about), io.BytesIO(text))
                 for name in names:
                     packed.add(folder / name, name, filter=_plain)
             file.flush()
@@ -118,7 +119,9 @@ def _pack(folder: Path, names: list[str], manifest: Manifest, target: str) -> No
 
 
 def _plain(member: tarfile.TarInfo) -> tarfile.TarInfo:
-    return member.replace(uid=0, gid=0, uname="", gname="", mode=0o600, deep=False)
+    for name, value in _NOBODY.items():  # `replace` came with Python 3.11.4, and Debian 12 has 3.11.2
+        setattr(member, name, value)
+    return member
 
 
 @contextmanager

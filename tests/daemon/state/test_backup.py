@@ -108,6 +108,15 @@ def test_what_was_there_is_there_again(config: Path, tmp_path: Path, capsys: pyt
     assert str(aside) in message and (aside / "state/journal.sqlite").is_file()
 
 
+def test_the_python_of_debian_12_makes_one(config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """3.11.2 lacks what came with 3.11.4."""
+    monkeypatch.delattr(tarfile.TarInfo, "replace", raising=False)
+    assert run(config, "backup", str(tmp_path / "b.tar.gz")) == 0
+    with tarfile.open(tmp_path / "b.tar.gz") as packed:
+        assert {(member.mode, member.uid, member.uname) for member in packed} == {(0o600, 0, "")}
+    assert run(config, "restore", str(tmp_path / "b.tar.gz"), "--check") == 0
+
+
 def test_no_secret_goes_into_a_backup(config: Path, tmp_path: Path) -> None:
     assert run(config, "backup", str(tmp_path / "b.tar.gz")) == 0
     content = gzip.decompress((tmp_path / "b.tar.gz").read_bytes())
