@@ -147,10 +147,10 @@ class Service:
                 count(sum(not flow.offered for flow in self._tracker.queue.submissions.values()), "workflow"),
             )
             self._loop()
-            if self._stop:
-                self._tracker.note_change("stop", "signal", before=self._cycle.mode)
-                self._tracker.save()
-            elif self._mode.acts:
+            by, why = ("signal", "") if self._stop else ("service", "to open again in another mode")
+            self._tracker.note_change("stop", by, before=self._cycle.mode, why=why)
+            self._tracker.save()
+            if self._mode.acts and not self._stop:
                 self._adapter.keep_holding(self._tracker.now)  # no longer: its mode changes
 
     def _open(self, stack: ExitStack) -> bool:

@@ -222,6 +222,9 @@ def test_a_reload_pauses_it_and_takes_it_into_shadow_and_back(daemon, kit, capsy
     assert reload("") == "reloaded: mode\n"
     assert daemon.ended(first)["exit_code"] == 0
     assert (daemon.folder / "trail").read_text() == "a\n"
+    lines = [line for line in ask(daemon.endpoint, "log")["lines"] if line["action"] in ("start", "stop")]
+    assert sum(line["action"] == "stop" for line in lines) == 2, "once for each change of mode"
+    assert not any("without a stop" in line["why"] for line in lines)
     assert daemon.stop() == 0 and "Traceback" not in daemon.said()
 
 
