@@ -145,10 +145,11 @@ class QueueForecasts(Observer):
     def _make(self, queue: ObservedQueue) -> None:
         """Forecast a queue."""
         now, forecasts = queue.time, dict[str, QueueForecast]()
+        begins = {job.key: job.begin for job in queue.jobs if job.begin and self._entry(job) is None}
         for number, (key, forecast) in enumerate(self._forecast(queue).items()):
             if number % STEP == 0:
                 self._answer()
-            forecasts[key] = self._corrected(forecast, self._records[key], now)
+            forecasts[key] = self._corrected(forecast, self._records[key], now, begins.get(key, now))
         self.forecasts, self.time = forecasts, now
         for job in queue.jobs:
             if job.waiting:
@@ -241,8 +242,15 @@ class QueueForecasts(Observer):
         error = math.log(waited / forecast)
         self._bounds.learn(_groups(record), -error, abs(error) if record.said_guessed else error)
 
-    def _corrected(self, forecast: QueueForecast, record: QueueRecord, now: float) -> QueueForecast:
-        """Return the forecast with the interval that held for starts like it; the end moves with the start."""
+    def _corrected(self, forecast: QueueForecast, record: QueueRecord, now: float, begin: float) -> QueueForecast:
+        """Return the forecast with the interval that held for starts like it; the end moves with the start.
+
+        Args:
+            forecast: of the replay.
+            record: its job.
+            now: time of the queue.
+            begin: before which the job cannot start, however far off other forecasts were.
+        """
         start, within, ends = forecast.start_time, forecast.start_within, forecast.finish_within
         if start is None or within is None or ends is None or not now:
             return forecast
@@ -255,6 +263,7 @@ class QueueForecasts(Observer):
             late = max(start, now + wait * math.exp(above) - SPARE_S)
             if forecast.guessed:  # past errors say little about jobs that are not known
                 early, late = min(early, within[0]), max(late, within[1])
+            early = max(early, min(start, begin))
         ended = early - within[0] + ends[0], late - within[1] + ends[1]
         return replace(forecast, start_within=(early, late), finish_within=ended)
 

@@ -202,6 +202,9 @@ def test_intervals_hold_what_starts_were_off_by() -> None:
     later = played.made.forecasts["rm/b"]
     assert later.start_time == NOW + 90.0, "the first forecasts were too early; a later one knows more"
     assert later.start_within == pytest.approx((NOW + 45.0, NOW + 180.0)), "half as long as said, or twice"
+    played.manager.put("b", begin=NOW + 80.0)
+    played.look()
+    assert played.made.forecasts["rm/b"].start_within == pytest.approx((NOW + 80.0, NOW + 180.0)), "its user set that"
 
 
 def coverage(seed: int) -> list[float]:
