@@ -187,7 +187,8 @@ def _seconds_left(workers: Sequence[_Worker], waiting: Sequence[str], now: float
 
     def seconds(worker: _Worker) -> float:
         remaining = pace * (WARMED - worker.start + work_of(KERNELS[worker.kernel]) - worker.part)
-        return max(remaining - (now - worker.reported_at), remaining / 2)  # a report may be late
+        waited = now - worker.reported_at
+        return max(remaining - waited, remaining / 2, waited / 2)  # a report may be late, or the CPUs busy
 
     ends = sorted(seconds(worker) for worker in workers if worker.kernel) or [0.0]
     for kernel in reversed(waiting):

@@ -114,7 +114,8 @@ def test_without_a_report_time_goes_on_but_never_to_the_end() -> None:
     reported = _seconds_left([worker], [], 10.0)
     assert reported is not None
     assert _seconds_left([worker], [], 13.0) == pytest.approx(reported - 3.0)
-    assert _seconds_left([worker], [], 999.0) == pytest.approx(reported / 2)
+    assert _seconds_left([worker], [], 10.0 + 0.75 * reported) == pytest.approx(reported / 2)
+    assert _seconds_left([worker], [], 10.0 + 4 * reported) == pytest.approx(2 * reported), "it is slower than thought"
     assert _seconds_left([Steady("mapping.entry")], [], 1.0) is None
 
 
