@@ -69,7 +69,7 @@ def _before(facts: Mapping[str, Any]) -> str:
     elif facts.get("nodes"):
         texts.append(f"on {clean(str(facts['nodes']))}")
     if facts.get("held_until"):
-        texts.append(f"held until {_moment(facts['held_until'])}")
+        texts.append(f"let go by {_moment(facts['held_until'])} at the latest")
     return ", ".join(filter(None, texts))
 
 
