@@ -39,6 +39,7 @@ sacctmgr -i modify user where name={user} set AdminLevel=None
 # Or, if the account was made for this: sacctmgr -i delete user name={user}
 rm -r /etc/pilotfish /etc/systemd/system/pilotfish* /etc/sysusers.d/pilotfish.conf /etc/tmpfiles.d/pilotfish.conf
 systemctl daemon-reload
-# Left: the program, the state (with names of jobs and users), the compiled kernels, and the Unix user. To remove them:
+# Left: the program, the state (with names of jobs and users), the compiled kernels, and the Unix users. To remove them:
 # rm -r /usr/bin/pilotfish /opt/pilotfish /var/lib/pilotfish /var/cache/pilotfish /run/pilotfish-asked
-# userdel {user}"""
+# userdel {user}
+# userdel pilotfish-web"""
