@@ -17,6 +17,8 @@ SITE_CONFIG = Path("/etc/pilotfish/pilotfish.yaml")
 SITE_CLIENT = Path("/etc/pilotfish/client.yaml")
 #: The socket of the system's daemon, in the runtime directory of its unit.
 SYSTEM_SOCKET = Path("/run/pilotfish") / SOCKET_NAME
+#: What follows the name of the socket of a service that still starts.
+STARTING = ".starting"
 LONGEST_SOCKET_PATH = 107  # sun_path of unix(7) holds 108 bytes, the last one a zero
 
 
@@ -90,13 +92,14 @@ def runtime_socket() -> str:
 def client_socket() -> str:
     """Return the path of the socket that clients use.
 
-    It is PILOTFISH_SOCKET, else that of the user's own daemon, else that of the system's. If no daemon listens at
-    either, it is where the user's own would listen. Raises ConfigError as `runtime_socket`.
+    It is PILOTFISH_SOCKET, else that of the user's own daemon, else that of the system's, also while that starts. If no
+    daemon listens at either, it is where the user's own would listen. Raises ConfigError as `runtime_socket`.
     """
     own_socket = runtime_socket()
-    if os.environ.get("PILOTFISH_SOCKET") or _has_listener(own_socket) or not os.path.exists(SYSTEM_SOCKET):
+    if os.environ.get("PILOTFISH_SOCKET") or _has_listener(own_socket):
         return own_socket
-    return str(SYSTEM_SOCKET)
+    has_system = os.path.exists(SYSTEM_SOCKET) or os.path.exists(f"{SYSTEM_SOCKET}{STARTING}")
+    return str(SYSTEM_SOCKET) if has_system else own_socket
 
 
 def _has_listener(path: str) -> bool:

@@ -17,7 +17,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from ...simulate.errors import ConfigError, PilotfishError
-from ..paths import LONGEST_SOCKET_PATH
+from ..paths import LONGEST_SOCKET_PATH, STARTING
 from ..state.users import Peer, user_name
 
 #: The first part of each request's path.
@@ -69,7 +69,7 @@ def socket_path(endpoint: str) -> Path:
 
 def starting_path(endpoint: str) -> Path:
     """Return the file of the socket of a service that still starts. Raises ConfigError, as `socket_path`."""
-    return socket_path(f"{endpoint}.starting")
+    return socket_path(f"{endpoint}{STARTING}")
 
 
 def refusal(error: str, code: int = 400) -> dict[str, Any]:

@@ -64,6 +64,7 @@ def test_the_socket(monkeypatch):
         ("stale", "listens", None, "system"),
         ("absent", "listens", None, "system"),
         ("absent", "stale", None, "system"),
+        ("absent", "starts", None, "system"),
         ("absent", "absent", None, "own"),
         ("stale", "absent", None, "own"),
     ],
@@ -79,8 +80,8 @@ def test_clients_find_the_systems_socket_after_their_own(monkeypatch, tmp_path, 
         for path, state in sockets.values():
             if state != "absent":
                 listener = stack.enter_context(socket.socket(socket.AF_UNIX))
-                listener.bind(str(path))
-                listener.listen() if state == "listens" else listener.close()
+                listener.bind(f"{path}.starting" if state == "starts" else str(path))
+                listener.close() if state == "stale" else listener.listen()
         assert paths.client_socket() == str(sockets[used][0])
 
 
