@@ -32,6 +32,7 @@ def warm(
 
     Kernels are kept for the processor that compiles them, in the user's cache or below PILOTFISH_CACHE. Only their
     owner may read them. After `chmod -R a+rX`, other users load those of root, but of no other user.
+    A package has kernels for many processors, which are used until they are compiled for this one.
     Exit code 1: a kernel is missing, because it could not be compiled or stored.
 
     \b
@@ -56,7 +57,7 @@ def warm(
 
 
 def _show(is_compiled: dict[str, bool], *, as_list: bool, as_json: bool) -> None:
-    from ..simulate.kernels.object_cache import KERNELS, cache_directory, object_file
+    from ..simulate.kernels.object_cache import KERNELS, cache_directory, is_warm, object_file
 
     directory = cache_directory()
     if as_json:
@@ -69,7 +70,8 @@ def _show(is_compiled: dict[str, bool], *, as_list: bool, as_json: bool) -> None
     if as_list:
         width = max(map(len, is_compiled))
         for name, compiled in is_compiled.items():
-            show(f"{'compiled' if compiled else 'missing':8}  {name:{width}}  {KERNELS[name].title}")
+            state = "compiled" if compiled else "packaged" if is_warm(name) else "missing"
+            show(f"{state:8}  {name:{width}}  {KERNELS[name].title}")
     if directory is not None:
         show(f"{sum(is_compiled.values())} of {count(len(is_compiled), 'kernel is', 'kernels are')} in {directory}")
     else:

@@ -1,4 +1,4 @@
-"""The start of the service on a machine that must compile the simulator first.
+"""The start of the service, also on a machine that must compile the simulator first because no package brought it.
 
 Rule: the socket of the service opens only when it can plan, because jobs are held back as soon as it is there. Until
 then a socket next to it answers each request with the progress, systemd gets it as STATUS, and a signal stops at once.
@@ -13,7 +13,7 @@ from contextlib import ExitStack, closing
 from typing import Any
 
 from ..simulate.errors import ConfigError
-from ..simulate.kernels.object_cache import is_warm, load
+from ..simulate.kernels.object_cache import is_kept, is_warm, load
 from .compilation import Announcements, compile_kernels
 from .report.exporter import Health
 from .socket.ipc import refusal, starting_path
@@ -24,6 +24,7 @@ from .systemd import notify
 log = logging.getLogger("pilotfish.service")
 #: Seconds that systemd grants for compiling from each report of progress on, on however busy a machine.
 COMPILE_S = 900
+PACKAGED = "the simulator is the package's, for many processors; a start after `pilotfish warm` takes this machine's"
 
 
 def load_loops(
@@ -38,7 +39,10 @@ def load_loops(
         health: shows the progress.
         stopping: whether the service is to stop.
     """
-    if missing := [loop for loop in loops if not is_warm(loop)]:
+    missing = [loop for loop in loops if not is_warm(loop)]
+    if not all(loop in missing or is_kept(loop) for loop in loops):
+        log.info("%s", PACKAGED)
+    if missing:
         with ExitStack() as stack:
             server = _answer_meanwhile(endpoint, socket, health, stack)
             steps = stack.enter_context(closing(compile_kernels(missing, log.info)))

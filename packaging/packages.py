@@ -2,7 +2,8 @@
 
 Rule: the same wheel, lock and Python give the same bytes. The program and all that it needs lie below /opt/pilotfish,
 in an environment of the distribution's own Python; nothing of another package is used or replaced. It needs
-the package index and the program rpmbuild.
+the package index, that Python, and the program rpmbuild. The simulator is compiled once, which takes minutes, and
+kept in the user's cache.
 
     python packaging/packages.py FOLDER [--source FOLDER]    FOLDER has the wheel, and gets the packages
 """
@@ -12,6 +13,7 @@ from __future__ import annotations
 import argparse
 import gzip
 import hashlib
+import json
 import os
 import shutil
 import subprocess
@@ -25,6 +27,8 @@ PYTHON, PROGRAM = "3.11", "/usr/bin/python3.11"
 UNUSED = ("tests", "test", "include")
 UNITS = ("pilotfishd.service", "pilotfish-reap.service", "pilotfish-reap.timer", "pilotfish-warm.service",
          "pilotfish-web.service")  # fmt: skip
+#: How numba compiles for `PORTABLE` of simulate/kernels/object_cache.py.
+COMPILER = {"NUMBA_CPU_NAME": "x86-64-v2", "NUMBA_CPU_FEATURES": "", "PYTHONDONTWRITEBYTECODE": "1"}
 #: The command.
 SCRIPT = """#!/opt/pilotfish/bin/python3 -P
 import sys
@@ -99,6 +103,8 @@ def fill(root: Path, source: Path, wheel: Path) -> None:
         f"home = /usr/bin\ninclude-system-site-packages = false\nversion = {PYTHON}\n"
     )
     _write(environment / "bin/pilotfish", SCRIPT, 0o755)
+    if _output("dpkg", "--print-architecture") == "amd64":
+        add_kernels(environment, packages / "pilotfish/simulate/kernels/portable")
     (root / "usr/bin").mkdir(parents=True)
     (root / "usr/bin/pilotfish").symlink_to("/opt/pilotfish/bin/pilotfish")
     for unit in UNITS:
@@ -116,6 +122,24 @@ def fill(root: Path, source: Path, wheel: Path) -> None:
         [sys.executable, source / "packaging/completion.py"], check=True, capture_output=True, text=True
     )
     _write(share / "bash-completion/completions/pilotfish", generated.stdout)
+
+
+def add_kernels(environment: Path, folder: Path) -> None:
+    """Compile the simulator for `PORTABLE` of simulate/kernels/object_cache.py, where it is not in the cache yet.
+
+    Args:
+        environment: of the package; its pilotfish compiles, under its Python.
+        folder: for the compiled kernels, in a folder that is named after what they were compiled from.
+    """
+    if not Path(PROGRAM).exists():
+        raise SystemExit(f"{PROGRAM}: missing (allowed: Python {PYTHON}, with which the simulator is compiled)")
+    result = subprocess.run(
+        [environment / "bin/python3", "-P", environment / "bin/pilotfish", "warm", "--json"],
+        env=os.environ | COMPILER, check=True, stdout=subprocess.PIPE,
+    )  # fmt: skip
+    document = json.loads(result.stdout)
+    for kernel in document["kernels"]:
+        _copy(Path(kernel["file"]), folder / Path(document["directory"]).name / f"{kernel['kernel']}.o")
 
 
 def build_deb(root: Path, source: Path, folder: Path, version: str, epoch: int, level: int = 1) -> Path:

@@ -16,6 +16,7 @@ import yaml
 
 import pilotfish
 from pilotfish.cli.__main__ import Pilotfish
+from pilotfish.simulate.kernels.object_cache import PORTABLE
 from tests.promises import generator
 
 ROOT = Path(pilotfish.__file__).resolve().parent
@@ -123,6 +124,11 @@ def test_the_role_and_the_container_name_what_a_release_has() -> None:
         re.search(r"^COPY dist/pilotfish_\*\.deb ", container, re.M)
         and "@$(BIN)/python packaging/packages.py dist" in (ROOT / "Makefile").read_text()
     )
+
+
+def test_the_kernels_of_a_package_are_for_the_processors_that_load_them() -> None:
+    compiler = script("packages").COMPILER
+    assert (compiler["NUMBA_CPU_NAME"], compiler["NUMBA_CPU_FEATURES"]) == (PORTABLE, "")
 
 
 def test_every_unit_is_in_the_package() -> None:

@@ -4,6 +4,7 @@ Rule: the caller of `load` gets a function and need not know whether something w
 hashes the kernels' sources, the compilers' versions and this processor, its content carries its own checksum, and
 it is written whole or not at all. The code in it is run: a file or directory that is not trusted (see `trust`) is
 neither loaded nor written. A directory that cannot be used costs time and is never an error.
+A package may carry kernels for many processors (see PORTABLE). They are used until those for this one are compiled.
 Loading takes milliseconds and imports llvmlite; compiling takes seconds and imports numba.
 """
 
@@ -71,6 +72,10 @@ PLACES = (
     ("CACHE_DIRECTORY", "kernels"),
     ("XDG_CACHE_HOME", "pilotfish/kernels"),
 )
+#: The processors for which packages carry kernels: 64-bit x86 from about 2011 on, and most virtual ones. The name is
+#: LLVM's; the features are what it adds to the first 64-bit processors (System V ABI for AMD64, section 3.1.1).
+PORTABLE = "x86-64-v2"
+PORTABLE_FEATURES = ("cx16", "popcnt", "sahf", "sse3", "sse4.1", "sse4.2", "ssse3")
 NO_HOME = "this user has no home directory"
 ADVICE = "PILOTFISH_CACHE names another directory"
 _loaded: dict[str, Call] = {}
@@ -106,21 +111,36 @@ def cache_directory() -> Path | None:
     return None if root is None else root / source_stamp()
 
 
+def processor() -> str:
+    """Name and features of what numba compiles for: this processor, or the one that numba's variables name."""
+    name, features = (os.environ.get(f"NUMBA_CPU_{part}") for part in ("NAME", "FEATURES"))
+    if features is None:
+        features = llvm.get_host_cpu_features().flatten()
+    return f"{llvm.get_host_cpu_name() if name is None else name} {features}"
+
+
 @cache
 def object_file(kernel: str) -> Path | None:
     """A compiled kernel for this processor; None: it cannot be kept."""
-    host = f"{llvm.get_host_cpu_name()} {llvm.get_host_cpu_features().flatten()}"
-    directory = cache_directory()
-    return None if directory is None else directory / f"{kernel}-{hashlib.sha256(host.encode()).hexdigest()[:16]}.o"
+    directory, digest = cache_directory(), hashlib.sha256(processor().encode()).hexdigest()[:16]
+    return None if directory is None else directory / f"{kernel}-{digest}.o"
+
+
+def packaged_file(kernel: str) -> Path | None:
+    """Return where a package has a kernel, if it has one; None: this processor is not one of PORTABLE."""
+    features = llvm.get_host_cpu_features()
+    if not all(features.get(name) for name in PORTABLE_FEATURES):
+        return None
+    return Path(__file__).with_name("portable") / source_stamp() / f"{kernel}.o"
 
 
 def is_warm(kernel: str = "mapping.entry") -> bool:
     """Return whether a compiled kernel is there, so that a caller can announce the one slow first use."""
-    return kernel in _loaded or is_kept(kernel)
+    return kernel in _loaded or is_kept(kernel) or bool(_read(packaged_file(kernel)))
 
 
 def is_kept(kernel: str) -> bool:
-    """Return whether a later process finds a kernel, so that it need not compile it."""
+    """Return whether a later process finds a kernel for this processor, so that it need not be compiled."""
     return _is_interpreted() or _read(object_file(kernel)) is not None
 
 
@@ -185,8 +205,8 @@ def _obtain(kernel: str, say: Callable[[str], None]) -> Call:
         return interpreted(module.call, module.SIGNATURES[kernel])
     path = object_file(kernel)
     code = _read(path)
-    if code:
-        return _linked(kernel, code)
+    if usable := code or _read(packaged_file(kernel)):
+        return _linked(kernel, usable)
     from . import compile as compiler
 
     module = import_module(f".{KERNELS[kernel].module or kernel}", __package__)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -143,6 +144,46 @@ def test_a_cache_that_cannot_be_written_costs_time_only(tmp_path: Path) -> None:
     assert sum("kernels cannot be kept in" in line and "Not a directory" in line for line in said) == 1
     words, said = read(tmp_path, "import pwd\npwd.getpwuid = {}.__getitem__")
     assert words[0] == "True" and sum("kernels cannot be kept" in line for line in said) == 1
+
+
+def test_the_file_is_that_of_the_processor_that_is_compiled_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = {object_cache.object_file.__wrapped__("swf.parser")}
+    monkeypatch.setenv("NUMBA_CPU_NAME", object_cache.PORTABLE)
+    names.add(object_cache.object_file.__wrapped__("swf.parser"))
+    monkeypatch.setenv("NUMBA_CPU_FEATURES", "")
+    names.add(object_cache.object_file.__wrapped__("swf.parser"))
+    assert len(names) == 3 and object_cache.processor() == "x86-64-v2 "
+
+
+PACKAGED = """
+from pathlib import Path
+from pilotfish.simulate.kernels import object_cache
+object_cache.__file__ = {module!r}
+object_cache.source_stamp = lambda: "stamp"
+"""
+LESSER = "object_cache.llvm.get_host_cpu_features = lambda: type('', (dict,), {'flatten': lambda self: ''})()"
+
+
+@pytest.mark.real
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="not x86-64, so no package has kernels for this processor")
+def test_the_packages_kernel_is_used_until_there_is_one_for_this_processor(
+    tmp_path: Path, usual: tuple[Path, str]
+) -> None:
+    """It is compiled as packaging/packages.py does; it gives the same, without numba, on no lesser processor."""
+    compiler = {"NUMBA_CPU_NAME": object_cache.PORTABLE, "NUMBA_CPU_FEATURES": ""}
+    read(tmp_path, "", PILOTFISH_CACHE=str(tmp_path / "build"), **compiler)
+    (kernel,) = (tmp_path / "build").rglob("*.o")
+    packaged = tmp_path / "portable/stamp/swf.parser.o"
+    packaged.parent.mkdir(parents=True)
+    packaged.write_bytes(kernel.read_bytes())
+    before, cache = PACKAGED.format(module=str(tmp_path / "object_cache.py")), str(tmp_path / "cache")
+    words, notes = read(tmp_path, before, PILOTFISH_CACHE=cache)
+    assert words[:3] == ["False", "False", usual[1]] and notes == [""] and not (tmp_path / "cache").exists()
+    words, _ = read(tmp_path, before + LESSER, PILOTFISH_CACHE=cache)
+    assert words[:3] == ["True", "True", usual[1]] and len(list((tmp_path / "cache").rglob("*.o"))) == 1
+    packaged.write_bytes(kernel.read_bytes()[:-1])
+    words, _ = read(tmp_path, before, PILOTFISH_CACHE=str(tmp_path / "another"))
+    assert words[:3] == ["True", "True", usual[1]]
 
 
 def test_a_library_user_gets_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
