@@ -28,7 +28,7 @@ def main(words: list[str]) -> int:
     if len(sources) != 1:
         raise SystemExit(f"{folder}: {len(sources)} source distributions (allowed: one; `make release` makes it)")
     with tempfile.TemporaryDirectory(prefix="pilotfish-pages-") as name, tarfile.open(sources[0]) as packed:
-        packed.extractall(name, filter="data")
+        subprocess.run(["tar", "-xf", sources[0], "-C", name], check=True)
         release = sources[0].name.removesuffix(".tar.gz")
         epoch = int(packed.getmember(f"{release}/pyproject.toml").mtime)
         os.umask(0o022)

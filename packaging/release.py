@@ -41,15 +41,13 @@ def main(words: list[str]) -> int:
         tree = Path(name, "tree")
         tree.mkdir()
         archive = subprocess.run(["git", "-C", source, "archive", "HEAD"], check=True, stdout=subprocess.PIPE).stdout
-        with tarfile.open(fileobj=io.BytesIO(archive)) as packed:
-            packed.extractall(tree, filter="data")
+        subprocess.run(["tar", "-x", "-C", tree], input=archive, check=True)
         (tree / runpy.run_path(str(tree / "built_from.py"))["COMMIT_FILE"]).write_text(f"{commit}\n")
         version = runpy.run_path(str(tree / "__init__.py"))["__version__"]
         notes = release_notes((tree / "CHANGELOG.md").read_text(encoding="utf-8"), version)
         sdist = _build(tree, "--sdist", folder, epoch)
         repack(sdist, epoch)
-        with tarfile.open(sdist) as packed:
-            packed.extractall(name, filter="data")
+        subprocess.run(["tar", "-xf", sdist, "-C", name], check=True)
         _build(Path(name, sdist.name.removesuffix(".tar.gz")), "--wheel", folder, epoch)
         (folder / "NOTES.md").write_text(notes, encoding="utf-8")
         bill = json.loads((tree / "packaging/sbom.cdx.json").read_text(encoding="utf-8"))
@@ -102,11 +100,9 @@ def repack(archive: Path, epoch: int) -> None:
         with tarfile.open(fileobj=content, mode="w", format=tarfile.PAX_FORMAT) as plain:
             for member, file in members:
                 is_program = member.isdir() or member.mode & 0o100
-                about = member.replace(
-                    mtime=epoch, uid=0, gid=0, uname="", gname="", mode=0o755 if is_program else 0o644, deep=False
-                )
-                about.pax_headers = {}
-                plain.addfile(about, file)
+                member.mtime, member.mode = epoch, 0o755 if is_program else 0o644
+                member.uid, member.gid, member.uname, member.gname, member.pax_headers = 0, 0, "", "", {}
+                plain.addfile(member, file)
     archive.write_bytes(gzip.compress(content.getvalue(), 9, mtime=epoch))
 
 

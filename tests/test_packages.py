@@ -7,7 +7,6 @@ import os
 import re
 import shutil
 import subprocess
-import tarfile
 from pathlib import Path
 from types import ModuleType
 
@@ -91,8 +90,7 @@ def test_an_rpm_has_the_same_bytes_and_can_be_unpacked(tmp_path: Path) -> None:
     scripts = query("--scripts")
     assert "systemd-sysusers pilotfish.conf" in scripts and "{" not in scripts.replace("{}", "")
     subprocess.run(["rpm2archive", names[0]], check=True)
-    with tarfile.open(f"{names[0]}.tgz") as packed:
-        packed.extractall(tmp_path, filter="data")
+    subprocess.run(["tar", "-xf", f"{names[0]}.tgz", "-C", tmp_path], check=True)
     assert (tmp_path / "etc/pilotfish/pilotfish.yaml").read_text() == "mode: shadow\n"
     assert (tmp_path / "opt/pilotfish/bin/pilotfish").stat().st_mode & 0o777 == 0o755
 
