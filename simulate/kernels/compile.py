@@ -51,6 +51,8 @@ __all__ = [
 TESTED = ((0, 60), (0, 69))
 #: Name of a kernel's C function in its object file.
 SYMBOL = "pilotfish_kernel"
+#: The address of a function that a kernel takes as an argument, in a name: it differs from one compilation to the next.
+_ADDRESS = re.compile(r"(?<=_20at_200x)[0-9a-f]+")
 #: New objects between two runs of the garbage collector; the default, 700, costs a tenth of the time to compile.
 _GARBAGE = (100_000, 50, 1000)
 
@@ -201,6 +203,8 @@ def object_code(
         library = compiled.library
         module = library._final_module
         module.link_in(llvm.parse_assembly(_c_function(compiled.fndesc.mangled_name, signature, module)))
+        for variable in list(module.global_variables):
+            variable.name = _ADDRESS.sub("", variable.name)
         code: bytes = library.codegen._tm.emit_object(module)
         return code
 

@@ -6,6 +6,7 @@ import errno
 import hashlib
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -190,6 +191,15 @@ def test_a_library_user_gets_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(object_cache, "_topics", set())
     with pytest.warns(object_cache.KernelWarning, match="kernels cannot be kept and are compiled each time"):
         object_cache._keep(None, b"", object_cache._warn)
+
+
+def test_a_kernel_has_no_address_in_a_name() -> None:
+    """Two compilations give the same bytes; `queue.stepwise` takes functions as arguments."""
+    load("queue.stepwise")
+    path = object_cache.object_file("queue.stepwise")
+    assert path is not None
+    names = re.findall(rb"[\w]*CPUDispatcher[\w]*", path.read_bytes())
+    assert names and not [name for name in names if re.search(rb"_20at_200x[0-9a-f]*[1-9a-f]", name)]
 
 
 def test_one_function_serves_every_question() -> None:
