@@ -16,10 +16,13 @@ def show_pair_card(screen: Screen, name: str, model: PairModel) -> None:
         model: the model.
     """
     trained = model.trained
-    widths = "-".join(str(len(biases)) for _, biases in model.layers)
-    parameters = sum(len(biases) * (1 + len(weights)) for weights, biases in model.layers)
+    networks = [layers for layers in (model.job_layers, model.layers) if layers]
+    parameters = sum(len(biases) * (1 + len(weights)) for layers in networks for weights, biases in layers)
     screen.title(f"{name}: a network that chooses a waiting job and its node")
-    screen.put(f"made to lower {model.objective}; layers {len(model.layers[0][0])}-{widths}, {parameters:,} numbers")
+    screen.put(f"made to lower {model.objective}; agent {model.agent}, {parameters:,} numbers")
+    for layers in networks:
+        widths = "-".join(str(len(biases)) for _, biases in layers)
+        screen.put(f"layers {len(layers[0][0])}-{widths}")
     for row in trained.get("traces", ()):
         screen.put(f"trained on {row['name']}: {count(int(row['jobs']), 'job')}, {trained.get('epochs')} epochs")
     processors = sorted({size for size, _ in model.nodes})

@@ -15,7 +15,7 @@ from typing import Any
 
 from ... import __version__
 from ...formats.replays.workloads import as_submitted, read_workload
-from ...learning.agents.squared import SquaredTraining, TrainingOptions
+from ...learning.agents.pair_training import PairTraining, TrainingOptions
 from ...learning.environments import thesis
 from ...learning.environments.pairs import PairEnvironment
 from ...simulate.errors import ConfigError
@@ -89,7 +89,7 @@ class TrainingTask:
 
 def training_task(task: TrainingTask) -> dict[str, Any]:
     """Carry out the epochs, and return the state of the training with its seed. Raises ConfigError, OSError."""
-    training = SquaredTraining(*_worlds(task.source, task.objective), task.options, task.seed)
+    training = PairTraining(*_worlds(task.source, task.objective), task.options, task.seed)
     if task.state is not None:
         training.restore(task.state)
     training.run(task.until - training.epochs)

@@ -1,10 +1,10 @@
-"""`pilotfish evaluate --as thesis`: networks that score pairs, against the rules of the thesis and its figures."""
+"""`pilotfish evaluate --as thesis`: networks that choose pairs, against the rules of the thesis and its figures."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +13,13 @@ import numpy as np
 from ...formats.model_file import read_model, write_model
 from ...formats.models.pair_model import PairModel
 from ...formats.text import count
+from ...learning.agents.pair_training import AGENTS
 from ...learning.environments import thesis
 from ...learning.environments.pairs import KERNEL, OBJECTIVES
-from ...learning.thesis_table import RULES, Contest, ThesisTable, thesis_table
+from ...learning.thesis_table import RULES, Contest, Ratio, ThesisTable, thesis_table
 from ...simulate.arrays import Array
 from ...simulate.errors import ConfigError
+from ...simulate.learned.pair_heads import PairChooser
 from ..kernel_loading import load_kernels
 from ..output.documents import print_json
 from ..output.text import Screen, TextColumn, numbers, progress_bar
@@ -32,7 +34,7 @@ def judge_as_thesis(models: Sequence[Path], trace: Path, *, save: bool, as_json:
     """Print the table of each objective that a model was trained for; without a model, of all, with the rules alone.
 
     Args:
-        models: files of networks that score pairs; those of one objective are training seeds of one recipe.
+        models: files of networks that choose pairs; those of one objective and one agent are its training seeds.
         trace: the trace that the windows are of.
         save: write the verdicts into the files of models that were not trained on the trace.
         as_json: print a document.
@@ -48,7 +50,7 @@ def judge_as_thesis(models: Sequence[Path], trace: Path, *, save: bool, as_json:
     judged = {name: paths for name, paths in by_objective.items() if paths or not named}
     with _progress(len(RULES) * len(judged) + len(named)) as advance:
         tables = [
-            thesis_table(source.jobs(), name, [named[path].network for path in paths], progress=advance)
+            thesis_table(source.jobs(), name, _choosers(paths, named), progress=advance)
             for name, paths in judged.items()
         ]
     if as_json:
@@ -63,8 +65,22 @@ def judge_as_thesis(models: Sequence[Path], trace: Path, *, save: bool, as_json:
         )
     if save:
         for table in tables:
-            _save([path for path in judged[table.objective] if path not in trained], named, source, table)
+            for agent, paths in _by_agent(judged[table.objective], named).items():
+                _save([path for path in paths if path not in trained], named, source, table, agent)
     return 0
+
+
+def _choosers(paths: Sequence[Path], models: Mapping[Path, PairModel]) -> dict[str, list[PairChooser]]:
+    return {agent: [models[path].chooser for path in same] for agent, same in _by_agent(paths, models).items()}
+
+
+def _by_agent(paths: Sequence[Path], models: Mapping[Path, PairModel]) -> dict[str, list[Path]]:
+    """Return the files of each agent, in the order of AGENTS."""
+    agents = {models[path].agent for path in paths}
+    return {
+        agent: [path for path in paths if models[path].agent == agent]
+        for agent in [*(name for name in AGENTS if name in agents), *sorted(agents - AGENTS.keys())]
+    }
 
 
 def _pair_model(path: Path) -> PairModel:
@@ -100,47 +116,60 @@ def _progress(steps: int) -> Iterator[Callable[[], None]]:
 
 def _document(table: ThesisTable) -> dict[str, Any]:
     return {
-        "objective": table.objective, "agents": table.agents.tolist(),
+        "objective": table.objective,
+        "agents": {
+            agent: {
+                "windows": costs.tolist(), "published": thesis.PUBLISHED_AGENTS.get((agent, table.objective)),
+            }
+            for agent, costs in table.agents.items()
+        },
         "rules": [
             {
                 "rule": one.rule.name, "blocks": one.blocks, "windows": one.costs.tolist(),
-                "published": _number(one.published), "ratio": _number(one.ratio), "low": _number(one.low),
-                "high": _number(one.high), "won": _number(one.won),
+                "published": None if np.isnan(one.published) else one.published,
+                "ratios": {agent: asdict(ratio) for agent, ratio in one.ratios.items()},
             }
             for one in table.contests
         ],
-        "published_agent": thesis.PUBLISHED_AGENT[table.objective],
     }  # fmt: skip
 
 
-def _number(value: float) -> float | None:
-    return None if np.isnan(value) else value
-
-
 def _show(screen: Screen, trace: str, table: ThesisTable) -> None:
-    """Print a table: all rules by their means, those that block with the figure of the thesis, and the agents."""
+    """Print a table: all rules by their means, those that block with the figure of the thesis, and the agents.
+
+    The last column compares with the first agent.
+    """
+    main = next(iter(table.agents), "")
     screen.title(f"{trace}: {_WORDS[table.objective]}, {count(table.windows, 'window')}")
     rows = [
-        (float(one.costs.mean()), (*_names(one), *_cells(one.costs), _shown(one.published), _against(one)))
+        (
+            float(one.costs.mean()),
+            (*_names(one), *_cells(one.costs), _shown(one.published), _against(one.ratios[main]) if main else ""),
+        )
         for one in table.contests
     ]
-    for number, costs in enumerate(table.agents, 1):
-        figure = _shown(thesis.PUBLISHED_AGENT[table.objective])
-        rows.append((float(costs.mean()), ("> agent", str(number), "", *_cells(costs), figure, "")))
+    for agent, seeds in table.agents.items():
+        figure = _shown(thesis.PUBLISHED_AGENTS.get((agent, table.objective), np.nan))
+        for number, costs in enumerate(seeds, 1):
+            rows.append((float(costs.mean()), (f"> {agent}", str(number), "", *_cells(costs), figure, "")))
     columns = [
         *map(TextColumn, ("  JOB", "NODE", "")),
         *numbers("MEAN", "MEDIAN", "MOST", "THESIS"),
-        TextColumn("AGENT / IT", right=True),
+        TextColumn(f"{main or 'agent'} / it".upper(), right=True),
     ]
     screen.table(columns, [cells for _, cells in sorted(rows)])
     screen.put("")
-    for blocks, kind in ((True, "that block"), (False, "with the choice of the agent")) if len(table.agents) else ():
-        beaten, rules = table.beaten(blocks=blocks)
+    for blocks, kind in ((True, "that block"), (False, "with the choice of the agents")) if main else ():
         best = table.best(blocks=blocks)
-        screen.put(
-            f"rules {kind}: {beaten} of {rules} beaten; best: {best.rule.name}: agent / it {_against(best)}, "
-            f"smaller in {best.won:.0%} of the windows"
-        )
+        screen.put(f"best rule {kind}: {best.rule.name}")
+        for agent in table.agents:
+            beaten, rules = table.beaten(agent, blocks=blocks)
+            ratio = best.ratios[agent]
+            screen.put(
+                f"  {agent}: {beaten} of {rules} beaten; to the best {_against(ratio)}, smaller in {ratio.won:.0%}"
+            )
+    for agent in list(table.agents)[1:]:
+        screen.put(f"{agent} / {main}: {_against(table.against(agent, main))}")
     screen.put("")
 
 
@@ -156,16 +185,19 @@ def _shown(number: float) -> str:
     return "" if np.isnan(number) else f"{number:,.0f}" if number >= 1000.0 else f"{number:.3g}"
 
 
-def _against(one: Contest) -> str:
-    return "" if np.isnan(one.ratio) else f"{one.ratio:.2f} ({one.low:.2f} to {one.high:.2f})"
+def _against(one: Ratio) -> str:
+    return f"{one.ratio:.2f} ({one.low:.2f} to {one.high:.2f})"
 
 
-def _save(paths: Sequence[Path], models: Mapping[Path, PairModel], source: ThesisInput, table: ThesisTable) -> None:
+def _save(
+    paths: Sequence[Path], models: Mapping[Path, PairModel], source: ThesisInput, table: ThesisTable, agent: str
+) -> None:
     """Write the verdicts against the best rules of both kinds into files, in place of those on the same jobs."""
     rows = [
         {
             "trace": source.name, "sha256": source.digest, "rival": best.rule.name + ", blocks" * best.blocks,
-            "number": table.objective, "ratio": best.ratio, "low": best.low, "high": best.high,
+            "number": table.objective, "ratio": best.ratios[agent].ratio, "low": best.ratios[agent].low,
+            "high": best.ratios[agent].high,
             "windows": table.windows, "models": len(paths),
         }
         for best in (table.best(blocks=True), table.best(blocks=False))

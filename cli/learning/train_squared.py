@@ -1,4 +1,4 @@
-"""`pilotfish train squared`: train a network that chooses a waiting job and its node, and write it as a model."""
+"""`pilotfish train squared`: train networks that choose a waiting job and its node, and write them as a model."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ...formats.documents.atomic_write import check_file
 from ...formats.documents.quantities import format_size
 from ...formats.model_file import write_model
 from ...formats.models.pair_model import PairModel
-from ...learning.agents.squared import JUDGED_EACH, TrainingOptions, plain_layers
+from ...learning.agents.pair_training import AGENTS, JUDGED_EACH, TrainingOptions, plain_layers
 from ...learning.environments import thesis
 from ...learning.environments.pairs import KERNEL, OBJECTIVES, PATIENCE_S
 from ...simulate.errors import ConfigError
@@ -44,6 +44,10 @@ def squared(
     objective: Annotated[
         str, option("NAME", "What is to be small: mean bounded slowdown, slowdown or wait.", words=OBJECTIVES)
     ] = "bsld",
+    head: Annotated[
+        str,
+        option("NAME", "How scores come to a pair: squared, or another agent of the thesis.", words=AGENTS),
+    ] = "squared",
     seeds: options.Seeds = 5,
     seed: options.Seed = 1,
     every_seed: Annotated[
@@ -60,22 +64,29 @@ def squared(
     second half, the network is judged on twenty others, and the best one is kept. A training that is interrupted keeps
     the best network so far. Judge it on other jobs: `pilotfish evaluate --as thesis`.
 
+    Other agents of the thesis are heads: the double ones score first the jobs and then the nodes, and
+    train both by the sum or the mean of their logarithms (add, mean), or separately (sep); the clustered one scores
+    pairs of a job and a cluster of like nodes.
+
     \b
     Examples:
       pilotfish train squared year.swf.gz --as thesis -o pairs.pfmodel.json
+      pilotfish train squared year.swf.gz --head double-sep -o double.pfmodel.json
       pilotfish train squared year.swf.gz --resume state -o b.pfmodel.json
     """
     if setting not in options.PUBLISHED:
         raise not_among("--as", str(setting), "a published work", options.PUBLISHED)
     if objective not in OBJECTIVES:
         raise not_among("--objective", objective, "an objective", OBJECTIVES)
+    if head not in AGENTS:
+        raise not_among("--head", head, "an agent", AGENTS)
     if not out.name.endswith(MODEL_SUFFIX):
         raise bad("--out", f"{out.name} (allowed: a name that ends with {MODEL_SUFFIX})")
     check_file(out)
     load_kernels("swf.parser", KERNEL)
     source = ThesisInput.of(trace)
     thesis.training_worlds(source.jobs(), objective)  # errors before any training
-    settings = TrainingOptions(epochs=epochs)
+    settings = TrainingOptions(epochs=epochs, agent=head)
     first = [TrainingTask(source, objective, settings, seed + number, 0) for number in range(seeds)]
     states = _trained(first, workers, resume)
     best = min(states, key=_value)
@@ -146,13 +157,17 @@ def _model(task: TrainingTask, states: Sequence[dict[str, Any]], best: dict[str,
     processors = sum(node.processors for node in thesis.NODES)
     row = {"name": task.source.name, "sha256": task.source.digest, "jobs": len(jobs), "processors": processors}
     trained = {
-        "pilotfish": __version__, "agent": "squared", "as": THESIS, "traces": [row], "epochs": best["epochs"],
+        "pilotfish": __version__, "agent": task.options.agent, "as": THESIS, "traces": [row], "epochs": best["epochs"],
         "options": asdict(task.options), "seed": best["seed"],
         "seeds": [{"seed": one["seed"], "value": _value(one), "epochs": one["epochs"]} for one in states],
     }  # fmt: skip
     sight = PairSight(world.due, world.rows, world.longest, PATIENCE_S, world.logarithmic)
     nodes = tuple((node.processors, node.speed) for node in thesis.NODES)
-    return PairModel(plain_layers(best["layers"]), sight, task.objective, nodes, trained)
+    *job_layers, layers = map(plain_layers, best["networks"])
+    head = AGENTS[task.options.agent][0]
+    return PairModel(
+        layers, sight, task.objective, nodes, trained, head=head, job_layers=job_layers[0] if job_layers else ()
+    )
 
 
 def _report(out: Path, objective: str, states: Sequence[dict[str, Any]], best: dict[str, Any]) -> None:

@@ -1,15 +1,23 @@
-"""The kind `pairs` of a model's file: a network that scores each pair of a waiting job and a node."""
+"""The kind `pairs` of a model's file: networks that choose a waiting job and its node."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from ...simulate.errors import ConfigError
-from ...simulate.learned.pair_network import PAIR_COLUMNS, PAIR_FEATURES, Layer, PairNetwork, PairSight
+from ...simulate.learned.pair_heads import HEADS, PairChooser
+from ...simulate.learned.pair_network import (
+    JOB_COLUMNS,
+    PAIR_COLUMNS,
+    PAIR_FEATURES,
+    Layer,
+    PairNetwork,
+    PairSight,
+)
 from .fields import ALLOWED, check_examples, check_traces, checked_rows, example_inputs, finite_numbers, mapping_of
 
 if TYPE_CHECKING:
@@ -23,15 +31,17 @@ _DUE = ("any", "largest")
 
 @dataclass(frozen=True, slots=True)
 class PairModel:
-    """A network that scores pairs, and its card.
+    """Networks that choose pairs, and their card.
 
     Args:
-        layers: see `PairNetwork`.
+        layers: of the network that scores pairs, see `PairNetwork`.
         sight: what it sees.
         objective: what it makes small: bounded slowdown, slowdown or wait.
         nodes: processors and speed of each node of the machine that it was trained on.
         trained: what it rests on: version, traces with their hashes and jobs, seeds with their values.
         evaluated: rows of verdicts.
+        head: how scores come to a pair, a key of HEADS.
+        job_layers: of the network that scores jobs; empty for heads that score no jobs.
     """
 
     KIND: ClassVar = "pairs"
@@ -43,47 +53,61 @@ class PairModel:
     nodes: tuple[tuple[int, float], ...]
     trained: Mapping[str, Any]
     evaluated: tuple[Mapping[str, Any], ...] = ()
+    head: str = "squared"
+    job_layers: tuple[Layer, ...] = ()
 
     @property
     def network(self) -> PairNetwork:
-        """Return the network."""
+        """Return the network that scores pairs."""
         return PairNetwork(self.layers)
+
+    @property
+    def agent(self) -> str:
+        """Return the name of its recipe."""
+        return str(self.trained.get("agent", self.head))
+
+    @property
+    def chooser(self) -> PairChooser:
+        """Return the networks with their head."""
+        networks = [PairNetwork(layers) for layers in (self.job_layers, self.layers) if layers]
+        return PairChooser(HEADS[self.head], [network.scores for network in networks])
 
     def policy(self, name: str) -> PairQueue:
         """Return it as a queue policy; `name`: for errors."""
         from ...simulate.learned.pair_queue import PairQueue  # replays of other policies need no interface
 
-        return PairQueue(name, self.network, self.sight, self.nodes)
+        return PairQueue(name, self.chooser, self.sight, self.nodes)
 
     def body(self) -> dict[str, Any]:
         """Return what its file holds beyond the kind and the hash."""
-        rows = example_inputs(len(PAIR_COLUMNS))
         sight = self.sight
+        of_jobs = {"job_layers": _plain(self.job_layers), "job_examples": _examples(self.job_layers)}
         return {
-            "columns": list(PAIR_COLUMNS),
-            "layers": [
-                {"weights": [list(row) for row in weights], "biases": list(biases)} for weights, biases in self.layers
-            ],
-            "activation": "relu",
+            "head": self.head, "columns": list(PAIR_COLUMNS), "layers": _plain(self.layers),
+            **(of_jobs if self.job_layers else {}), "activation": "relu",
             "sight": {
                 "due": sight.due, "rows": sight.rows, "longest_s": sight.longest, "patience_s": sight.patience,
                 "logarithmic": sight.logarithmic,
             },
             "objective": self.objective, "world": {"nodes": [list(node) for node in self.nodes]},
             "trained": self.trained, "evaluated": list(self.evaluated),
-            "examples": [list(pair) for pair in zip(rows, self.network.scores(np.array(rows)).tolist(), strict=True)],
+            "examples": _examples(self.layers),
         }  # fmt: skip
 
     @classmethod
     def of(cls, body: Mapping[str, Any], source: str) -> PairModel:
         """Return the model of what a file holds; `source`: the file. Raises ConfigError."""
-        layers = _layers(body.get("layers"), source)
+        head = body.get("head")
+        if not isinstance(head, str) or head not in HEADS:
+            raise ConfigError(source, "head", repr(head)[:80], ", ".join(HEADS))
+        layers, job_layers = _layers(body.get("layers"), source, "layers", len(PAIR_COLUMNS)), tuple[Layer, ...]()
+        if HEADS[head].jobs_first:
+            job_layers = _layers(body.get("job_layers"), source, "job_layers", JOB_COLUMNS)
         if body.get("activation") != "relu":
             raise ConfigError(source, "activation", repr(body.get("activation"))[:80], "'relu'")
-        network = PairNetwork(layers)
-        check_examples(
-            body.get("examples"), len(PAIR_COLUMNS), lambda row: float(network.scores(np.array([row]))[0]), source
-        )
+        check_examples(body.get("examples"), len(PAIR_COLUMNS), _scored(layers), source)
+        if job_layers:
+            check_examples(body.get("job_examples"), JOB_COLUMNS, _scored(job_layers), source)
         trained = mapping_of(body, source, "trained")
         check_traces(trained, source)
         verdicts = checked_rows(
@@ -93,16 +117,32 @@ class PairModel:
         if body.get("objective") not in ("bsld", "sld", "wait"):
             raise ConfigError(source, "objective", repr(body.get("objective"))[:80], "bsld, sld, wait")
         sight, nodes = _sight(mapping_of(body, source, "sight"), source), _nodes(body, source)
-        return cls(layers, sight, str(body["objective"]), nodes, trained, verdicts)
+        return cls(layers, sight, str(body["objective"]), nodes, trained, verdicts, head, job_layers)
 
 
-def _layers(value: Any, source: str) -> tuple[Layer, ...]:
-    """Return the layers. Raises ConfigError: they do not fit each other, or are no numbers."""
+def _plain(layers: tuple[Layer, ...]) -> list[dict[str, Any]]:
+    return [{"weights": [list(row) for row in weights], "biases": list(biases)} for weights, biases in layers]
+
+
+def _examples(layers: tuple[Layer, ...]) -> list[list[Any]]:
+    """Return rows with their scores; none without layers."""
+    rows = example_inputs(len(layers[0][0])) if layers else []
+    return [list(pair) for pair in zip(rows, map(_scored(layers), rows), strict=True)]
+
+
+def _scored(layers: tuple[Layer, ...]) -> Callable[[Sequence[float]], float]:
+    """Return the score of a row as a function."""
+    network = PairNetwork(layers)
+    return lambda row: float(network.scores(np.array([row]))[0])
+
+
+def _layers(value: Any, source: str, name: str, inputs: int) -> tuple[Layer, ...]:
+    """Return the layers under a name. Raises ConfigError: they do not fit each other, or are no numbers."""
     if not isinstance(value, list) or not 1 <= len(value) <= _MOST_LAYERS:
-        raise ConfigError(source, "layers", "no layers, or too many", f"1 to {_MOST_LAYERS} layers")
-    layers, inputs = list[Layer](), len(PAIR_COLUMNS)
+        raise ConfigError(source, name, "no layers, or too many", f"1 to {_MOST_LAYERS} layers")
+    layers = list[Layer]()
     for place, layer in enumerate(value):
-        key = f"layers[{place}]"
+        key = f"{name}[{place}]"
         if not isinstance(layer, dict) or not isinstance(layer.get("weights"), list):
             raise ConfigError(source, key, "no weights and biases", ALLOWED)
         biases = finite_numbers(layer.get("biases"), source, f"{key}.biases", most=_MOST_WEIGHT)

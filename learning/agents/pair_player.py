@@ -1,29 +1,25 @@
-"""A network in the environment of pairs that takes the allowed pair with the largest score."""
+"""An agent in the environment of pairs that takes the allowed pair that its networks score most."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from ...simulate.arrays import Array
+from ...simulate.learned.pair_heads import PairChooser
 from ..environments.pairs import PairEnvironment
-from .packed_pairs import PackedPairs
 
 
 class PairPlayer:
     """The player; it draws nothing.
 
     Args:
-        scores: returns the score of each pair, from PAIR_COLUMNS of each [pairs, columns].
+        chooser: its head and the scores of its networks.
     """
 
-    def __init__(self, scores: Callable[[Array], Array]) -> None:
-        self._scores = scores
+    def __init__(self, chooser: PairChooser) -> None:
+        self._chooser = chooser
 
     def actions(self, world: PairEnvironment) -> Array:
-        """Return the allowed action with the largest score in each copy [copies]. O(allowed pairs)."""
-        pairs = PackedPairs.of(world)
-        actions: Array = pairs.actions[pairs.best(self._scores(pairs.rows))]
-        return actions
+        """Return the allowed action that is scored most in each copy [copies]. O(allowed pairs)."""
+        return self._chooser.actions(world.mask, world.jobs, world.nodes)
 
     def returns(self, world: PairEnvironment) -> Array:
         """Play the present episodes to their ends, and return the sum of the rewards of each [copies].

@@ -21,6 +21,8 @@ PAIR_FEATURES = "pairs/1"
 PAIR_COLUMNS = (
     "wait", "requested time", "size", "fits a node now", "processors", "share of them that is free", "speed",
 )  # fmt: skip
+#: The first of them are those of the job.
+JOB_COLUMNS = 4
 #: Weights from each input to each output [inputs][outputs], and what is added to each output.
 Layer = tuple[tuple[tuple[float, ...], ...], tuple[float, ...]]
 #: The most that is seen of anything, as in the kernel `pairs.placements`.
@@ -56,10 +58,10 @@ class PairSight:
 
 
 class PairNetwork:
-    """The network: dense layers with ReLU between them; its output is one number a pair.
+    """The network: dense layers with ReLU between them; its output is one number a pair, or a job.
 
     Args:
-        layers: the first has an input for each of PAIR_COLUMNS, the last one output.
+        layers: the first has an input for each of PAIR_COLUMNS or of a job's columns, the last one output.
     """
 
     def __init__(self, layers: Sequence[Layer]) -> None:

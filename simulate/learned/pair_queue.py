@@ -1,8 +1,8 @@
-"""A queue policy that starts each job on the node that a network chooses with it.
+"""A queue policy that starts each job on the node that networks choose with it.
 
-Rule: it sees what the network saw in training, and it is asked as then: while a decision is due, the pair of a visible
-job and a node with the largest score starts. It makes no reservation, so a large job may wait for long. A machine whose
-nodes the training did not have, or a job that needs several nodes, is one error.
+Rule: it sees what the networks saw in training, and it is asked as then: while a decision is due, the pair of a visible
+job and a node that they choose starts. It makes no reservation, so a large job may wait for long. A machine whose nodes
+the training did not have, or a job that needs several nodes, is one error.
 Source: A. Fomperosa, "Reinforcement learning for job scheduling in heterogeneous clusters" (2021), chapter 4.
 """
 
@@ -19,7 +19,8 @@ from ..queue_policies.free_nodes import FreeNodes
 from ..queue_policies.interface import QueueView, Start
 from ..queue_policies.queued_job import QueuedJob
 from ..wording import count
-from .pair_network import MOST_SEEN, PairNetwork, PairSight
+from .pair_heads import PairChooser
+from .pair_network import JOB_COLUMNS, MOST_SEEN, PairSight
 
 #: How "no" is seen, as in the kernel `pairs.placements`.
 _NO = 1e-5
@@ -32,17 +33,17 @@ class PairQueue:
 
     Args:
         name: its SPEC, for errors.
-        network: scores pairs.
-        sight: what the network sees.
+        chooser: chooses pairs.
+        sight: what its networks see.
         nodes: processors and speed of each node of the training.
     """
 
     only_starts = True
 
     def __init__(
-        self, name: str, network: PairNetwork, sight: PairSight, nodes: Sequence[tuple[int, float]]
+        self, name: str, chooser: PairChooser, sight: PairSight, nodes: Sequence[tuple[int, float]]
     ) -> None:  # fmt: skip
-        self.spec, self._network, self._sight = name, network, sight
+        self.spec, self._chooser, self._sight = name, chooser, sight
         self._trained = set(map(tuple, _seen(*np.array(nodes, np.float64).T).T.round(_DIGITS).tolist()))
         self._kinds: Array | None = None  # what is seen of each node: processors, speed
 
@@ -66,22 +67,20 @@ class PairQueue:
     def _best(
         self, jobs: Sequence[QueuedJob], now: float, free: FreeNodes, sizes: Array
     ) -> tuple[QueuedJob, int] | None:
-        """Return the job and the node with the largest score; None: no job fits anywhere."""
+        """Return the job and the node that the networks choose; None: no job fits anywhere."""
         fits = np.array([free.need(job).fits(free.cores, free.memory) for job in jobs])
-        places, nodes = np.nonzero(fits)
-        if not len(places):
+        if not fits.any():
             return None
         assert self._kinds is not None
-        largest, traits = sizes.max(), np.empty((len(jobs), 4), np.float32)
+        largest, traits = sizes.max(), np.empty((len(jobs), JOB_COLUMNS), np.float32)
         traits[:, 0] = [min((now - job.submit_time) / self._sight.patience, MOST_SEEN) for job in jobs]
         traits[:, 1] = [self._sight.requested(job.walltime) for job in jobs]
         traits[:, 2] = [min(job.size / largest, MOST_SEEN) for job in jobs]
         traits[:, 3] = np.where(fits.any(axis=1), MOST_SEEN, _NO)
-        rows = np.empty((len(places), 7), np.float32)
-        rows[:, :4], rows[:, 4], rows[:, 6] = traits[places], self._kinds[0, nodes], self._kinds[1, nodes]
-        rows[:, 5] = np.minimum(free.cores / sizes, MOST_SEEN)[nodes]
-        best = int(self._network.scores(rows).argmax())
-        return jobs[places[best]], int(nodes[best])
+        processors, speeds = self._kinds
+        nodes = np.stack([processors, np.minimum(free.cores / sizes, MOST_SEEN), speeds], axis=1).astype(np.float32)
+        (action,) = self._chooser.actions(fits.reshape(1, -1), traits[None], nodes[None]).tolist()
+        return jobs[action // len(sizes)], action % len(sizes)
 
     def _is_due(self, waiting: Sequence[QueuedJob], free: FreeNodes) -> bool:
         if self._sight.due == "any":

@@ -36,6 +36,7 @@ DIFFERENT = {
     "--since",
     "--export",
     "--force",
+    "--as",
 }
 
 

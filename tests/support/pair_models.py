@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from pilotfish.formats.models.pair_model import PairModel
+from pilotfish.simulate.learned.pair_heads import HEADS
 from pilotfish.simulate.learned.pair_network import Layer, PairSight
 
 #: Machine of four nodes: processors and speed of each.
@@ -32,3 +33,9 @@ def pair_model(seed: int = 0, layers: tuple[Layer, ...] | None = None, **changes
         "trained": trained,
     }  # fmt: skip
     return PairModel(**(fields | changes))
+
+
+def headed_model(head: str, seed: int = 0, **changes: Any) -> PairModel:
+    """Return a model with a head, a key of HEADS; `changes`: of its fields."""
+    job_layers = random_layers(seed + 1, (4, 6, 1)) if HEADS[head].jobs_first else ()
+    return pair_model(seed, head=head, job_layers=job_layers, **changes)

@@ -46,6 +46,18 @@ def test_the_best_seed_is_kept_and_each_can_be(model: Path) -> None:
 
 
 @pytest.mark.real
+@pytest.mark.parametrize("agent", ["double-sep", "clustered"])
+def test_each_head_is_a_model(trace: Path, agent: str, tmp_path: Path) -> None:
+    paths = [tmp_path / f"{number}.pfmodel.json" for number in range(2)]
+    for path in paths:
+        words = ["train", "squared", str(trace), "--head", agent, "--seeds", "1", "--epochs", "2"]
+        assert main([*words, "-o", str(path)]) == 0
+    model = read_model(paths[0])
+    assert isinstance(model, PairModel) and model.agent == agent and paths[0].read_bytes() == paths[1].read_bytes()
+    assert bool(model.job_layers) == agent.startswith("double")
+
+
+@pytest.mark.real
 def test_a_training_that_was_interrupted_keeps_the_best_so_far_and_goes_on_to_the_bit(
     trace: Path, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -74,6 +86,7 @@ def test_a_training_that_was_interrupted_keeps_the_best_so_far_and_goes_on_to_th
         (["train", "squared", "TRACE", "-o", "a.json"], USAGE, "a name that ends with .pfmodel.json"),
         (["train", "squared", "TRACE", "-o", "a.pfmodel.json", "--objective", "luck"], USAGE, "bsld, sld, wait"),
         (["train", "squared", "TRACE", "-o", "a.pfmodel.json", "--as", "irmasim"], USAGE, "thesis"),
+        (["train", "squared", "TRACE", "-o", "a.pfmodel.json", "--head", "triple"], USAGE, "double-add, double-mean"),
         (["train", "squared", "absent.swf", "-o", "a.pfmodel.json"], FAILED, "absent.swf"),
         (["train", "squared", "short.swf", "-o", "a.pfmodel.json"], FAILED, "at least 1,281 jobs"),
         (["evaluate", "--as", "thesis", "TRACE"], FAILED, "at least 9,984 jobs"),
@@ -108,8 +121,10 @@ def test_the_table_has_all_rules_and_the_figures_of_the_thesis(
     assert main(["evaluate", "--as", "thesis", str(model), str(trace), "--save"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= 80 and sum("blocks" in line for line in lines) == 12
-    assert any("40.7" in line for line in lines) and any(line.startswith("> agent") for line in lines)
+    assert any("40.7" in line for line in lines) and any(line.startswith("> squared") for line in lines)
     assert {row["windows"] for row in read_model(model).evaluated} == {20}
     assert main(["evaluate", "--as", "thesis", str(model), str(trace), "--json"]) == 0
     (document,) = json.loads(capsys.readouterr().out)["tables"]
-    assert len(document["rules"]) == 32 and len(document["agents"][0]) == 20 and document["published_agent"] == 9.7
+    (windows,), published = document["agents"]["squared"]["windows"], document["agents"]["squared"]["published"]
+    assert len(document["rules"]) == 32 and len(windows) == 20 and published == 9.7
+    assert document["rules"][0]["ratios"]["squared"]["low"] > 0.0

@@ -15,18 +15,21 @@ from hypothesis import strategies as st
 
 from pilotfish.formats.model_file import dump_model, parse_model, read_model, read_order, write_model
 from pilotfish.simulate.errors import ConfigError
+from pilotfish.simulate.learned.pair_heads import HEADS
 from tests.formats.test_model_file import edited, without
-from tests.support.pair_models import pair_model
+from tests.support.pair_models import headed_model, pair_model
 
 MODEL = pair_model(seed=3)
 LAYERS: list[dict[str, Any]] = json.loads(dump_model(MODEL))["layers"]
+JOB_LAYERS: list[dict[str, Any]] = json.loads(dump_model(headed_model("double", 3)))["job_layers"]
 SIGHT: dict[str, Any] = json.loads(dump_model(MODEL))["sight"]
 
 
-def test_what_is_written_is_read(tmp_path: Path) -> None:
-    path = tmp_path / "a.pfmodel.json"
-    write_model(path, MODEL)
-    assert read_model(path) == MODEL and dump_model(read_model(path)) == path.read_text()
+@pytest.mark.parametrize("head", HEADS)
+def test_what_is_written_is_read(head: str, tmp_path: Path) -> None:
+    path, model = tmp_path / "a.pfmodel.json", headed_model(head, 3)
+    write_model(path, model)
+    assert read_model(path) == model and dump_model(read_model(path)) == path.read_text()
     with pytest.raises(ConfigError, match="no order of the queue"):
         read_order(path)
 
@@ -44,6 +47,13 @@ def number(value: Any) -> Callable[[dict[str, Any]], bytes]:
 BROKEN: list[tuple[Callable[[dict[str, Any]], bytes], str]] = [
     (edited(schema="pilotfish/model/v2"), "schema"),
     (edited(kind="pairs-double"), "kind"),
+    (edited(head="double"), "job_layers"),
+    (edited(head="double", job_layers=LAYERS, job_examples=[]), "job_layers[0].weights"),
+    (edited(head="double", job_layers=JOB_LAYERS, job_examples=[]), "examples"),
+    (edited(head="double", job_layers=JOB_LAYERS, job_examples=[[[0.0] * 4, 1e9]]), "examples"),
+    (edited(head="alone"), "head"),
+    (edited(head=["squared"]), "head"),
+    (without("head"), "head"),
     (edited(kind=None), "kind"),
     (edited(kind="linear"), "feature_set"),
     (edited(feature_set="pairs/0"), "feature_set"),

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotfish.learning.agents.network import Network
-from pilotfish.learning.agents.packed_pairs import PackedPairs
+from pilotfish.simulate.learned.packed_pairs import PackedPairs
 from pilotfish.simulate.learned.pair_network import PAIR_COLUMNS
 
 COUNTS = st.lists(st.integers(1, 5), min_size=1, max_size=6)

@@ -10,13 +10,14 @@ from hypothesis import strategies as st
 from pilotfish.learning.agents.pair_player import PairPlayer
 from pilotfish.learning.environments.pairs import PairEnvironment, PairNode, PairOptions
 from pilotfish.simulate.errors import PolicyError
+from pilotfish.simulate.learned.pair_heads import HEADS
 from pilotfish.simulate.learned.pair_network import PairSight
 from pilotfish.simulate.learned.pair_queue import PairQueue
 from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
 from pilotfish.simulate.model.machine import Machine, machine_of
 from pilotfish.simulate.model.workload import Workload
 from pilotfish.simulate.replay.replay import replay
-from tests.support.pair_models import PAIR_NODES, pair_model
+from tests.support.pair_models import PAIR_NODES, headed_model, pair_model
 
 #: Gap, half the run time, cores.
 ROWS = st.lists(st.tuples(st.integers(0, 20), st.integers(1, 30), st.integers(1, 8)), min_size=2, max_size=25)
@@ -33,13 +34,18 @@ def jobs_of(rows: list[tuple[int, int, int]]) -> Workload:
     return Workload("w", np.arange(len(rows)), np.cumsum(gaps) * 1.0, times, times, sizes.astype(np.int64))
 
 
-@given(ROWS, st.integers(0, 10**6), st.sampled_from(["any", "largest"]), st.integers(1, 5), st.booleans())
+@given(
+    ROWS, st.integers(0, 10**6), st.sampled_from(["any", "largest"]), st.integers(1, 5), st.booleans(),
+    st.sampled_from(list(HEADS)),
+)  # fmt: skip
 @settings(deadline=None)
-def test_it_decides_as_in_its_environment(rows, seed: int, due: str, visible: int, logarithmic: bool) -> None:
-    jobs, network = jobs_of(rows), pair_model(seed).network
+def test_it_decides_as_in_its_environment(
+    rows, seed: int, due: str, visible: int, logarithmic: bool, head: str
+) -> None:
+    jobs, chooser = jobs_of(rows), headed_model(head, seed).chooser
     options = PairOptions("wait", due, len(jobs), rows=visible, longest=500.0, logarithmic=logarithmic)
     world = PairEnvironment([jobs], [PairNode(*node) for node in PAIR_NODES], options)
-    player, starts, places = PairPlayer(network.scores), [], []
+    player, starts, places = PairPlayer(chooser), [], []
     for _ in range(len(jobs)):
         before = np.isnan(world.schedule()[0])
         world.step(player.actions(world))
@@ -48,7 +54,7 @@ def test_it_decides_as_in_its_environment(rows, seed: int, due: str, visible: in
             (job,) = np.flatnonzero(before & ~np.isnan(now))
             starts.append((job, now[job], nodes[job]))
     sight = PairSight(due, visible, 500.0, 43_200.0, logarithmic)
-    policy = PairQueue("learned:m", network, sight, PAIR_NODES)
+    policy = PairQueue("learned:m", chooser, sight, PAIR_NODES)
     replayed = replay(jobs, cluster(), policy, contention=True)
     first = np.cumsum([0, *(size for size, _ in PAIR_NODES)])
     for job, start, node in starts:

@@ -1,8 +1,9 @@
-"""The squared agent: a small network scores each allowed pair of job and node; trained by proximal policy optimisation.
+"""The agents of the thesis: small networks score allowed pairs of job and node, or jobs; proximal policy optimisation.
 
-Rule: in training actions are drawn, later the pair with the largest score is taken. A future reward counts in full.
+Rule: in training rows are drawn, later those with the largest scores are taken. A future reward counts in full.
 Rewards are divided by the mean objective of the epoch before, so that one set of options serves all objectives. The
-critic sees sums over the queue; it is of no use after training, and not kept.
+critic sees sums over the queue; it is of no use after training, and not kept. Agents differ in their head, and double
+agents in how the shares of their two choices make the share of the decision.
 Sources: A. Fomperosa, "Reinforcement learning for job scheduling in heterogeneous clusters" (2021), sections 4.3, 4.4;
 J. Schulman et al., "Proximal policy optimization algorithms" (2017), and "High-dimensional continuous control using
 generalized advantage estimation" (2016).
@@ -11,20 +12,30 @@ generalized advantage estimation" (2016).
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ...simulate.arrays import Array
-from ...simulate.learned.pair_network import PAIR_COLUMNS, Layer
+from ...simulate.learned.packed_pairs import PackedPairs
+from ...simulate.learned.pair_heads import HEADS, PairChooser, PairHead
+from ...simulate.learned.pair_network import Layer
 from ..environments.pairs import PairEnvironment
 from .network import Network
-from .packed_pairs import PackedPairs
 from .pair_player import PairPlayer
 
-#: Hidden layers of the actor and of the critic.
+#: How one training step sees the choices of a decision, by the names of the thesis. ADD: as one choice, whose logarithm
+#: of the share is the sum of theirs. MEAN: the same with their mean. SEP: each by itself. The thesis adds the losses of
+#: two networks, or takes their mean: with Adam, which knows no scale, both would be SEP.
+ADD, MEAN, SEP = "add", "mean", "sep"
+#: The agents, by name: the name of the head, and how its choices are trained.
+AGENTS = {
+    "squared": ("squared", SEP), "double-add": ("double", ADD), "double-mean": ("double", MEAN),
+    "double-sep": ("double", SEP), "clustered": ("clustered", SEP),
+}  # fmt: skip
+#: Hidden layers of each actor and of the critic.
 ACTOR_WIDTHS, CRITIC_WIDTHS = (32, 16, 8), (64, 32)
 #: Numbers that the critic sees: see `_state`.
 _STATE_COLUMNS = 13
@@ -45,6 +56,7 @@ class TrainingOptions:
         actor_rate, critic_rate: step sizes, which fall linearly to a tenth.
         clip: share by which one epoch changes a probability, at most.
         trust: lambda of the advantages, 0 to 1.
+        agent: a key of AGENTS.
     """
 
     epochs: int = 80
@@ -54,9 +66,15 @@ class TrainingOptions:
     critic_rate: float = 1e-3
     clip: float = 0.2
     trust: float = 0.97
+    agent: str = "squared"
+
+    @property
+    def head(self) -> PairHead:
+        """Return the head of the agent."""
+        return HEADS[AGENTS[self.agent][0]]
 
 
-class SquaredTraining:
+class PairTraining:
     """A training, epoch by epoch. What an epoch does depends on the seed, its number and the state before it.
 
     Args:
@@ -72,51 +90,62 @@ class SquaredTraining:
     ) -> None:  # fmt: skip
         self._world, self._judging, self._options, self._seed = world, judging, options, seed
         generator = np.random.default_rng([seed, 0])
-        self._actor = Network((len(PAIR_COLUMNS), *ACTOR_WIDTHS), generator, options.actor_rate, last_scale=0.1)
+        self._actors = tuple(
+            Network((inputs, *ACTOR_WIDTHS), generator, options.actor_rate, last_scale=0.1)
+            for inputs in options.head.inputs
+        )
         self._critic = Network((_STATE_COLUMNS, *CRITIC_WIDTHS), generator, options.critic_rate, last_scale=0.1)
         #: Epochs so far, and the mean objective of the episodes of the last one.
         self.epochs, self.objective = 0, 0.0
-        #: The best mean objective of the judged episodes; inf: none was judged. Its layers, or the last ones.
-        self.value, self.layers = np.inf, self._actor.plain_layers
+        #: The best mean objective of the judged episodes; inf: none was judged. Its networks, or the last.
+        self.value, self.networks = np.inf, self._plain_networks()
 
     def run(self, epochs: int) -> None:
         """Train for some more epochs, at most to the end of the training."""
         options = self._options
         for epoch in range(self.epochs, min(self.epochs + epochs, options.epochs)):
             falling = 1.0 - 0.9 * epoch / options.epochs
-            self._actor.rate, self._critic.rate = options.actor_rate * falling, options.critic_rate * falling
+            for network in self._actors:
+                network.rate = options.actor_rate * falling
+            self._critic.rate = options.critic_rate * falling
             self._world.seed(self._seed * _EPOCH_SEEDS + epoch)
             generator = np.random.default_rng([self._seed, 1, epoch])
-            played = _play(self._world, self._actor, generator)
+            played = _play(self._world, options.head, self._actors, generator)
             objective = float(-self._world.last_return.mean())
             scale = max(self.objective or objective, 1e-9)
-            _improve(self._actor, self._critic, played, scale, options, generator)
+            _improve(self._actors, self._critic, played, scale, options, generator)
             self.epochs, self.objective = epoch + 1, objective
             if (options.epochs - self.epochs) % JUDGED_EACH == 0 and 2 * epoch >= options.epochs:
                 self._judge()
         if not np.isfinite(self.value):
-            self.layers = self._actor.plain_layers
+            self.networks = self._plain_networks()
+
+    def _plain_networks(self) -> tuple[tuple[Layer, ...], ...]:
+        return tuple(network.plain_layers for network in self._actors)
 
     def _judge(self) -> None:
         self._judging.seed(_JUDGING_SEED)
-        value = float(-PairPlayer(self._actor.outputs).returns(self._judging).mean())
+        chooser = PairChooser(self._options.head, [network.outputs for network in self._actors])
+        value = float(-PairPlayer(chooser).returns(self._judging).mean())
         if value < self.value:
-            self.value, self.layers = value, self._actor.plain_layers
+            self.value, self.networks = value, self._plain_networks()
 
     def state(self) -> dict[str, Any]:
         """Return all that the rest of the training depends on, as plain values."""
         return {
             "epochs": self.epochs, "objective": self.objective,
-            "value": self.value if np.isfinite(self.value) else None, "layers": self.layers,
-            "actor": _text_of(self._actor.state()), "critic": _text_of(self._critic.state()),
+            "value": self.value if np.isfinite(self.value) else None, "networks": self.networks,
+            "actors": [_text_of(network.state()) for network in self._actors],
+            "critic": _text_of(self._critic.state()),
         }  # fmt: skip
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on from the state of a training with the same options and seed."""
         self.epochs, self.objective = state["epochs"], state["objective"]
         self.value = np.inf if state["value"] is None else state["value"]
-        self.layers = plain_layers(state["layers"])
-        self._actor.restore(_numbers_of(state["actor"]))
+        self.networks = tuple(map(plain_layers, state["networks"]))
+        for network, text in zip(self._actors, state["actors"], strict=True):
+            network.restore(_numbers_of(text))
         self._critic.restore(_numbers_of(state["critic"]))
 
 
@@ -134,41 +163,63 @@ def _numbers_of(text: str) -> Array:
 
 
 @dataclass(frozen=True, slots=True)
-class _Played:
-    """The decisions of one epoch, those of a copy `copies` apart.
+class _Choices:
+    """The choices of one network in some decisions.
 
     Args:
-        pairs: of all decisions.
-        chosen: the pair of each [decisions].
-        log_shares: of the chosen pairs [decisions].
-        states: what the critic sees [decisions, _STATE_COLUMNS].
-        rewards: float64 [steps, copies].
+        pairs: the rows of all decisions.
+        chosen: the row of each [decisions].
+        log_shares: of the chosen rows [decisions].
     """
 
     pairs: PackedPairs
     chosen: Array
     log_shares: Array
+
+    @classmethod
+    def concatenated(cls, parts: Sequence[_Choices]) -> _Choices:
+        """Return the choices of several sets of decisions, one set after the other."""
+        shifts = np.cumsum([0, *(len(part.pairs.actions) for part in parts)])
+        return cls(
+            PackedPairs.concatenated([part.pairs for part in parts]),
+            np.concatenate([part.chosen + shift for part, shift in zip(parts, shifts, strict=False)]),
+            np.concatenate([part.log_shares for part in parts]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Played:
+    """The decisions of one epoch, those of a copy `copies` apart.
+
+    Args:
+        choices: of each network.
+        states: what the critic sees [decisions, _STATE_COLUMNS].
+        rewards: float64 [steps, copies].
+    """
+
+    choices: tuple[_Choices, ...]
     states: Array
     rewards: Array
 
 
-def _play(world: PairEnvironment, actor: Network, generator: np.random.Generator) -> _Played:
-    """Play one episode in each copy; actions are drawn."""
-    parts, chosen, shares, states, rewards = list[PackedPairs](), list[Array](), list[Array](), list[Array](), []
-    shift, steps = 0, world.options.episode
-    for step in range(steps):
-        pairs = PackedPairs.of(world)
-        log_shares = pairs.log_shares(actor.outputs(pairs.rows))
+def _play(
+    world: PairEnvironment, head: PairHead, actors: Sequence[Network], generator: np.random.Generator
+) -> _Played:  # fmt: skip
+    """Play one episode in each copy; rows are drawn."""
+    parts, states, rewards = [list[_Choices]() for _ in actors], list[Array](), list[Array]()
+
+    def draw(number: int, pairs: PackedPairs) -> Array:
+        log_shares = pairs.log_shares(actors[number].outputs(pairs.rows))
         drawn = pairs.drawn(log_shares, generator.random(world.copies))
-        parts.append(pairs)
-        chosen.append(drawn + shift)
-        shares.append(log_shares[drawn])
+        parts[number].append(_Choices(pairs, drawn, log_shares[drawn]))
+        return drawn
+
+    steps = world.options.episode
+    for step in range(steps):
         states.append(_state(world, 1.0 - step / steps))
-        shift += len(pairs.actions)
-        world.step(pairs.actions[drawn])
+        world.step(head.actions(world.mask, world.jobs, world.nodes, draw))
         rewards.append(world.reward.copy())
-    joined = PackedPairs.concatenated(parts)
-    return _Played(joined, np.concatenate(chosen), np.concatenate(shares), np.concatenate(states), np.array(rewards))
+    return _Played(tuple(map(_Choices.concatenated, parts)), np.concatenate(states), np.array(rewards))
 
 
 def _state(world: PairEnvironment, share_left: float) -> Array:
@@ -188,10 +239,10 @@ def _state(world: PairEnvironment, share_left: float) -> Array:
 
 
 def _improve(
-    actor: Network, critic: Network, played: _Played, scale: float, options: TrainingOptions,
+    actors: Sequence[Network], critic: Network, played: _Played, scale: float, options: TrainingOptions,
     generator: np.random.Generator,
 ) -> None:  # fmt: skip
-    """Improve both networks by the decisions of an epoch."""
+    """Improve all networks by the decisions of an epoch."""
     steps, copies = played.rewards.shape
     rewards = played.rewards * (steps / scale)  # about -1 a decision
     values = critic.outputs(played.states).astype(np.float64).reshape(steps, copies) * steps
@@ -204,29 +255,44 @@ def _improve(
     scores = ((advantages - advantages.mean()) / (advantages.std() + 1e-9)).ravel()
     for _ in range(options.passes):
         for batch in np.array_split(generator.permutation(steps * copies), options.batches):
-            _improve_actor(actor, played, batch, scores[batch], options.clip)
+            _improve_actors(actors, played.choices, batch, scores[batch], options)
             layers = critic.layers(played.states[batch])
             error = layers[-1][:, 0] - targets[batch]
             critic.learn(critic.gradient(layers, 2.0 * error / len(batch)))
 
 
-def _improve_actor(actor: Network, played: _Played, batch: Array, scores: Array, clip: float) -> None:
-    """Take one step of the actor.
+def _improve_actors(
+    actors: Sequence[Network], choices: Sequence[_Choices], batch: Array, scores: Array, options: TrainingOptions
+) -> None:
+    """Take one step of each actor.
 
     Args:
-        actor: its network.
-        played: the decisions.
-        batch: numbers of some of them.
+        actors: the networks.
+        choices: of each of them.
+        batch: numbers of some decisions.
         scores: normalised advantages of these.
-        clip: see TrainingOptions.
+        options: of the training.
     """
-    pairs, _ = played.pairs.taken(batch)
-    chosen = played.chosen[batch] - played.pairs.first[batch] + pairs.first
-    layers = actor.layers(pairs.rows)
-    log_shares = pairs.log_shares(layers[-1][:, 0])
-    ratio = np.exp(log_shares[chosen] - played.log_shares[batch])
-    counts = np.where(scores > 0.0, ratio < 1.0 + clip, ratio > 1.0 - clip)
-    weight = -scores * ratio * counts / len(batch)  # slope of the loss by the logarithm of the chosen share
-    slopes = -np.exp(log_shares) * np.repeat(weight, pairs.counts)
-    slopes[chosen] += weight
-    actor.learn(actor.gradient(layers, slopes))
+    parts, changes = list[tuple[PackedPairs, Array, list[Array], Array]](), list[Array]()
+    for actor, played in zip(actors, choices, strict=True):
+        pairs, _ = played.pairs.taken(batch)
+        chosen = played.chosen[batch] - played.pairs.first[batch] + pairs.first
+        layers = actor.layers(pairs.rows)
+        log_shares = pairs.log_shares(layers[-1][:, 0])
+        parts.append((pairs, chosen, layers, log_shares))
+        changes.append(log_shares[chosen] - played.log_shares[batch])
+    for place, (actor, (pairs, chosen, layers, log_shares)) in enumerate(zip(actors, parts, strict=True)):
+        ratio = np.exp(_change(changes, place, AGENTS[options.agent][1]))
+        counts = np.where(scores > 0.0, ratio < 1.0 + options.clip, ratio > 1.0 - options.clip)
+        weight = -scores * ratio * counts / len(batch)  # slope of the loss by the logarithm of the chosen share
+        slopes = -np.exp(log_shares) * np.repeat(weight, pairs.counts)
+        slopes[chosen] += weight
+        actor.learn(actor.gradient(layers, slopes))
+
+
+def _change(changes: Sequence[Array], place: int, kind: str) -> Array:
+    """Return the change of the logarithm of the share that a network is trained by [decisions]; see ADD, MEAN, SEP."""
+    if kind == SEP:
+        return changes[place]
+    change: Array = np.sum(changes, axis=0)
+    return change if kind == ADD else change / len(changes)

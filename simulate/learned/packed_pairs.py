@@ -1,7 +1,7 @@
-"""The pairs that are allowed in some decisions, one row each, and what a decision does with their scores.
+"""The rows that are allowed in some decisions: pairs of a job and a node, or jobs; and a decision by their scores.
 
 Rule: only allowed pairs are rows, so no forbidden one can be chosen; each decision has at least one. Rows are in the
-order of decisions, then of actions.
+order of decisions, then of jobs, then of nodes.
 """
 
 from __future__ import annotations
@@ -12,9 +12,8 @@ from typing import Self
 
 import numpy as np
 
-from ...simulate.arrays import Array
-from ...simulate.learned.pair_network import PAIR_COLUMNS
-from ..environments.pairs import PairEnvironment
+from ..arrays import Array
+from .pair_network import JOB_COLUMNS, PAIR_COLUMNS
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +21,7 @@ class PackedPairs:
     """Pairs.
 
     Args:
-        rows: PAIR_COLUMNS of each, float32 [pairs, columns].
+        rows: PAIR_COLUMNS of each, or the columns of its job, float32 [pairs, columns].
         actions: of each pair [pairs].
         first: the first pair of each decision [decisions].
     """
@@ -32,13 +31,19 @@ class PackedPairs:
     first: Array
 
     @classmethod
-    def of(cls, world: PairEnvironment) -> Self:
-        """Return the allowed pairs of the present decision of each copy."""
-        copies, actions = np.nonzero(world.mask)
+    def of(cls, mask: Array, jobs: Array, nodes: Array) -> Self:
+        """Return the allowed pairs of some decisions.
+
+        Args:
+            mask: bool [decisions, jobs x nodes].
+            jobs: what is seen of each job [decisions, jobs, columns].
+            nodes: what is seen of each node [decisions, nodes, columns].
+        """
+        decisions, actions = np.nonzero(mask)
         rows = np.empty((len(actions), len(PAIR_COLUMNS)), np.float32)
-        rows[:, :4] = world.jobs[copies, actions // world.node_count]
-        rows[:, 4:] = world.nodes[copies, actions % world.node_count]
-        return cls(rows, actions, np.searchsorted(copies, np.arange(world.copies)))
+        rows[:, :JOB_COLUMNS] = jobs[decisions, actions // nodes.shape[1]]
+        rows[:, JOB_COLUMNS:] = nodes[decisions, actions % nodes.shape[1]]
+        return cls(rows, actions, np.searchsorted(decisions, np.arange(len(mask))))
 
     @classmethod
     def concatenated(cls, parts: Sequence[PackedPairs]) -> Self:
@@ -54,6 +59,22 @@ class PackedPairs:
     def counts(self) -> Array:
         """Number of pairs of each decision [decisions]."""
         return np.diff(self.first, append=len(self.actions))
+
+    @property
+    def decisions(self) -> Array:
+        """Return the decision of each pair [pairs]."""
+        return np.repeat(np.arange(len(self.first)), self.counts)
+
+    def by_job(self, nodes: int) -> tuple[PackedPairs, PackedPairs]:
+        """Return the jobs as rows, whose actions number them, and the pairs with a decision for each of these jobs.
+
+        Args:
+            nodes: number of nodes of the machine.
+        """
+        keys = np.stack([self.decisions, self.actions // nodes])
+        first = np.flatnonzero(np.diff(keys, axis=1, prepend=-1).any(axis=0))
+        jobs = PackedPairs(self.rows[first, :JOB_COLUMNS], np.arange(len(first)), np.searchsorted(first, self.first))
+        return jobs, PackedPairs(self.rows, self.actions, first)
 
     def taken(self, decisions: Array) -> tuple[PackedPairs, Array]:
         """Return the pairs of some decisions, and their numbers here.
