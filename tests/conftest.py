@@ -171,6 +171,14 @@ def pytest_runtest_protocol(item: pytest.Item) -> None:
             os.setpriority(os.PRIO_PROCESS, 0, USUAL + (0 if item.get_closest_marker("real") else NICER))
 
 
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """Forget the mapping policies with options that the tests of a file have used: tests of others try all names."""
+    planning = sys.modules.get("pilotfish.simulate.planning.mapping_policies")
+    if planning is not None and (nextitem is None or nextitem.path != item.path):
+        for name in [name for name in planning.POLICIES if ":" in name]:
+            del planning.POLICIES[name]
+
+
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Generator[None, object, object]:
     """Print what tests of all processes measured, and at the very end the tests that were tried again, and why."""

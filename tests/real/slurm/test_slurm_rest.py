@@ -84,8 +84,11 @@ def short_state(site: SlurmSite, node: str) -> str:
 
 
 def comparable(job: SlurmJob) -> dict[str, Any]:
-    """What both ways know: squeue has no field for excluded nodes, and tells of what never ran otherwise than it waited."""
-    fields = dataclasses.asdict(job) | {"unwanted": ()}
+    """What both ways know: squeue has no field for excluded nodes, and tells of what never ran otherwise than it waited.
+
+    squeue does not say whether memory is for each CPU, and REST of 22.05 not of all jobs how many CPUs a task has.
+    """
+    fields = dataclasses.asdict(job) | {"unwanted": (), "memory_per_cpu": 0.0, "per_task": 1}
     never_ran = {"cpus": 0, "threads": 0, "memory": 0.0, "special": "", "part": False, "array": None}
     return fields | (never_ran if job.state.ended and not job.placed else {})
 
