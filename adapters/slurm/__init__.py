@@ -245,8 +245,8 @@ def discover() -> tuple[Cluster, tuple[str, ...]]:
     from .transport.runner import CommandRunner
 
     transport = CommandTransport(CommandRunner())
-    settings = transport.settings()
-    return cluster_of(usable(transport.nodes(), settings.system_shares), settings.cluster or "slurm")
+    nodes, settings = transport.nodes(), transport.settings()
+    return cluster_of(usable(nodes, settings.system_shares), settings.cluster or "slurm")
 
 
 def cluster_of(nodes: Iterable[SlurmNode], name: str) -> tuple[Cluster, tuple[str, ...]]:

@@ -56,7 +56,7 @@ BROKEN: list[tuple[Callable[[dict[str, Any]], bytes], str]] = [
     (edited(kind="network"), "kind"),
     (edited(kind=["linear"]), "kind"),
     (edited(kind="pairs"), "feature_set"),
-    (edited(kind="pairs", feature_set="pairs/1"), "layers"),
+    (edited(kind="pairs", feature_set="pairs/1"), "head"),
     (edited(feature_set="queue/1"), "feature_set"),
     (without("feature_set"), "feature_set"),
     (edited(run_times="actual"), "run_times"),

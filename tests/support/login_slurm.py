@@ -125,6 +125,8 @@ class FakeSlurm:
     def _scontrol(self, argv: Sequence[str]) -> str:
         if list(argv) == ["scontrol", "show", "config"]:
             return "ClusterName             = mesocentre\nSchedulerType           = sched/backfill\n"
+        if argv[-1] == "node":
+            return ""
         said = dict(word.partition("=")[::2] for word in argv)
         for number in said["JobId"].split(","):
             self.jobs[int(number)]["begin"] = self.wall() + int(said["StartTime"].removeprefix("now").lstrip("+") or 0)
