@@ -20,6 +20,7 @@ from ...learning.thesis_table import RULES, Contest, Ratio, ThesisTable, thesis_
 from ...simulate.arrays import Array
 from ...simulate.errors import ConfigError
 from ...simulate.learned.pair_heads import PairChooser
+from ...simulate.learned.pair_network import KERNEL as SCORES
 from ..kernel_loading import load_kernels
 from ..output.documents import print_json
 from ..output.text import Screen, TextColumn, numbers, progress_bar
@@ -43,7 +44,7 @@ def judge_as_thesis(models: Sequence[Path], trace: Path, *, save: bool, as_json:
         ConfigError: a file is wrong, or a model is of another kind or another machine.
         OSError: the trace cannot be read.
     """
-    load_kernels("swf.parser", KERNEL)
+    load_kernels("swf.parser", KERNEL, SCORES)
     named = {path: _pair_model(path) for path in models}
     source = ThesisInput.of(trace)
     by_objective = {name: [path for path, one in named.items() if one.objective == name] for name in OBJECTIVES}

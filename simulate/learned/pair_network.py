@@ -14,7 +14,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..arrays import Array
+from ..kernels.object_cache import is_warm, load
+from ..kernels.pairs.tables import LANES, ScoredRows
 
+#: The kernel that scores many rows.
+KERNEL = "pairs.row_scores"
 #: Version of what a pair's columns mean; another meaning, order or constant is another version.
 PAIR_FEATURES = "pairs/1"
 #: Columns of a pair: of the job, then of the node. Each is from 0 to 1.
@@ -30,6 +34,8 @@ MOST_SEEN = 1.0 - 1e-5
 _ROUND = 8193.0
 #: Pairs that are scored at once, so that what is between layers stays in a processor's cache.
 _BLOCK = 256
+#: Rows from which on the kernel is faster.
+_MANY = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +72,34 @@ class PairNetwork:
 
     def __init__(self, layers: Sequence[Layer]) -> None:
         self._layers = [(np.array(weights), np.array(biases)) for weights, biases in layers]
+        self._widths = np.array([len(layers[0][0]), *(len(biases) for _, biases in layers)], np.int64)
+        columns = [np.concatenate([biases[None], weights]).T.ravel() for weights, biases in self._layers]
+        self._numbers: Array = np.concatenate(columns)
 
     def scores(self, rows: Array) -> Array:
         """Return the score of each pair [pairs]. O(pairs x weights).
 
+        A compiled kernel gives the same bits for many pairs sooner; a process that has none does not wait for it.
+
         Args:
             rows: PAIR_COLUMNS of each [pairs, columns].
         """
+        scores = self._compiled(rows) if len(rows) >= _MANY and is_warm(KERNEL) else self._plain(rows)
+        large = scores * _ROUND
+        return large - (large - scores)
+
+    def _compiled(self, rows: Array) -> Array:
+        columns = np.ascontiguousarray(rows.T, np.float64)
+        buffer = (int(self._widths.max()), LANES)
+        network = ScoredRows(
+            {"widths": self._widths, "numbers": self._numbers, "rows": columns},
+            {"scores": (len(rows),), "inputs": buffer, "sums": buffer},
+        )
+        load(KERNEL)(network.address)
+        scores: Array = network.scores
+        return scores
+
+    def _plain(self, rows: Array) -> Array:
         scores = np.empty(len(rows))
         for first in range(0, len(rows), _BLOCK):
             values = rows[first : first + _BLOCK].astype(np.float64).T
@@ -84,5 +111,4 @@ class PairNetwork:
                     sums += product
                 values = np.maximum(sums, 0.0, out=sums) if number < len(self._layers) else sums
             scores[first : first + _BLOCK] = values[0]
-        large = scores * _ROUND
-        return large - (large - scores)
+        return scores

@@ -1,4 +1,4 @@
-"""The tables of many copies of a world in which each decision starts one job on one node (needs NumPy only).
+"""The tables of worlds in which each decision starts one job on one node, and of networks (needs NumPy only).
 
 Rule: a copy plays episodes: so many consecutive jobs of a trace, on an empty machine. The jobs of all traces lie in one
 table, and an episode stays in its trace.
@@ -19,6 +19,8 @@ BYTE, SEEN = np.dtype("u1"), np.dtype("f4")
 ANY, LARGEST, KEYED, DRAWN = range(4)
 #: What a job's start costs: bounded slowdown, slowdown, wait in seconds.
 BSLD, SLD, WAIT = range(3)
+#: Rows that a network scores at once.
+LANES = 64
 #: Columns of a job and of a node as the policy sees them.
 JOB_COLUMNS, NODE_COLUMNS = 4, 3
 #: `run`: on the slowest node, seconds; `wall`: the requested time; `key`: see KEYED; `long`, `wide`: the requested time
@@ -58,4 +60,17 @@ class PairCopies(Block):
         "done": (BYTE, 1),  # [copies]: 1: the step ended an episode, and the observation is of the next one
         "last_nodes": (SEEN, 2),  # [copies, nodes x NODE_COLUMNS]: at the end of the last episode
         "last_total": (FLOAT, 1),  # [copies]: sum of its rewards
+    }
+
+
+class ScoredRows(Block):
+    """A network and rows that it scores."""
+
+    layout: ClassVar = {
+        "widths": (INT, 1),  # of the input and of each layer
+        "numbers": (FLOAT, 1),  # of each output of each layer in turn: its bias, then the weight of each input
+        "rows": (FLOAT, 2),  # [columns, rows]
+        "scores": (FLOAT, 1),  # [rows]
+        "inputs": (FLOAT, 2),  # [widest layer, LANES]: what a layer takes
+        "sums": (FLOAT, 2),  # [widest layer, LANES]: what it gives, before the bend
     }

@@ -14,6 +14,7 @@ from pilotfish.learning.environments.pairs import PairEnvironment, PairNode, Pai
 from pilotfish.learning.environments.rule_choice import RuleChoiceEnvironment
 from pilotfish.simulate.kernels import object_cache
 from pilotfish.simulate.kernels.object_cache import KERNELS
+from pilotfish.simulate.learned.pair_network import KERNEL, PairNetwork
 from pilotfish.simulate.model.workload import Dependencies
 from pilotfish.simulate.replay.node_classes import node_classes
 from pilotfish.simulate.slurm.twin import replay_site
@@ -59,6 +60,10 @@ def results() -> list[str]:
     pairs = PairEnvironment([jobs], [PairNode(2, 1.0), PairNode(4, 2.0)], PairOptions(episode=2))
     pairs.step([1])
     found.append(f"pairs: {pairs.jobs[0, :2].tolist()} {pairs.nodes.tolist()} {pairs.reward.tolist()}")
+    layers = (((0.5,) * 4,) * 7, (0.25,) * 4), (((1.0,),) * 4, (0.0,))
+    object_cache.load(KERNEL)
+    scores = PairNetwork(layers).scores(np.arange(7.0 * 65).reshape(65, 7))
+    found.append(f"scores: {scores[[0, 64]].tolist()}")
     choices = RuleChoiceEnvironment([irmasim.spread()[0]], irmasim.spread()[1])
     choices.step([3])
     found.append(f"choices: {choices.state[0, -21:].tolist()} {choices.reward.tolist()}")

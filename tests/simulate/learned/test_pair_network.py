@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotfish.simulate.learned.pair_network import PAIR_COLUMNS, PairNetwork
+from pilotfish.simulate.kernels.object_cache import load
+from pilotfish.simulate.learned.pair_network import KERNEL, PAIR_COLUMNS, PairNetwork
 from tests.support.pair_models import random_layers
 
 
@@ -22,3 +26,25 @@ def test_scores_are_those_of_the_definition(seed: int, count: int) -> None:
     assert np.allclose(scores, values[:, 0], rtol=1e-11, atol=1e-10)
     order = np.random.default_rng(seed + 1).permutation(count)
     assert (PairNetwork(layers).scores(rows[order]) == scores[order]).all()
+
+
+@given(st.integers(0, 10**6), st.integers(32, 200), st.lists(st.integers(1, 9), max_size=3))
+def test_the_kernel_gives_the_same_bits(seed: int, count: int, hidden: list[int]) -> None:
+    load(KERNEL)
+    network = PairNetwork(random_layers(seed, (7, *hidden, 1)))
+    rows = np.random.default_rng(seed).standard_normal((count, 7)).astype(np.float32)
+    few = np.concatenate([network.scores(rows[first : first + 16]) for first in range(0, count, 16)])
+    assert (network.scores(rows) == few).all()
+
+
+@pytest.mark.real
+def test_a_full_machine_is_scored_in_half_a_millisecond() -> None:
+    """128 jobs on 20 nodes; CPU time, and the least of many, because tests share the cores."""
+    load(KERNEL)
+    network, times = PairNetwork(random_layers(1, (7, 32, 16, 8, 1))), list[float]()
+    rows = np.random.default_rng(1).random((2560, 7)).astype(np.float32)
+    for _ in range(200):
+        begin = time.process_time()
+        network.scores(rows)
+        times.append(time.process_time() - begin)
+    assert min(times) < 0.5e-3
