@@ -126,7 +126,9 @@ def _plain(layers: tuple[Layer, ...]) -> list[dict[str, Any]]:
 
 def _examples(layers: tuple[Layer, ...]) -> list[list[Any]]:
     """Return rows with their scores; none without layers."""
-    rows = example_inputs(len(layers[0][0])) if layers else []
+    if not layers:
+        return []
+    rows = example_inputs(len(layers[0][0]))
     return [list(pair) for pair in zip(rows, map(_scored(layers), rows), strict=True)]
 
 
