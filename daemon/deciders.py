@@ -17,6 +17,8 @@ from .state.queue import Queue
 
 #: The names of what decides without a policy.
 DEADLINE, CONFIGURATION, POWER_SAVING, CANARY = "deadline", "configuration", "power saving", "canary"
+#: A request of the account that the service runs as: systemd sends those of `systemctl reload` with it.
+SERVICE_ACCOUNT = "the service's own account"
 
 
 def administrator(name: str) -> str:

@@ -13,7 +13,6 @@ from typing import Any
 
 from rich.text import Text
 
-from ...built_from import full_version
 from ...daemon.report.accuracy import (
     CALIBRATED,
     ENOUGH_JOBS,
@@ -27,15 +26,15 @@ from ...daemon.report.accuracy import (
     turnaround_gain,
 )
 from ...daemon.state.endings import ending, mark
-from ...daemon.state.forecasts import Forecaster
 from ...daemon.state.recorded_outcome import ForecastOutcome, QueueRecord, error_ratio, inside
 from ...daemon.state.users import user_name
 from ...formats.documents.quantities import format_size
 from ...formats.hostlist import fold
-from ...formats.text import clean, count, joules, percent, seconds, short_time, times
+from ...formats.text import clean, count, percent, seconds, short_time, times
 from ...simulate.model.plan import LEVEL
 from ..streams import show
 from .manager_queue import age_of, plain_name, put_queue, put_starts
+from .service_state import put_service
 from .tables import failure, guess_mark, known_to, off
 from .text import Screen, TextColumn, class_lines, hanging, narrowest, numbers
 
@@ -60,40 +59,11 @@ _OPTIONAL = (
 _GIVING_WAY = ("RJMS SAYS", "ACTUAL", "KNOWN TO")
 #: Likewise, of jobs that were handed over, whose users and partitions are shown first.
 _GIVING_WAY_QUEUED = ("RJMS SAYS", "ACTUAL", "KNOWN TO", "FORECAST", "ENDS IN", "PRIORITY")
+#: Likewise in shadow, where only the resource manager starts jobs.
+_GIVING_WAY_SHADOWED = (*_GIVING_WAY_QUEUED[1:], _GIVING_WAY_QUEUED[0])
 _URGENCY = {"failed": 0, "timeout": 0, "unknown": 0, "running": 1, "pending": 2, "cancelled": 3}
 #: Workflows and jobs that are shown without --all, so that the output fits on two screens.
 _MOST_WORKFLOWS, _MOST_JOBS = 20, 30
-
-
-def pause_line(pause: dict[str, Any], now: float) -> str:
-    """Return a line on a pause.
-
-    Args:
-        pause: as the daemon describes it, see `daemon.state.pauses.Pause`.
-        now: the present on the resource manager's clock, epoch seconds.
-    """
-    where = f"partition {clean(pause['partition'])}" if pause["partition"] else "all jobs"
-    until = (
-        "until `pilotfish resume`" if pause["until"] is None else f"for {short_time(max(0.0, pause['until'] - now))}"
-    )
-    held = "; held jobs wait for their deadlines" if pause["keeps_held"] else ""
-    by = f" by {pause['by']}" if pause["by"] else ""
-    why = f": {clean(pause['why'])}" if pause["why"] else ""
-    return f"paused{by}: {where}, {until}{held}{why}"
-
-
-def handover_lines(handover: dict[str, Any] | None) -> list[str]:
-    """Return the lines on the canary, as `CanaryWatch.document` describes it; [] without one."""
-    if handover is None:
-        return []
-    lines = list[str]()
-    if handover["stepped_back"] is not None:
-        lines.append(f"stepped back to shadow: {clean(handover['why'])}; `pilotfish step-up` ends this")
-    if handover["share"] is not None:
-        where = f" in {clean(', '.join(handover['partitions']))}" if handover["partitions"] else ""
-        jobs = ", ".join(f"{number:,} {group}" for group, number in handover["jobs"].items())
-        lines.append(f"canary: {percent(handover['share'])} of the eligible jobs{where} are handed over; now {jobs}")
-    return lines
 
 
 def show_status(reply: dict[str, Any], *, everything: bool) -> None:
@@ -104,34 +74,15 @@ def show_status(reply: dict[str, Any], *, everything: bool) -> None:
         everything: show all workflows and all jobs, also of workflows that have ended.
     """
     screen, workflows = Screen(), reply["workflows"]
-    total = count(sum(not flow.get("handed_over") for flow in workflows), "workflow")
-    mode = f"{reply['mode']}, policy {reply['policy']}, " if "mode" in reply else ""
-    mode = f"{reply['view']}, " if "view" in reply else mode
-    screen.put(Text(f"{reply['cluster']}: {mode}{total}{age_of(reply)}"))
-    if version := reply.get("version"):
-        differs = f"; this command is {full_version()}: restart the service" if version != full_version() else ""
-        screen.put(*hanging("", f"service: pilotfish {version}{differs}", screen.cells))
-    if reply["blocked"]:
-        screen.put(Text(f"blocked: {reply['blocked']}"))
-    elif reply.get("not_ready"):
-        screen.put(Text(f"not ready: {reply['not_ready']}"))
-    for line in handover_lines(reply.get("handover")):
-        screen.put(*hanging("", line, screen.cells))
-    for pause in reply.get("pauses", ()):
-        screen.put(Text(pause_line(pause, reply["time"])))
-    if limit := reply.get("limit"):
-        screen.put(Text(limit_line(**limit)))
-    if closed := reply.get("closed_queues"):
-        screen.put(Text(f"disabled in the resource manager, so none of its jobs starts: {', '.join(closed)}"))
-    if reply.get("mode") == "fallback":
-        screen.put(_why_fallback(**reply["guard"]))
+    put_service(screen, reply)
+    in_shadow = reply.get("mode") == "shadow"
     ended = [flow for flow in workflows if flow["finish_time"] is not None]
     alive = [flow for flow in workflows if flow["finish_time"] is None]
     alive.sort(key=lambda flow: flow["state"] == "pending")  # running workflows first
     if ended:
         screen.put("")
     for flow in ended:
-        _put_workflow(screen, flow, flow["jobs"] if everything else [], reply["time"])
+        _put_workflow(screen, flow, flow["jobs"] if everything else [], reply["time"], in_shadow=in_shadow)
     shown, budget = alive if everything else alive[:_MOST_WORKFLOWS], _MOST_JOBS
     for flow in shown:
         pressing = [job for job in flow["jobs"] if job["state"] != "completed"]  # failed, running, waiting
@@ -140,7 +91,7 @@ def show_status(reply: dict[str, Any], *, everything: bool) -> None:
         budget -= len(jobs)
         if jobs or flow is alive[0]:
             screen.put("")
-        _put_workflow(screen, flow, jobs, reply["time"])
+        _put_workflow(screen, flow, jobs, reply["time"], in_shadow=in_shadow)
         if jobs and not everything and (more := len(pressing) - len(jobs)):
             screen.put(Text(f"{more:,} more: --all", style="dim"))
     if more := len(alive) - len(shown):
@@ -181,27 +132,9 @@ def _node_row(node: dict[str, Any]) -> tuple[str, ...]:
     )
 
 
-def limit_line(
-    kind: str, begin: float | None, end: float | None, holds: bool, watts: float, balance_j: float | None = None,
-    consumed_j: float | None = None, consumption: str = "",
-) -> str:  # fmt: skip
-    """Return a limit of power or energy in words, with local times; see `status_documents.limit_document`."""
-    times = [(word, at) for word, at in (("from", begin), ("to", end)) if at is not None]
-    span = " ".join(f"{word} {time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(at))}" for word, at in times)
-    description = f"{kind}: {watts:,.0f} W{' on average' if balance_j is not None else ''}{' ' if span else ''}{span}"
-    if not holds:
-        return f"{description}; it does not hold now"
-    if balance_j is None or consumed_j is None:
-        return description
-    balance = f"{joules(balance_j)} left now" if balance_j >= 0.0 else f"{joules(-balance_j)} too much consumed"
-    return f"{description}; {balance}, {joules(consumed_j)} consumed ({consumption})"
-
-
-def _why_fallback(median_factor: float, bound: float, model: str, source: str = "") -> str:
-    return f"fallback: {Forecaster(model, source)} is off by {times(median_factor)}; the bound is {times(bound)}"
-
-
-def _put_workflow(screen: Screen, workflow: dict[str, Any], jobs: list[dict[str, Any]], now: float) -> None:
+def _put_workflow(
+    screen: Screen, workflow: dict[str, Any], jobs: list[dict[str, Any]], now: float, *, in_shadow: bool
+) -> None:
     counts = workflow.get("job_counts") or Counter(job["state"] for job in workflow["jobs"])
     total, completed = sum(counts.values()), counts.get("completed", 0)
     head = f"{workflow['id']}: {workflow['state']}, {completed:,} of {count(total, 'job')} completed"
@@ -216,7 +149,8 @@ def _put_workflow(screen: Screen, workflow: dict[str, Any], jobs: list[dict[str,
         guessed = {job["id"] for job in jobs if _guessed(job)}
         rows = [_row(job, now, guess_mark(job["id"], guessed)) for job in jobs]
         shown = [i for i, one in enumerate(_COLUMNS) if one.heading not in _OPTIONAL or any(row[i] for row in rows)]
-        giving_way = _GIVING_WAY_QUEUED if workflow.get("handed_over") else _GIVING_WAY
+        queued = _GIVING_WAY_SHADOWED if in_shadow else _GIVING_WAY_QUEUED
+        giving_way = queued if workflow.get("handed_over") else _GIVING_WAY
         hidden = _too_wide(shown, rows, giving_way, screen.cells)
         shown = [i for i in shown if i not in hidden]
         screen.table([_COLUMNS[i] for i in shown], [[row[i] for i in shown] for row in rows])

@@ -78,5 +78,7 @@ def restore(
         f", made {time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(about.time))} by {about.pilotfish}" if about else ""
     )
     show(f"{file}: {'sound' if check else 'restored'}, {count(len(outcome.names), 'file')}{origin}")
+    if about and (more := len(about.files) - len(outcome.names)):
+        note(f"{count(more, 'file')} of the configuration stay in it: tar -xzf {file} configuration")
     if outcome.aside:
         note(f"what was there before is in {outcome.aside}")

@@ -8,7 +8,7 @@ from .. import options
 from ..length_option import length_option, length_s
 from ..options import flag, option
 from ..output.documents import print_json
-from ..output.status import pause_line
+from ..output.service_state import pause_line
 from ..streams import show, warn
 from .daemon_client import ask_daemon
 

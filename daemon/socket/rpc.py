@@ -7,6 +7,7 @@ not at all. Who changes something is written to the log and to the journal.
 from __future__ import annotations
 
 import logging
+import os
 import time
 from collections import Counter
 from collections.abc import Callable, Generator
@@ -23,7 +24,7 @@ from ...simulate.model.cluster import Cluster
 from ...simulate.model.observed_queue import ObservedJob
 from ...simulate.model.snapshot import JobState
 from ..canary.canary_watch import CanaryWatch
-from ..deciders import administrator
+from ..deciders import SERVICE_ACCOUNT, administrator
 from ..learning.forecast_errors import owner_of
 from ..learning.job_profiles import GivenProfiles
 from ..loop import Cycle
@@ -360,7 +361,8 @@ class Requests:
         self._access.check_administers(peer)
         log.info("%s reloads the configuration", peer)
         reply = self._read_again()
-        self._tracker.note_change("reload", administrator(str(peer)), why=", ".join(reply.get("changed", ())))
+        by = SERVICE_ACCOUNT if peer.uid == os.getuid() else administrator(str(peer))
+        self._tracker.note_change("reload", by, why=", ".join(reply.get("changed", ())))
         self._tracker.save()
         return reply
 

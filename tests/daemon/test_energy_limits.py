@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilotfish.adapters.simulated import SimulatedAdapter
-from pilotfish.cli.output.status import limit_line
+from pilotfish.cli.output.service_state import limit_line
 from pilotfish.daemon.apply import Live
 from pilotfish.daemon.assembly import Deciding, assemble
 from pilotfish.daemon.learning.guard_rail import Guard

@@ -52,6 +52,17 @@ def test_only_a_job_that_completed_has_an_error(shown):
     assert now.split()[-2:] == ["60.00", "s"]
 
 
+def test_in_shadow_a_narrow_terminal_keeps_what_the_resource_manager_says(shown):
+    plan = {"nodes": ["node-17"], "start_time": 100.0, "finish_time": 160.0, "finish_within": [150.0, 190.0]}
+    facts = {"owner": "ada (uid 1000)", "partition": "batch", "priority": 4294901.0, "manager_start_time": 160.0}
+    queue = flow(1, job("4711", plan=plan | {"run_time": 30.0}, **facts)) | {"handed_over": True}
+    live = shown(status(queue) | {"mode": "live"})
+    shadow = shown(status(queue) | {"mode": "shadow"})
+    heads = [next(line for line in lines if "STARTS IN" in line and "JOB" in line) for lines in (live, shadow)]
+    assert "RJMS SAYS" not in heads[0] and "RJMS SAYS" in heads[1]
+    assert "only the resource manager" in " ".join(shadow) and "only the" not in " ".join(live)
+
+
 PLAN = {"nodes": ["b"], "start_time": 130.0, "finish_time": 160.0, "finish_within": [150.0, 190.0], "run_time": 30.0}
 
 

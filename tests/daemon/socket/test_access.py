@@ -52,7 +52,10 @@ def test_only_administrators_reload(bench, kit):
     ask = kit.requests(bench, AccessConfig(admins=[EVE]))
     refused = ask("reload", ADA)
     assert not refused["ok"] and refused["code"] == 403 and "only an administrator may do this" in refused["error"]
-    assert ask("reload", EVE)["ok"] and ask("reload", 0)["ok"]
+    assert ask("reload", EVE)["ok"] and ask("reload", os.getuid())["ok"]
+    bench.cycle.tracker.save()
+    by = [row[0] for row in bench.journal._db.execute("SELECT by FROM changes WHERE kind = 'reload' ORDER BY id")]
+    assert by == [f"administrator uid {EVE}", "the service's own account"]
 
 
 def test_the_owner_is_shown_and_survives_a_restart(bench, kit):

@@ -148,9 +148,9 @@ def test_the_guide_from_end_to_end(site: SlurmSite, walk: Walk) -> None:
     assert site.show(walk.jobs[0])["ReqNodeList"] == "(null)"
     walk.command(f"# scontrol update JobId={walk.jobs[0]} StartTime=now")  # do not wait for the minute here
 
-    *_, checked, reaped, status = walk.section("4. Canary")
-    assert re.search(r"the daemon answers at .*; mode live", " ".join(checked.split()))
-    assert "problem" not in checked and reaped == "" and "canary" in status
+    *_, checked, _, reaped, status = walk.section("4. Canary")
+    assert re.search(r"the daemon answers at .*; mode shadow", " ".join(checked.split()))  # it is restarted afterwards
+    assert "problem" not in checked and reaped == "" and "canary" in status and ": live, policy" in status
     walk.section("5. Live")  # the heartbeat is not at its usual place, so job_submit.lua holds nothing
     eventually(walk.ended(), "the jobs that were handed over")
     script = site.config.with_name("job_submit.lua")
