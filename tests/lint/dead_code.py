@@ -5,12 +5,14 @@ Rule: tests and benchmarks count as users, but only the rooms are reported. EXPE
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from vulture import Vulture
 
 from tests.lint.layout import product_files
+from tests.support.sources import nodes_of, tree_of
 
 CONFIDENCE = 60
 #: Decorators whose functions a library calls: numba, typer, pydantic.
@@ -29,12 +31,26 @@ EXPECTED = {
 EXEMPT = {"cli/charts/bokeh_backend.py"}
 
 
+def used_names(tree: ast.AST) -> Iterator[str]:
+    """Yield the names of variables and attributes that a file reads, with those that it asks for by a string."""
+    for node in nodes_of(tree):
+        match node:
+            case ast.Name(id=name, ctx=ast.Load() | ast.Del()) | ast.Attribute(attr=name, ctx=ast.Load()):
+                yield name
+            case ast.Call(func=ast.Name("getattr" | "hasattr"), args=[_, ast.Constant(str(name)), *_]):
+                yield name
+            case ast.MatchClass(kwd_attrs=names):
+                yield from names
+
+
 def check(root: Path, files: Iterable[str]) -> Iterator[str]:
     """Yield one message for each unused name in the rooms."""
-    files = list(files)
-    rooms = set(product_files(files)) | {"api.py"}
+    sources = [name for name in files if name.endswith(".py")]
+    rooms = {*product_files(sources), "api.py"}
     finder = Vulture(ignore_decorators=DECORATORS)
-    finder.scavenge([root / name for name in files if name.endswith(".py")])
+    finder.scavenge([root / name for name in sorted(rooms)])
+    for name in set(sources) - rooms:
+        finder.used_names.update(used_names(tree_of(root / name)))
     for item in finder.get_unused_code(min_confidence=CONFIDENCE):
         name = Path(item.filename).relative_to(root).as_posix()
         if name in rooms - EXEMPT and item.name not in EXPECTED:

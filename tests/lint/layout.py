@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from tests.support.sources import tree_of
+from tests.support.sources import nodes_of, tree_of
 
 ROOMS = ("adapters", "cli", "daemon", "formats", "profiles", "simulate", "web")
 LONGEST, WIDEST = 450, 125
@@ -175,8 +175,11 @@ def policy_checks(root: Path, files: Iterable[str], ceiling: int = POLICY_CHECKS
               for target in node.targets if isinstance(target, ast.Name) and _names(node.value) & kinds
               and isinstance(node.value, ast.BinOp)}  # fmt: skip
     places = [
-        f"{name}:{node.lineno}" for name, tree in trees.items() for node in ast.walk(tree)
-        if isinstance(node, ast.Call) and _names(node.func) & {"isinstance", "issubclass"} and _names(node.args[1]) & kinds
+        f"{name}:{line}" for name, tree in trees.items()
+        for line in sorted(
+            node.lineno for node in nodes_of(tree) if isinstance(node, ast.Call)
+            and _names(node.func) & {"isinstance", "issubclass"} and _names(node.args[1]) & kinds
+        )
     ]  # fmt: skip
     if len(places) < ceiling:
         yield f"tests/lint/layout.py, POLICY_CHECKS: lower the number from {ceiling} to {len(places)}"
