@@ -53,14 +53,14 @@ def fill(path: Path, jobs: int) -> None:
         run = journal._db.execute
         run("PRAGMA synchronous=OFF")
         run("BEGIN IMMEDIATE")
-        many = journal._db.executemany
+        insert_all = journal._db.executemany
         for table_name, columns, rows in (
             ("jobs", _JOBS, _jobs),
             ("queued", _QUEUED, _queued),
             ("story", _STORY, _story),
         ):
             marks = ", ".join("?" * len(columns.split(",")))
-            many(f"INSERT INTO {table_name} ({columns}) VALUES ({marks})", rows(jobs))
+            insert_all(f"INSERT INTO {table_name} ({columns}) VALUES ({marks})", rows(jobs))
         run("COMMIT")
         run("PRAGMA wal_checkpoint(TRUNCATE)")
 
@@ -101,11 +101,11 @@ def _story(jobs: int) -> Iterator[tuple[object, ...]]:
             "contention_slowdown": 1.03, "evaluations": 40,
         }  # fmt: skip
         chosen = "easy:order=sjf chose n1: forecast 58m20s (80 % between 50m00s and 1h06m), slowdown 1.03"
-        for kind, text, kept in (
+        for kind, text, details in (
             ("chosen", chosen, json.dumps(data)), ("started", "started on n1", None),
             ("completed", "completed after 1h00m, forecast 58m20s", None),
         ):  # fmt: skip
-            yield f"slurm/{number}", 1.7e9 + number * 15.8, number // 10, kind, text, kept
+            yield f"slurm/{number}", 1.7e9 + number * 15.8, number // 10, kind, text, details
 
 
 def _measured(do: Callable[[], object]) -> tuple[float, float]:

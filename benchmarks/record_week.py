@@ -65,9 +65,9 @@ class PlayedQueue(Adapter):
             self._begin()
         has_news = arrivals > 0
         while self._events and self._events[0][0] <= self.now:
-            when, number, what = heapq.heappop(self._events)
+            when, number, event = heapq.heappop(self._events)
             has_news = True
-            if what == "start":
+            if event == "start":
                 self._show(number, JobState.RUNNING, when)
             else:
                 del self._views[number], self._queued[number]

@@ -120,7 +120,7 @@ def _measure_examples(seeds: int) -> None:
     for name, example in EXAMPLES.items():
         jobs, machine = setting.EXAMPLES[name]()
         for core, (seconds, joules) in example.printed.items():
-            ours = [float(each[0]) for each in costs([jobs], machine, ("first", core))]
+            ours = [float(values[0]) for values in costs([jobs], machine, ("first", core))]
             begun = ours[1] - setting.unused_joules(name, core)
             rows.append(
                 [

@@ -70,9 +70,9 @@ class CmaEs:
         rate = self._path_rate
         self._path = (1 - rate) * self._path + moves * math.sqrt(rate * (2 - rate) * self._effective) * step
         stalled = (1 - moves) * rate * (2 - rate)
-        kept = 1 - self._rank_one - self._rank_mu + self._rank_one * stalled
+        memory = 1 - self._rank_one - self._rank_mu + self._rank_one * stalled
         self._covariance = (
-            kept * self._covariance
+            memory * self._covariance
             + self._rank_one * np.outer(self._path, self._path)
             + self._rank_mu * (steps.T * self._weights) @ steps
         )

@@ -111,9 +111,9 @@ def _build(tree: Path, kind: str, folder: Path, epoch: int) -> Path:
     before = set(folder.iterdir())
     argv = [sys.executable, "-m", "build", "--no-isolation", kind, "--outdir", str(folder), str(tree)]
     environment = os.environ | {"SOURCE_DATE_EPOCH": str(epoch), "PYTHONHASHSEED": "0"}
-    done = subprocess.run(argv, env=environment, umask=0o022, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise SystemExit(f"the build failed:\n{done.stdout}{done.stderr}")
+    build = subprocess.run(argv, env=environment, umask=0o022, capture_output=True, text=True, check=False)
+    if build.returncode:
+        raise SystemExit(f"the build failed:\n{build.stdout}{build.stderr}")
     (built,) = set(folder.iterdir()) - before
     return built
 

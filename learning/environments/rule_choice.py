@@ -293,13 +293,13 @@ def _levels(workloads: Sequence[Workload], machine: ProcessorTables) -> tuple[Ar
     columns = list[Array]()
     for workload in workloads:
         nothing = np.zeros(len(workload))
-        asked = workload.more.get("asked", workload.walltime)
+        requested_time = workload.more.get("asked", workload.walltime)
         memory, volume = (workload.more.get(key, nothing) for key in ("memory", "volume"))
-        seen = (
-            np.log1p(asked) / np.log1p(LONGEST_S), workload.size / len(machine.of_core),
+        shares = (
+            np.log1p(requested_time) / np.log1p(LONGEST_S), workload.size / len(machine.of_core),
             memory / machine.template.nodes["memory"].max(), np.log1p(volume) / np.log1p(LARGEST_VOLUME),
         )  # fmt: skip
-        columns.append(np.minimum(np.array(seen), 1.0))
+        columns.append(np.minimum(np.array(shares), 1.0))
     requests = np.concatenate(columns, axis=1)
     distinct = [np.unique(row, return_inverse=True) for row in requests]
     width = 1 << max(len(values) for values, _ in distinct).bit_length()

@@ -60,8 +60,8 @@ def replay(
     """
     named: dict[str, Any] = {**settings}
     of_machine = {name: named.pop(name) for name in ("groups", "powers", "network") if name in named}
-    whole = machine if isinstance(machine, Machine) else Machine(machine)
-    case = ReplayCase(workload, replace(whole, **of_machine), policy, replace(options, **named))
+    described = machine if isinstance(machine, Machine) else Machine(machine)
+    case = ReplayCase(workload, replace(described, **of_machine), policy, replace(options, **named))
     if not 1 <= case.machine.processors <= LARGEST:
         raise ConfigError("machine", "", f"{count(case.machine.processors, 'resource')}", f"1 to {LARGEST}")
     if case.shared:

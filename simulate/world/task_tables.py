@@ -66,9 +66,9 @@ def processors_of(cluster: Cluster) -> ProcessorTables:
         shared = f"nodes share the memory {cluster.shared_memory!r}"
         why = f"{shared}: with these policies, only tasks on one processor contend"
         raise ConfigError(cluster.source, "nodes", why, "nodes with separate memories")
-    whole, kinds = template_of(cluster), [node.type for node in cluster.nodes]
+    node_template, kinds = template_of(cluster), [node.type for node in cluster.nodes]
     watts = {kind: _watts(kind) for kind in cluster.types}
-    types = whole.types.copy()
+    types = node_template.types.copy()
     types["bandwidth"] /= types["sockets"]
     types["cores"] = np.ceil(types["cores"] / types["sockets"])
     types["sockets"], types["all_threads"] = 1, 1
@@ -80,7 +80,7 @@ def processors_of(cluster: Cluster) -> ProcessorTables:
     last = np.cumsum(sockets)
     node, count = np.repeat(np.arange(len(kinds)), sockets), int(sockets.sum())
     number, cores = np.arange(count) - (last - sockets)[node], np.array([kind.cores for kind in kinds])
-    nodes, domains = whole.nodes[node], np.zeros(count, layout.DOMAIN)
+    nodes, domains = node_template.nodes[node], np.zeros(count, layout.DOMAIN)
     nodes["limit"] = cores[node] // sockets[node] + (number < (cores % sockets)[node])
     nodes["core0"] = np.cumsum(nodes["limit"]) - nodes["limit"]
     nodes["memory"] = np.floor(nodes["memory"])
@@ -88,12 +88,12 @@ def processors_of(cluster: Cluster) -> ProcessorTables:
     nodes["heap_pos"] = nodes["domain"] = domains["start"] = np.arange(count)
     domains["count"] = 1
     template = replace(
-        whole, types=types, nodes=nodes, domains=domains, domain_nodes=np.arange(count), powered=False, split=1
+        node_template, types=types, nodes=nodes, domains=domains, domain_nodes=np.arange(count), powered=False, split=1
     )
     base = np.array([kind.power.idle if kind.power else 0.0 for kind in kinds])
     per_core, common, idle_share = np.array([watts[kinds[n]] for n in node]).T
     speed = np.array(comparable_speeds(kinds))
-    return ProcessorTables(template, node, speed, per_core, common, idle_share, base, whole.powered)
+    return ProcessorTables(template, node, speed, per_core, common, idle_share, base, node_template.powered)
 
 
 def _watts(kind: NodeType) -> tuple[float, float, float]:

@@ -103,7 +103,7 @@ def run(case: ReplayCase, engine: Engine) -> ContendedReplay:
         pieces = merge_pieces(owner, cores, cores, len(workload))
         schedule = schedule_of(workload, world, len(machine.of_core), pieces, ~fits, spent, log)
         return ContendedReplay(
-            **{each.name: getattr(schedule, each.name) for each in fields(Replayed)},
+            **{field.name: getattr(schedule, field.name) for field in fields(Replayed)},
             task_job=owner, task_core=cores, task_end=world.strands["last"][ran], processors=machine,
         )  # fmt: skip
 

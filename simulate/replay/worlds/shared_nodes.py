@@ -163,8 +163,8 @@ class _MappedJobs:
         world, arrived, ended = self.world, submissions(self.world), int(self.world.count["finished"])
         if self.predictions:
             times = world.jobs["finish"], world.jobs["start"]
-            known = self.predictions.expected_at(now, next_row(world, self.workload), self.unlearned, *times)
-            for row, expected in known.items():
+            expectations = self.predictions.expected_at(now, next_row(world, self.workload), self.unlearned, *times)
+            for row, expected in expectations.items():
                 if self._expected is None:
                     believe(world, row, expected)
                 else:
@@ -236,13 +236,13 @@ def _backfilling(
     classes, allowed = world.classes, world.allowed
     if bound == 0.0:  # a node takes one job
         classes = classes.copy()
-        wanted, classes["places"] = np.unique(classes["threads"], return_inverse=True)
-        allowed = (cores >= wanted[:, None]).astype(np.int64)
+        threads, classes["places"] = np.unique(classes["threads"], return_inverse=True)
+        allowed = (cores >= threads[:, None]).astype(np.int64)
         classes["threads"], cores = 1.0, np.ones(len(cores))
-    asked = workload.walltime if runtimes == WALLTIME else workload.run_time
+    duration = workload.walltime if runtimes == WALLTIME else workload.run_time
     held = np.asarray(world.classes["threads"] * world.classes["nodes"], np.int64)
-    order = ranks(replace(workload, walltime=asked, size=held), policy.order, seed)
-    return with_backfilling(world, cores, asked, order, bound or math.inf, classes=classes, allowed=allowed)
+    order = ranks(replace(workload, walltime=duration, size=held), policy.order, seed)
+    return with_backfilling(world, cores, duration, order, bound or math.inf, classes=classes, allowed=allowed)
 
 
 def _pieces(
@@ -256,14 +256,14 @@ def _pieces(
     instant = start == finish
     # Of equal times: ends, then jobs that end as they start, then the others that start.
     order = np.lexsort((np.repeat([0, 2], len(ran)) - np.tile(instant, 2), np.concatenate([finish, start])))
-    sizes, each, instants = workload.size.tolist(), threads.tolist(), instant.tolist()
+    sizes, width, instants = workload.size.tolist(), threads.tolist(), instant.tolist()
     for at in order.tolist():
         row, ends, at_once = int(ran[at % len(ran)]), at < len(ran), instants[at % len(ran)]
         if ends and not at_once:
             places.release(row)
         elif not ends:
-            here = placed[first[row] : first[row + 1]]
-            pieces += [(row, low, high) for low, high in places.allocate(row, here, each[row], sizes[row])]
+            own_places = placed[first[row] : first[row + 1]]
+            pieces += [(row, low, high) for low, high in places.allocate(row, own_places, width[row], sizes[row])]
             if at_once:
                 places.release(row)
     owner, low, high = np.array(pieces, np.int64).reshape(-1, 3).T

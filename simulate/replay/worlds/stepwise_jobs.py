@@ -111,35 +111,35 @@ class StepwiseJobs(PolicyCalls):
         self.ranked = memoryview(world.ranked)
         self.columns = tuple(memoryview(jobs[name]) for name in ("start", "finish", "piece0", "pieces"))
 
-    def ask(self, question: int, job: int = -1, many: int = 0) -> int:
+    def ask(self, question: int, job: int = -1, count: int = 0) -> int:
         """Let the kernel carry something out, and return its answer."""
-        asked = self.asked
-        asked[QUESTION], asked[JOB_ASKED], asked[MANY] = question, job, many
+        request = self.asked
+        request[QUESTION], request[JOB_ASKED], request[MANY] = question, job, count
         answer = self.kernel(self.address)
-        if asked[FULL]:
+        if request[FULL]:
             self.use(grow(self.world))
         return answer
 
     def carry_out(self) -> None:
         """Start the jobs of the last decision now, not as the next instant is processed."""
         if self.pending:
-            self.ask(START, many=self.pending)
+            self.ask(START, count=self.pending)
             self.pending = 0
 
     # --- events ---
     def next_time(self, before: float) -> float:
         """Return the time of the next event; see `Loop`. It is processed in the kernel if it is not after `before`."""
-        wakes, asked, times = self.wakes, self.asked, self.times
+        wakes, request, times = self.wakes, self.asked, self.times
         times[UNTIL] = wakes[0] if wakes and wakes[0] < before else before
         if self.pending:
-            asked[MANY], self.pending = self.pending, 0
+            request[MANY], self.pending = self.pending, 0
         if self.kernel(self.address):
             time: float = times[NOW]
         else:
             time = wakes[0] if wakes and self.waiting else math.inf
             times[NOW] = min(time, before)
-        self.free.count = asked[FREE]
-        if asked[FULL]:
+        self.free.count = request[FREE]
+        if request[FULL]:
             self.use(grow(self.world))
         return time
 
@@ -281,12 +281,12 @@ class StepwiseJobs(PolicyCalls):
         if self.waiting:
             raise self.waits_forever("nothing runs, and no more jobs are submitted")
         jobs, workload = self.world.jobs, self.workload
-        left = stranded(self.world.unmet, len(workload))
-        rejected, killed = (jobs["state"] == REJECTED) | left, np.zeros(len(workload), bool)
+        unmet = stranded(self.world.unmet, len(workload))
+        rejected, killed = (jobs["state"] == REJECTED) | unmet, np.zeros(len(workload), bool)
         killed[self.killed] = True
         start, finish = (np.where(rejected, math.nan, jobs[name]) for name in ("start", "finish"))
         return Replayed(
-            workload, self.processors, jobs["submit"].copy(), start, finish, rejected, left,
+            workload, self.processors, jobs["submit"].copy(), start, finish, rejected, unmet,
             workload.overruns & ~rejected & ~killed, self.world.pieces[: self.world.count["pieces"]].copy(),
             jobs["piece0"].copy(), jobs["pieces"].copy(), simulation_time=seconds,
             instants=instants + int(self.world.count["instants"]), killed=killed,
@@ -340,12 +340,12 @@ class _Backfill(CountedBackfill):
 
     def start_all(self) -> list[Start]:
         """Take all waiting jobs that can start; see `Backfill`."""
-        many = len(self._chosen)
-        found = self._ask(BACKFILL) if self._free else many
-        if found == many:
+        before = len(self._chosen)
+        count = self._ask(BACKFILL) if self._free else before
+        if count == before:
             return []
         jobs = self._world.jobs
-        more = [jobs[number] for number in self._world.chosen[many:found]]
+        more = [jobs[number] for number in self._world.chosen[before:count]]
         self._chosen += more
         self._free -= sum([job.size for job in more])
         return [*map(Start, more)]
@@ -357,14 +357,14 @@ class _Backfill(CountedBackfill):
         world, head = self._world, self._head
         if world.pending:
             world.carry_out()
-        asked, times, place = world.asked, world.times, 0
+        request, times, place = world.asked, world.times, 0
         for job in self._chosen:
             world.chosen[place] = job.number
             place += 1
-        asked[QUESTION], asked[JOB_ASKED], asked[MANY], asked[SPARE] = question, -1, place, self._spare
+        request[QUESTION], request[JOB_ASKED], request[MANY], request[SPARE] = question, -1, place, self._spare
         if head is not None:
-            asked[JOB_ASKED] = head.number
+            request[JOB_ASKED] = head.number
         times[RESERVATION] = self._reserved
-        found = world.kernel(world.address)
-        self._reserved, self._spare = times[RESERVATION], asked[SPARE]
-        return found
+        count = world.kernel(world.address)
+        self._reserved, self._spare = times[RESERVATION], request[SPARE]
+        return count

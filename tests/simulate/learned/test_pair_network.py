@@ -33,8 +33,8 @@ def test_the_kernel_gives_the_same_bits(seed: int, count: int, hidden: list[int]
     load(KERNEL)
     network = PairNetwork(random_layers(seed, (7, *hidden, 1)))
     rows = np.random.default_rng(seed).standard_normal((count, 7)).astype(np.float32)
-    few = np.concatenate([network.scores(rows[first : first + 16]) for first in range(0, count, 16)])
-    assert (network.scores(rows) == few).all()
+    batches = np.concatenate([network.scores(rows[first : first + 16]) for first in range(0, count, 16)])
+    assert (network.scores(rows) == batches).all()
 
 
 @pytest.mark.real
