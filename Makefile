@@ -47,12 +47,13 @@ packages:
 kernels: $(INSTALLED)
 	@$(GUARDED) $(BIN)/pilotfish warm
 
+# What is in tests/real is real: not even looked at.
 pure: $(READY) kernels
-	@exec $(PYTEST) -n $$(nproc) -m "not real" --quick
+	@exec $(PYTEST) -n $$(nproc) -m "not real" --quick --ignore=tests/real
 
 # Which lines the pure tests reach, in one process; kernels are compiled, and not counted.
 coverage: $(READY) kernels
-	@exec $(PYTEST) -n 0 -m "not real" --quick --cov --cov-report=term:skip-covered
+	@exec $(PYTEST) -n 0 -m "not real" --quick --ignore=tests/real --cov --cov-report=term:skip-covered
 
 all-tests: $(READY)
 	@$(GUARDED) $(PYTEST) -n $(WORKERS) -rs

@@ -3,7 +3,8 @@ does one of these fails.
 
 A test is real if it or its module has the marker `real`, or if a fixture that it uses requests the fixture `real`. A
 real test may fail and be tried again; a pure test is tried once. `make check` runs the pure tests but those with the
-marker `long`: they compute for more than a second, and would not find the same with less.
+marker `long`: they compute for more than a second, and would not find the same with less. It does not collect
+tests/real, where a pure test is an error.
 """
 
 from __future__ import annotations
@@ -13,11 +14,14 @@ import threading
 import time
 import traceback
 from collections.abc import Generator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 AGAIN = 2
+#: The folder in which all tests are real, below the root.
+HOME = Path("tests/real")
 #: What a pure test must not do, by the name of its audit event.
 DEEDS = {
     **dict.fromkeys(("subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.system"), "starts a process"),
@@ -51,6 +55,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.real)
         if item.get_closest_marker("real"):
             item.add_marker(pytest.mark.flaky(reruns=AGAIN, reruns_delay=2))
+        elif item.path.is_relative_to(item.config.rootpath / HOME):
+            raise pytest.UsageError(
+                f"{item.nodeid}: a pure test in tests/real, which `make check` does not collect: move it"
+            )
 
 
 @pytest.hookimpl(wrapper=True)

@@ -68,12 +68,19 @@ def test_real_fails_first(): count("real")
 DEEDS = ("a-process", "a-fork", "a-thread", "a-socket", "a-sleep", "a-signal")
 
 
+def run_in(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the tests of a folder with the marks."""
+    argv = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "marks", *arguments]
+    env = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
+    return subprocess.run(
+        argv, cwd=folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+    )
+
+
 @pytest.mark.real
 def test_deeds_need_a_mark_and_real_tests_alone_are_repeated(tmp_path: Path) -> None:
     (tmp_path / "test_deeds.py").write_text(TESTS)
-    argv = [sys.executable, "-m", "pytest", "-rAR", "-p", "no:cacheprovider", "-p", "marks", "test_deeds.py"]
-    env = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
-    run = subprocess.run(argv, cwd=tmp_path, env=env, stdout=subprocess.PIPE, text=True, check=False)
+    run = run_in(tmp_path, "-rAR", "test_deeds.py")
     outcomes = set(re.findall(r"^(PASSED|FAILED|ERROR|RERUN) test_deeds\.py::test_(\S+)", run.stdout, re.M))
     assert outcomes == {
         *(("FAILED", f"pure[{deed}]") for deed in DEEDS),
@@ -86,3 +93,16 @@ def test_deeds_need_a_mark_and_real_tests_alone_are_repeated(tmp_path: Path) -> 
         ("PASSED", "real_fails_first"),
     }
     assert run.stdout.count("mark it, or the fixture that does this, as real") >= 2 * len(DEEDS)
+
+
+@pytest.mark.real
+def test_a_pure_test_among_real_ones_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    place = tmp_path / "tests" / "real" / "test_here.py"
+    place.parent.mkdir(parents=True)
+    place.write_text("import pytest\n\n@pytest.mark.real\ndef test_real(): pass\n")
+    assert run_in(tmp_path).returncode == 0
+    place.write_text("def test_pure(): pass\n")
+    run = run_in(tmp_path)
+    assert run.returncode == 4
+    assert "test_here.py::test_pure: a pure test in tests/real" in run.stdout
