@@ -145,7 +145,7 @@ def main_pass(machine: Machine, *, full: bool) -> list[Start]:
                 return starts
             if _at_array_limit(machine, job):
                 break
-            if reservation is not None and "FLEX" not in reservation.flags:
+            if reservation is not None:
                 inside = machine.part_nodes(part) & nodes_of(machine, reservation)
                 if len(inside) < job.asked.min_nodes:
                     break

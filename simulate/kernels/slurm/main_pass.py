@@ -63,11 +63,9 @@ def main_pass(world: Block, now: int, is_full: bool) -> int:
 
 @inner
 def _lacks_reserved_nodes(world: Block, job: int, part: int, now: int) -> bool:
-    """Return whether a partition has too few nodes inside a job's reservation, which does not let it have others."""
+    """Return whether a partition has too few nodes inside a job's reservation, even if FLEX lets it have others."""
     row = world.jobs[job]
     instance = instance_at(world, row.reservation, now)
-    if world.reservations[instance].flex == 1:
-        return False
     nodes = shared_number(world.reservation_nodes[instance], world.partition_nodes[part])
     return bool(nodes < max(row.min_nodes, int64(1)))
 

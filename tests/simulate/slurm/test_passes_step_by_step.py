@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pilotfish.simulate.slurm.site import (
     PriorityRules,
     SchedulerRules,
@@ -9,6 +11,7 @@ from pilotfish.simulate.slurm.site import (
     SiteJob,
     SiteNode,
     SitePartition,
+    SiteReservation,
     SiteRules,
 )
 from tests.simulate.slurm.test_passes_by_definition import by_twin
@@ -105,3 +108,11 @@ def test_a_plan_prefers_nodes_that_are_in_use_now() -> None:
         place = site(*jobs, bf_busy_nodes=is_busy_first)
         starts = by_twin(place, [(T0 + 1, "main"), (T0 + 2, "backfill")])[0]
         assert (3 in {start.job for start in starts}) == is_busy_first
+
+
+def test_a_main_pass_passes_over_a_job_that_wants_more_nodes_than_its_flex_reservation_has() -> None:
+    flex = SiteReservation("r", T0 + 600.0, T0 + 1200.0, ("n0",), flags=frozenset({"FLEX"}))
+    for nodes in (1, 2):
+        place = replace(site(job(1, reservation="r", min_nodes=nodes, tasks=nodes)), reservations=(flex,))
+        assert started(place) == ({"1"} if nodes == 1 else set())
+        assert started(place, "backfill") == {"1"}
