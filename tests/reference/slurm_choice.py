@@ -2,8 +2,8 @@
 
 Rule: of the runs of consecutive usable nodes of one weight the best-fitting one is used up first; where that fails, the
 nodes with the fewest CPUs are dropped, while more than the job needs are left. Nodes that the job names come first, and
-then those next to them. With bf_busy_nodes, a plan for later
-takes the lightest nodes, of these the ones that are in use now, by their number.
+then those next to them. With bf_busy_nodes, a plan for later takes the lightest nodes, of these the ones that are in use
+now, by their number; and if these suffice, an idle one of the same weight besides.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ def choose(
         for number in dict.fromkeys((min(want, len(cpus)), least)):
             amounts = _taken(machine, job, part, cpus, number, most, later=later)
             if amounts is not None:
-                return {node: machine.share(job, part, node, count) for node, count in _spread(job, amounts).items()}
+                shares = {node: machine.share(job, part, node, count) for node, count in _spread(job, amounts).items()}
+                return shares | _idle_share(machine, job, cpus, [*amounts]) if later else shares
         dropped = min((number for number in cpus.values() if number > dropped), default=0)
         small = [node for node, number in cpus.items() if number <= dropped and node not in named]
         small = small[: len(cpus) - least]
@@ -43,6 +44,18 @@ def choose(
             return None
         cpus = {node: number for node, number in cpus.items() if node not in small}
     return None
+
+
+def _idle_share(machine: Machine, job: Job, cpus: Collection[int], chosen: Sequence[int]) -> dict[int, Share]:
+    """Return the idle node that a plan with bf_busy_nodes has besides if nodes in use suffice; no CPU of it is taken."""
+    used = {node for other in machine.running() for node in other.shares}
+    named, nodes = machine.named_nodes(job), machine.site.nodes
+    if not machine.site.rules.scheduler.bf_busy_nodes or chosen[-1] not in used or chosen[-1] in named:
+        return {}
+    alike = [node for node in cpus if node not in used | named and nodes[node].weight == nodes[chosen[-1]].weight]
+    memory = 0 if job.is_per_cpu else job.memory or nodes[alike[0]].memory_mib if alike else 0
+    share = Share(0, 0, memory if machine.site.rules.counts_memory else 0, job.asked.gpus_per_node)
+    return dict.fromkeys(alike[:1], share)
 
 
 def wanted_nodes(job: Job, part: SitePartition) -> tuple[int, int, int]:

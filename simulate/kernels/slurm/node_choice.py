@@ -82,6 +82,28 @@ def choose_nodes(world: Block, job: int, slot: int, candidates: int, view: int) 
 
 
 @inner
+def add_idle_node(world: Block, job: int) -> None:
+    """Add an idle node to the last choice if nodes in use sufficed, as Slurm's plans have it with bf_busy_nodes.
+
+    Slurm looks at the idle nodes of the same weight after those in use, and takes the first one before it notices that
+    it has enough.
+    """
+    count, words = world.count, world.scratch[OWN]
+    last = int64(world.chosen[count.chosen - 1])
+    if has(world.node_sets[IDLE], last) or _is_named(world, job, last) or _is_least_loaded(world, job):
+        return
+    node = next_node(words, 0)
+    while node >= 0:
+        is_like_last = world.nodes[node].weight == world.nodes[last].weight and not _is_named(world, job, node)
+        if is_like_last and world.usable_cpus[node] > 0 and has(world.node_sets[IDLE], node):
+            world.taken_cpus[node] = 0
+            world.chosen[count.chosen] = node
+            count.chosen += 1
+            return
+        node = next_node(words, node + 1)
+
+
+@inner
 def _note_usable(world: Block, job: int, part: int, words: Array, view: int) -> tuple[int, int, int]:
     """Note the CPUs that a job could have on each node of a set; return how many have some, how many, and the most."""
     nodes, cpus, largest, needed = int64(0), int64(0), int64(0), cpus_needed_alone(world, job, part)

@@ -15,7 +15,7 @@ from ..block import Block, int64
 from ..jit import inner
 from .bits import add, empty, has
 from .later_room import ends_until_room, let_end
-from .node_choice import choose_nodes
+from .node_choice import add_idle_node, choose_nodes
 from .node_ends import is_on, let_nodes_be_idle, may_suffice, next_on, note_ends, note_ends_of
 from .node_use import begin_later, give_up
 from .tables import LATER, MORE, NOT_AT_ALL, NOW
@@ -58,7 +58,7 @@ def earliest_start(world: Block, job: int, slot: int, candidates: int, now: int,
         return NO_START
     if first > now or number < world.count.running:
         ended = _let_end(world, int64(0), ended, words, is_whole)
-        if choose_nodes(world, job, slot, candidates, LATER):
+        if _fits_later(world, job, slot, candidates):
             return max(first, now)
     window, base, i = _WINDOW, int64(0), ended
     while i < number:
@@ -74,9 +74,19 @@ def earliest_start(world: Block, job: int, slot: int, candidates: int, now: int,
             window = _next_window(world, window, ends[i].until - base)
         if i >= begin and (begin >= 0 or may_suffice(world, words, is_whole, i, least)):
             ended = _let_end(world, ended, i, words, is_whole)
-            if choose_nodes(world, job, slot, candidates, LATER):
+            if _fits_later(world, job, slot, candidates):
                 return _start_after(world, i, latest, now)
     return NO_START
+
+
+@inner
+def _fits_later(world: Block, job: int, slot: int, candidates: int) -> bool:
+    """Choose nodes and CPUs for a job in the later view; return whether it fits."""
+    if not choose_nodes(world, job, slot, candidates, LATER):
+        return False
+    if world.rules.bf_busy_nodes == 1:
+        add_idle_node(world, job)
+    return True
 
 
 @inner

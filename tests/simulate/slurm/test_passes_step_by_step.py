@@ -116,3 +116,15 @@ def test_a_main_pass_passes_over_a_job_that_wants_more_nodes_than_its_flex_reser
         place = replace(site(job(1, reservation="r", min_nodes=nodes, tasks=nodes)), reservations=(flex,))
         assert started(place) == ({"1"} if nodes == 1 else set())
         assert started(place, "backfill") == {"1"}
+
+
+def test_a_plan_that_nodes_in_use_suffice_for_has_an_idle_one_besides() -> None:
+    """What runs on n0 and n1 ends in one window, and job 3 is planned there; job 4 starts on a node without a plan."""
+    jobs = (
+        job(1, limit_min=10, required_nodes=("n0",)), job(2, limit_min=10, required_nodes=("n1",)),
+        job(3, min_nodes=2, max_nodes=2, tasks=2, min_cpus=2, excluded_nodes=("n3",)), job(4, limit_min=60),
+    )  # fmt: skip
+    for is_busy_first, node in ((True, "n3"), (False, "n2")):
+        place = site(*jobs, bf_busy_nodes=is_busy_first)
+        starts = by_twin(place, [(T0 + 1, "main"), (T0 + 2, "backfill")])[0]
+        assert [start.nodes for start in starts if start.job == 3] == [(node,)]
