@@ -32,6 +32,7 @@ class SiteMachine:
     nodes: Mapping[str, SiteNode]
     partitions: Sequence[SitePartition]
     zone: tzinfo
+    magnetic: frozenset[str] = frozenset()  # names of the reservations that jobs use unasked
 
     def default_partition(self) -> tuple[str, ...]:
         """Return the partition of jobs that name none."""

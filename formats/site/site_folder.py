@@ -92,14 +92,16 @@ def read_site(
     events = files.table("events")
     if events is None and isinstance(source, Path):
         files.lack("events.psv")
-    machine = SiteMachine(rules, nodes, partitions, zone)
+    reservations = _reservations(files, tuple(nodes), by_id, zone)
+    magnetic = frozenset(one.name for one in reservations if "MAGNETIC" in one.flags)
+    machine = SiteMachine(rules, nodes, partitions, zone, magnetic)
     site = Site(
         rules=rules,
         nodes=tuple(nodes.values()),
         partitions=partitions,
         qos=_qos(files, rules),
         associations=associations,
-        reservations=_reservations(files, tuple(nodes), by_id, zone),
+        reservations=reservations,
         events=node_events(events, nodes, zone)
         if events
         else present_node_events("" if isinstance(source, Path) else files.text("scontrol_node.txt"), nodes),

@@ -41,7 +41,8 @@ _NO_LIMITS = frozenset(("", "unlimited", "partition_limit", "4294967294", "42949
 _NO_LIMIT_MIN = 525_600
 #: States of jobs that would have run on: something stopped them, or they did not end.
 _GOES_ON = frozenset((
-    "TIMEOUT", "PREEMPTED", "DEADLINE", "RUNNING", "PENDING", "SUSPENDED", "COMPLETING", "REQUEUED", "RESIZING",
+    "TIMEOUT", "NODE_FAIL", "PREEMPTED", "DEADLINE", "RUNNING", "PENDING", "SUSPENDED", "COMPLETING", "REQUEUED",
+    "RESIZING",
 ))  # fmt: skip
 REQUEUE_OPTIONS = ("requeue", "no-requeue")
 #: Times of runs that the dump reaches to.
@@ -315,13 +316,17 @@ class JobReader:
             constraint=values.get("constraint", "") or record.text("constraints").replace("(null)", ""),
             required_nodes=named_nodes(values.get("nodelist", "")),
             excluded_nodes=named_nodes(values.get("exclude", "")),
-            reservation=record.text("reservation") or values.get("reservation", ""),
+            reservation=self._reservation(record.text("reservation"), values.get("reservation", "")),
             licences=licence_counts(values.get("licenses", "") or record.text("licenses").replace("(null)", "")),
             nice=slurm_values.whole(values.get("nice", "0") or "100"),
             array_limit=first.array_limit or _array_limit(values.get("array", "")),
             is_requeued=options.last_of(*REQUEUE_OPTIONS) != "no-requeue"
             and (self.machine.rules.requeues or "requeue" in values),
         )
+
+    def _reservation(self, recorded: str, requested: str) -> str:
+        """Return the reservation of a job: the one it ran in, unless that is one that it used unasked."""
+        return "" if recorded in self.machine.magnetic and not requested else recorded or requested
 
     def _partitions(self, options: SubmitOptions, row: JobRow) -> tuple[str, ...]:
         """Return the partitions of a job: of its command, else of its first record."""

@@ -246,8 +246,10 @@ def agenda(site: Site, *, repeats: bool) -> Array:
     tables.append(_events(columns.released[released], RELEASE, released))
     owner = np.flatnonzero(columns.last_run >= 0)
     last = columns.last_run[owner]
-    is_cancelled = np.array([state.startswith("CANCELLED") for state in runs.state.values], bool)[runs.state.codes]
-    is_cancelled = is_cancelled[last] & np.isnan(runs.start[last]) & ~np.isnan(runs.end[last])
+    leaves = [repeats or state.startswith("CANCELLED") for state in runs.state.values]  # others leave by a rule
+    is_cancelled = (
+        np.array(leaves, bool)[runs.state.codes][last] & np.isnan(runs.start[last]) & ~np.isnan(runs.end[last])
+    )
     tables.append(_events(runs.end[last][is_cancelled], CANCEL, owner[is_cancelled]))
     if repeats:
         tables.append(_requeues(columns))

@@ -55,7 +55,7 @@ def test_a_resized_job_is_one_run_and_a_record_twice_is_one_job(tmp_path: Path) 
     assert (len(job.runs), job.run_s) == (1, 90.0)
 
 
-@pytest.mark.parametrize("state", ["TIMEOUT", "PREEMPTED", "RUNNING"])
+@pytest.mark.parametrize("state", ["TIMEOUT", "NODE_FAIL", "PREEMPTED", "RUNNING"])
 def test_jobs_that_would_have_run_on(tmp_path: Path, state: str) -> None:
     assert only(tmp_path, State=state, End="Unknown" if state == "RUNNING" else "2026-03-02T06:01:40").run_s == math.inf
 

@@ -8,7 +8,7 @@ import pytest
 
 from pilotfish.formats.site.site_folder import read_site
 from pilotfish.simulate.slurm.site import NodeEvent, Site, SiteLimits
-from tests.support.slurm_site_files import ASSOCIATIONS, EVENTS, RESERVATIONS, write_site
+from tests.support.slurm_site_files import ASSOCIATIONS, COLUMNS, EVENTS, RESERVATIONS, row, write_site
 
 FLAT = "\n".join(line.rpartition("|")[0] for line in ASSOCIATIONS.splitlines()) + "\n"
 
@@ -179,6 +179,15 @@ def test_partition_and_creation_of_a_reservation(tmp_path: Path) -> None:
     text = "Name|TimeStart|TimeEnd|NodeNames|PartitionName|Created\nr|1772442000|1772445600|n1|main|1772431200\n"
     (reservation,) = site(tmp_path, reservations_psv=text).reservations
     assert (reservation.start, reservation.partition, reservation.created) == (1772442000.0, "main", 1772431200.0)
+
+
+@pytest.mark.parametrize(("flags", "unasked"), [("MAGNETIC", ""), ("SPEC_NODES", "r")])
+def test_a_job_that_ran_in_a_magnetic_reservation_unasked_names_none(tmp_path: Path, flags: str, unasked: str) -> None:
+    reservations = f"Name|TimeStart|TimeEnd|NodeNames|Flags\nr|1772442000|1772445600|n1|{flags}\n"
+    options = {"1": "", "2": "--reservation=r "}
+    rows = [f"r|{row(JobID=number, SubmitLine=f'sbatch {words}--wrap=x')}" for number, words in options.items()]
+    jobs = site(tmp_path, reservations_psv=reservations, sacct_psv="\n".join((f"Reservation|{COLUMNS}", *rows))).jobs
+    assert [job.reservation for job in jobs] == [unasked, "r"]
 
 
 def test_no_sacctmgr_at_all(tmp_path: Path) -> None:
