@@ -38,6 +38,7 @@ class Submission:
         user: who submits it.
         after: seconds after the gates open at which it is submitted; 0: before.
         never_starts: it waits until the end.
+        is_refused: sbatch does not take it.
     """
 
     name: str
@@ -46,6 +47,7 @@ class Submission:
     user: str = "games"
     after: int = 0
     never_starts: bool = False
+    is_refused: bool = False
 
     @property
     def is_gate(self) -> bool:

@@ -50,12 +50,18 @@ class RuleRun:
         self.conf = ""  # slurm.conf before it was changed
 
     def configure(self, settings: str) -> None:
-        """Give the site other settings, while no job is there: keys of slurm.conf, or words of SchedulerParameters."""
-        config, words = self.slurm.config, settings.split()
+        """Give the site other settings, while no job is there: keys of slurm.conf, or words of SchedulerParameters.
+
+        `{path}` is the folder of the site, with an epilog of three seconds of the true clock: `etc/epilog.sh`.
+        """
+        config, words = self.slurm.config, settings.format(path=self.path).split()
         self.conf = self.conf or config.read_text()
         line = f"SchedulerParameters={scheduler_words(word for word in words if word[0].islower())}"
         text = re.sub(r"(?m)^SchedulerParameters=.*$", line, self.conf)
         config.write_text("\n".join((text, *(word for word in words if word[0].isupper()), "")))
+        epilog = self.path / "etc" / "epilog.sh"
+        epilog.write_text("#!/bin/sh\nexec sleep 3\n")
+        epilog.chmod(0o755)
         self.slurm.run("scontrol", "reconfigure")
 
     def records(self, cases: Sequence[Case]) -> dict[str, Record]:
@@ -91,7 +97,7 @@ class RuleRun:
                 self._submit([(case, job) for case, job in jobs if job.after == moment])
             never = {f"{case.name}.{job.name}" for case, job in jobs if job.never_starts}
             slurm.until(lambda: self._names("all") <= never, "the jobs")
-        time.sleep(CHANCE_S / SPEED)
+        time.sleep(CHANCE_S / SPEED if never else 0.0)
         slurm.run("scancel", "--state=PENDING")
         slurm.until(lambda: not self._names("all"), "the queue to be empty")
         return self._recorded(begin)
@@ -110,7 +116,9 @@ class RuleRun:
         errors = self.folder.with_name("errors.txt")
         printed = self.slurm.run("sh", "-c", f"exec 2>{errors}\n" + "\n".join(lines))
         self.ids |= dict(line.split("=", 1) for line in printed.splitlines())
-        assert all(self.ids.values()), f"{errors.read_text()}\n{printed}"
+        for case, job in jobs:
+            is_refused = not self.ids[f"{case.name}__{job.name}"]
+            assert is_refused == job.is_refused, f"{case.name}.{job.name}: {errors.read_text()}\n{printed}"
 
     def _command(self, moment: int) -> None:
         for case in self.cases:

@@ -9,10 +9,11 @@ from rule_case import Case
 from rules_of_limits import LIMITS, OTHERS, PARTITIONS
 from rules_of_passes import NODES, ORDER, PASSES
 from rules_of_settings import SETTINGS
+from rules_of_trouble import SUSPENSION, TROUBLE
 from rules_when_tuned import TUNED_CASES
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class RuleSite:
     """Cases that share a slurm.conf.
 
@@ -90,4 +91,33 @@ SchedulerParameters={LONG_PASSES}
     (*USERS, *(f"add user {user} account=lab" for user in ("man", "list"))),
     [setting.case for setting in SETTINGS],
 )
-SITES = (PLAIN, TUNED, SETTING_SITE)
+STRICT = RuleSite(
+    "strict",
+    f"""{PRIORITIES.strip()},safe
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core_Memory
+PreemptType=preempt/qos
+PreemptMode=REQUEUE
+ReturnToService=1
+SchedulerParameters={LONG_PASSES}
+PartitionName=DEFAULT State=UP MaxTime=1-0 DefaultTime=10
+""",
+    USERS,
+    TROUBLE,
+)
+GANG = RuleSite(
+    "gang",
+    f"""{PRIORITIES}
+SelectType=select/cons_tres
+SelectTypeParameters=CR_CPU_Memory
+PreemptType=preempt/partition_prio
+PreemptMode=SUSPEND,GANG
+SchedulerParameters={LONG_PASSES}
+PartitionName=DEFAULT State=UP MaxTime=1-0 DefaultTime=10 PreemptMode=OFF
+""",
+    USERS,
+    SUSPENSION,
+)
+#: Sites whose cases hold as they are, and all sites.
+RULE_SITES = (PLAIN, TUNED, STRICT, GANG)
+SITES = (*RULE_SITES, SETTING_SITE)

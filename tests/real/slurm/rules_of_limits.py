@@ -18,7 +18,7 @@ from rule_case import (
 from rule_case import Submission as Job
 
 GATE = Job("gate", "-n4 -t30", "+10")
-LOW = Job("low", "-n1 -t10 --nice=100", "20")
+LOW = Job("low", "-n1 -t10 --nice=40000", "20")
 
 
 def limited(
@@ -42,7 +42,8 @@ def limited(
         jobs=(
             GATE,
             Job("first", f"-n2 -t10 --qos={name}", "90"),
-            Job("second", f"{options} --qos={name}", "20", user=second, never_starts=not starts),
+            # A nice that outweighs the fair shares of both users.
+            Job("second", f"{options} --nice=20000 --qos={name}", "20", user=second, never_starts=not starts),
             LOW,
         ),
         without=without or {"the limit": no_limits(qos=name)},
@@ -54,6 +55,7 @@ LIMITS = (
     limited("group_jobs", "GrpJobs=1", "news"),
     limited("group_cpus", "GrpTRES=cpu=2", "news"),
     limited("user_cpus", "MaxTRESPerUser=cpu=2"),
+    limited("account_jobs", "MaxJobsPerAccount=1", "news"),
     limited("account_cpus", "MaxTRESPerAccount=cpu=2", "news"),
     limited("job_cpus", "MaxTRESPerJob=cpu=2", options="-n3 -t10", starts=False),
     limited("run_minutes", "GrpTRESRunMins=cpu=25", "news"),
@@ -71,6 +73,17 @@ LIMITS = (
             Job("low", "-n1 -t10 --nice=100", "20", after=150),
         ),
         without={"the limit": no_limits(qos="used_up")},
+    ),
+    # A minute in which a job of the group ran is used up; the job itself is killed then.
+    Case(
+        "wall_used",
+        accounts=("add qos wall_used GrpWall=1", "modify user where name=games,news set qos+=wall_used"),
+        jobs=(
+            Job("first", "-n2 -t10 --qos=wall_used", "190"),
+            Job("second", "-n1 -t10 --qos=wall_used", "20", user="news", after=150, never_starts=True),
+            Job("low", "-n1 -t10 --nice=100", "20", after=150),
+        ),
+        without={"the limit": no_limits(qos="wall_used")},
     ),
     # NoReserve: the first job in the queue keeps no node free; later jobs take it.
     Case(
@@ -218,10 +231,20 @@ PARTITIONS = (
     ),
 )
 OTHERS = (
+    # A job that could not end by its deadline is taken out of the queue.
+    Case(
+        "deadline",
+        jobs=(
+            Job("gate", "-n4 -t30", "+150"),
+            Job("hopeless", "-n4 -t5 --deadline=now+7minutes", "20", never_starts=True),
+            Job("next", "-n4 -t5 --nice=100", "20"),
+        ),
+        without={"the deadline": jobs_changed("deadline", "hopeless", deadline=None)},
+    ),
     Case(
         "licence",
         jobs=(
-            Job("first", "-n1 -t10 -L tool", "90"),
+            Job("first", "-n1 -t10 -L tool", "+90"),
             Job("second", "-n1 -t10 -L tool", "20"),
             Job("low", "-n1 -t10 --nice=100", "20", after=20),
         ),

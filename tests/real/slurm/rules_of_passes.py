@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from rule_case import (
     CORES,
     Case,
@@ -199,6 +201,28 @@ NODES = (
         nodes=(CORES, f"{CORES} Weight=10"),
         jobs=(Job("a", "-n1 -t5 --mem=2500", "60"), Job("b", "-n1 -t5 --mem=2500", "60")),
         without={"memory": changed_rules(counts_memory=False)},
+    ),
+    # A core is not shared: one task has both of its CPUs.
+    Case(
+        "threads",
+        nodes=("CPUs=8 Sockets=1 CoresPerSocket=4 ThreadsPerCore=2 RealMemory=4000",),
+        jobs=(
+            Job("a", "-n1 -t30", "+90"),
+            Job("b", "-n7 -t5", "30", after=10),
+            Job("c", "-n6 -t1 --nice=100", "30", after=10),
+        ),
+        without={
+            "whole cores": lambda site: replace(
+                site, nodes=tuple(replace(node, cores=node.cpus, threads=1) for node in site.nodes)
+            )
+        },
+    ),
+    # --mem=0 is all memory of a node.
+    Case(
+        "all_memory",
+        nodes=(CORES, f"{CORES} Weight=10"),
+        jobs=(Job("gate", "-w {n1} -n1 -t30", "+60"), Job("a", "-n1 -t5 --mem=0", "60")),
+        without={"--mem=0": jobs_changed("all_memory", "a", memory_per_node_mib=100)},
     ),
     # More memory for a CPU than the partition allows makes two CPUs of it.
     Case(

@@ -13,10 +13,14 @@ NO_BACKFILL = "bf_interval=-1"
 NEVER_FULL = f"{NO_BACKFILL} sched_interval=100000"
 #: Settings of several cases that happen next to each other: each decides one of them, and does not touch the others.
 RESERVES = "bf_window=10 bf_max_job_array_resv=1 bf_one_resv_per_job bf_min_prio_reserve=980000"
-PARTITION = "bf_max_job_user_part=2 bf_job_part_count_reserve=1 bf_window_linear=60"
+PARTITION = "bf_max_job_user_part=2 bf_job_part_count_reserve=1 bf_window_linear=60 bf_busy_nodes"
 ASSOCIATION = "bf_max_job_assoc=2 bf_resolution=1800"
 WEIGHTS = "PriorityFavorSmall=YES PriorityWeightTRES=Mem=1000000"
-BRIEF = "PriorityFlags=SMALL_RELATIVE_TO_TIME bf_min_age_reserve=100000"
+BRIEF = "PriorityFlags=SMALL_RELATIVE_TO_TIME,ACCRUE_ALWAYS,MAX_TRES bf_min_age_reserve=100000"
+#: Three seconds of the true clock, a minute of the fast one.
+LONG_EPILOG = "Epilog={path}/etc/epilog.sh"
+#: Settings that several cases share.
+SHARED = frozenset((RESERVES, PARTITION, ASSOCIATION, WEIGHTS, BRIEF))
 
 
 @dataclass(frozen=True)
@@ -33,6 +37,7 @@ class Setting:
             other record it does not; for one pair at least.
         before: the settings without it.
         has_steps: whether the twin is asked at each start of the record. It does not say which main passes were full.
+        epilog_s: for how long a node is cleaned up after a job, least and most seconds; None: as the twin has it.
     """
 
     case: Case
@@ -40,6 +45,7 @@ class Setting:
     orders: Sequence[tuple[str, str]]
     before: str = ""
     has_steps: bool = True
+    epilog_s: tuple[float, float] | None = None
 
 
 def backfilled(*jobs: Job, limit: int = 30, until: int = 150, nodes: int = 1, tier: str = "") -> tuple[Job, ...]:
@@ -187,6 +193,22 @@ SETTINGS = (
         before=NEVER_FULL,
         has_steps=False,
     ),
+    # No pass begins while the node of a job that has ended is cleaned up.
+    Setting(
+        Case(
+            "completing",
+            nodes=(CORES,) * 3,
+            jobs=(
+                Job("gate", "-w {n1} -n4 -t30", "+40"),
+                Job("early", "-w {n2} -n4 -t5", "20", after=50),
+                Job("late", "-w {n3} -n4 -t5", "20", after=92),
+            ),
+        ),
+        f"{LONG_EPILOG} CompleteWait=120",
+        [("early", "late")],
+        before=LONG_EPILOG,
+        epilog_s=(60.0, 65.0),
+    ),
     # No event tells that a begin time has come: the next full pass starts the job, or the one after the end of a job.
     Setting(
         Case(
@@ -253,5 +275,61 @@ SETTINGS = (
         ),
         WEIGHTS,
         [("rich", "lean")],
+    ),
+    # The age of a job that waits for a time begins with its submission.
+    Setting(
+        Case(
+            "accrued",
+            jobs=(
+                Job("gate", "-n4 -t30", "+160"),
+                Job("begun", "-n4 -t1 --begin=now+140", "45"),
+                Job("young", "-n4 -t1", "45", after=60),
+            ),
+        ),
+        BRIEF,
+        [("begun", "young"), ("young", "begun")],
+    ),
+    # The largest of what a job has is billed, and not the sum.
+    Setting(
+        Case(
+            "largest",
+            nodes=(f"{CORES}0",),  # ten times the memory
+            partitions={"": "TRESBillingWeights=CPU=1.0,Mem=2.0G"},
+            accounts=("add qos largest GrpTRES=billing=8", "modify user where name=games,news set qos+=largest"),
+            jobs=(
+                Job("first", "-n1 --mem=3000 -t10 --qos=largest", "90", after=5),
+                Job("second", "-n1 --mem=1500 -t10 --qos=largest", "20", user="news", after=15),
+            ),
+        ),
+        BRIEF,
+        [("first", "second")],
+    ),
+    # Nodes in use are planned before idle ones: `long` starts on the second idle one.
+    Setting(
+        Case(
+            "busy",
+            nodes=(CORES,) * 4,
+            jobs=(
+                *(Job(f"gate{k}", f"-w {{n{k}}} -n4 -t5", "+150", user="root") for k in (3, 4)),
+                Job("head", "-N3 -n12 -t5", "30", user="news"),
+                Job("long", "-n4 -t60 --nice=100", "30"),
+            ),
+        ),
+        PARTITION,
+        [("long", "head")],
+    ),
+    # Where nodes in use suffice, the plan has an idle one besides: `long` waits.
+    Setting(
+        Case(
+            "spare",
+            nodes=(CORES,) * 4,
+            jobs=(
+                *(Job(f"gate{k}", f"-w {{n{k}}} -n4 -t5", "+150", user="root") for k in (1, 2, 3)),
+                Job("head", "-N2 -n8 -t5", "30", user="news"),
+                Job("long", "-n4 -t60 --nice=100", "30"),
+            ),
+        ),
+        PARTITION,
+        [("long", "head")],
     ),
 )

@@ -4,45 +4,52 @@ from __future__ import annotations
 
 import re
 import tempfile
+from functools import cache
 from pathlib import Path
 
 import fast_slurm
 import guardian
 import pytest
-from rule_case import Case, differences
+from rule_case import Case, differences, jobs_changed, no_limits
 from rule_run import Record, RuleRun
-from rule_sites import PLAIN, SETTING_SITE, TUNED, RuleSite
+from rule_sites import RULE_SITES, SITES, STRICT, RuleSite
 
-pytestmark = pytest.mark.xdist_group("slurm rules")
+from pilotfish.simulate.slurm.site import Site
+from pilotfish.simulate.slurm.twin import replay_site
+
 #: How often a case is played at most.
 PLAYED = 4
+#: Sites whose cases one process plays, one after another.
+GROUPS = {"gang": "tuned"}
 
 
-def names(case: Case) -> str:
-    """Return the name of a case."""
-    return case.name
+def _group(site: RuleSite) -> pytest.MarkDecorator:
+    return pytest.mark.xdist_group(f"slurm rules {GROUPS.get(site.name, site.name)}")
 
 
-@pytest.fixture(scope="module")
-def plain() -> dict[str, Record]:
-    """The cases of a plain site."""
-    return _records(PLAIN)
+CASES = [
+    pytest.param(site, case, id=f"{site.name}-{case.name}", marks=_group(site))
+    for site in RULE_SITES
+    for case in site.cases
+]
 
 
-@pytest.fixture(scope="module")
-def tuned() -> dict[str, Record]:
-    """The cases of a site that chose much."""
-    return _records(TUNED)
+@pytest.mark.parametrize(("site", "case"), CASES)
+def test_the_twin_decides_as_slurm_and_by_the_rule(site: RuleSite, case: Case) -> None:
+    _, problems = _played(site)
+    assert problems[case.name] == []
 
 
-@pytest.mark.parametrize("case", PLAIN.cases, ids=names)
-def test_the_twin_decides_as_a_plain_slurm_and_by_the_rule(plain: dict[str, Record], case: Case) -> None:
-    assert _problems(case, plain[case.name]) == []
-
-
-@pytest.mark.parametrize("case", TUNED.cases, ids=names)
-def test_the_twin_decides_as_a_tuned_slurm_and_by_the_rule(tuned: dict[str, Record], case: Case) -> None:
-    assert _problems(case, tuned[case.name]) == []
+@_group(STRICT)
+def test_the_twin_submits_a_job_that_slurm_refuses_once_it_would_take_it() -> None:
+    records, _ = _played(STRICT)
+    site, _ = records["submissions"]
+    first = min(job.submit for job in site.jobs)
+    early = jobs_changed("submissions", "again", submit=first + 20)(site)
+    starts, ends = _first_runs(early)
+    assert starts["again"] >= ends["first"]
+    starts, ends = _first_runs(no_limits(qos="submissions")(early))
+    assert starts["again"] < ends["first"]
 
 
 def test_the_cases_of_the_guide_are_there() -> None:
@@ -51,24 +58,28 @@ def test_the_cases_of_the_guide_are_there() -> None:
         line.split("|") for line in guide.split("## Where each rule is checked")[1].splitlines() if line.count("|") == 6
     ]
     named = {name for row in rows for name in re.findall(r"`(\w+)`", row[3])}
-    assert named and named <= {case.name for site in (PLAIN, TUNED, SETTING_SITE) for case in site.cases}
+    assert named and named <= {case.name for site in SITES for case in site.cases}
 
 
-def _records(site: RuleSite) -> dict[str, Record]:
-    """Return each case of a site as it happened; one that a busy machine spoiled has happened up to PLAYED times."""
+@cache
+def _played(site: RuleSite) -> tuple[dict[str, Record], dict[str, list[str]]]:
+    """Return the record of each case of a site, and its problems; one that a busy machine spoiled is played again."""
     if why := fast_slurm.missing():
         pytest.skip(f"SKIPPED, no real Slurm with a fast clock: {why}")
+    records, problems, spoiled = dict[str, Record](), dict[str, list[str]](), site.cases
     with tempfile.TemporaryDirectory(prefix="rules-", dir=guardian.folder(), ignore_cleanup_errors=True) as folder:
         run = RuleRun(Path(folder) / "slurm", site)
         try:
             run.slurm.up()
-            records = run.records(site.cases)
-            for _ in range(PLAYED - 1):
-                if spoiled := [case for case in site.cases if _problems(case, records[case.name])]:
-                    records |= run.records(spoiled)
+            for _ in range(PLAYED):
+                records |= run.records(spoiled)
+                problems |= {case.name: _problems(case, records[case.name]) for case in spoiled}
+                spoiled = [case for case in spoiled if problems[case.name]]
+                if not spoiled:
+                    break
         finally:
             run.slurm.down()
-    return records
+    return records, problems
 
 
 def _problems(case: Case, record: Record) -> list[str]:
@@ -76,3 +87,9 @@ def _problems(case: Case, record: Record) -> list[str]:
     site, phases = record
     unmoved = [words for words, change in case.without.items() if not differences(change(site), phases)]
     return [*differences(site, phases), *(f"without {words} the twin decides the same" for words in unmoved)]
+
+
+def _first_runs(site: Site) -> tuple[dict[str, float], dict[str, float]]:
+    """Return when each job of a case starts and ends in a replay."""
+    runs = {site.jobs[one.job].name.partition(".")[2]: (one.start, one.end) for one in replay_site(site, 1).starts}
+    return {name: start for name, (start, _) in runs.items()}, {name: end for name, (_, end) in runs.items()}

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import tempfile
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import fast_slurm
@@ -15,47 +16,62 @@ import pytest
 from rule_case import SEEDS, are_apart, differences
 from rule_run import Record, RuleRun
 from rule_sites import SETTING_SITE
-from rules_of_settings import SETTINGS, Setting
+from rules_of_settings import SETTINGS, SHARED, Setting
 
 from pilotfish.simulate.slurm.site import Site
 
-pytestmark = pytest.mark.xdist_group("slurm settings")
 #: The record with a setting, and without it.
-Records = dict[str, tuple[Record, Record]]
+Records = tuple[Record, Record]
 #: How often a case is played at most.
 PLAYED = 4
 
 
-def name(setting: Setting) -> str:
-    """Return the name of a setting's case."""
-    return setting.case.name
+def _is_shared(setting: Setting) -> bool:
+    """Return whether cases of other settings are played next to that of a setting."""
+    return setting.words in SHARED
 
 
-@pytest.fixture(scope="module")
-def records() -> Records:
-    """Both records of each setting; those that a busy machine spoiled have happened up to PLAYED times."""
+CASES = [
+    pytest.param(
+        setting,
+        id=setting.case.name,
+        marks=pytest.mark.xdist_group(f"slurm settings {'shared' if _is_shared(setting) else 'alone'}"),
+    )
+    for setting in SETTINGS
+]
+
+
+@pytest.mark.parametrize("setting", CASES)
+def test_a_setting_decides_in_slurm_as_in_the_twin(setting: Setting) -> None:
+    assert _problems_of(_is_shared(setting))[setting.case.name] == []
+
+
+@cache
+def _problems_of(is_shared: bool) -> dict[str, list[str]]:
+    """Return the problems of the settings that share plays with others, or of those that do not.
+
+    A case that a busy machine spoiled is played up to PLAYED times.
+    """
     if why := fast_slurm.missing():
         pytest.skip(f"SKIPPED, no real Slurm with a fast clock: {why}")
+    problems, spoiled = dict[str, list[str]](), [one for one in SETTINGS if _is_shared(one) == is_shared]
     with tempfile.TemporaryDirectory(prefix="settings-", dir=guardian.folder(), ignore_cleanup_errors=True) as folder:
-        run, both, spoiled = RuleRun(Path(folder) / "slurm", SETTING_SITE), Records(), list(SETTINGS)
+        run = RuleRun(Path(folder) / "slurm", SETTING_SITE)
         try:
             run.slurm.up()
             for _ in range(PLAYED):
-                both |= _played(run, spoiled)
-                spoiled = [setting for setting in spoiled if [*_problems(setting, both)]]
+                records = _played(run, spoiled)
+                problems |= {one.case.name: [*_problems(one, records[one.case.name])] for one in spoiled}
+                spoiled = [one for one in spoiled if problems[one.case.name]]
                 if not spoiled:
                     break
         finally:
             run.slurm.down()
-    return both
+    return problems
 
 
-@pytest.mark.parametrize("setting", SETTINGS, ids=name)
-def test_a_setting_decides_in_slurm_as_in_the_twin(records: Records, setting: Setting) -> None:
-    assert [*_problems(setting, records)] == []
-
-
-def _played(run: RuleRun, settings: list[Setting]) -> Records:
+def _played(run: RuleRun, settings: Sequence[Setting]) -> dict[str, Records]:
+    """Return the records of each setting's case."""
     plays = defaultdict[str, list[Setting]](list)
     for setting in settings:
         plays[setting.before].append(setting)
@@ -64,11 +80,14 @@ def _played(run: RuleRun, settings: list[Setting]) -> Records:
     for words, played_settings in plays.items():
         run.configure(words)
         played[words] = run.records([setting.case for setting in played_settings])
-    return {name(one): (played[one.words][name(one)], played[one.before][name(one)]) for one in settings}
+    names = {one.case.name: one for one in settings}
+    return {name: (played[one.words][name], played[one.before][name]) for name, one in names.items()}
 
 
 def _problems(setting: Setting, records: Records) -> Iterator[str]:
-    (site, phases), (other, other_phases) = records[name(setting)]
+    (site, phases), (other, other_phases) = records
+    if setting.epilog_s:
+        site, other = (replace(one, rules=replace(one.rules, epilog_s=setting.epilog_s)) for one in (site, other))
     yield from (f"with it: {line}" for line in differences(site, phases, has_steps=setting.has_steps))
     yield from (f"without it: {line}" for line in differences(other, other_phases, has_steps=setting.has_steps))
     if _orders(setting, site) == _orders(setting, other):
