@@ -24,6 +24,7 @@ from .models.pair_model import PairModel
 
 if TYPE_CHECKING:
     from ..simulate.learned.guarded_order import GuardedOrder
+    from ..simulate.learned.guarded_pairs import GuardedPairs
 
 SCHEMA = "pilotfish/model/v1"
 MOST_BYTES = 1 << 20
@@ -82,9 +83,9 @@ def read_order(path: Path) -> LinearModel:
     return _order(read_model(path), str(path))
 
 
-def guarded_order(model: Model, source: str) -> GuardedOrder:
-    """Return the guarded order of a model; `source`: its file. Raises ConfigError: it is none, or not guarded."""
-    return _order(model, source).guarded(source, hashlib.sha256(dump_model(model).encode()).hexdigest())
+def guarded(model: Model, source: str) -> GuardedOrder | GuardedPairs:
+    """Return a model with its net; `source`: its file. Raises ConfigError: the file says too little for that."""
+    return model.guarded(source, hashlib.sha256(dump_model(model).encode()).hexdigest())
 
 
 def with_models(policy: Any, folder: Path = Path()) -> Any:

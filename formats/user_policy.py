@@ -24,7 +24,7 @@ from ..simulate.queue_policies.loaded_policies import FORMS, Own
 from ..simulate.queue_policies.policy_facts import PolicySpec
 from ..simulate.queue_policies.policy_specs import parse_planned, text_of
 from ..trust import open_file
-from .model_file import MOST_BYTES, Model, guarded_order, parse_model, read_model
+from .model_file import MOST_BYTES, Model, guarded, parse_model, read_model
 from .models.pair_model import PairModel
 
 if TYPE_CHECKING:
@@ -87,9 +87,9 @@ def queue_mapping(text: str, *, service: bool = False) -> MappingPolicy:
         from ..simulate.learned.learned_mapping import LearnedMapping
 
         model = _model(policy, None, service=service)
-        if isinstance(model, PairModel) and not service:
+        if isinstance(model, PairModel) and not model.seen and not service:
             return QueueMapping(text, lambda _: model.policy(text))
-        return LearnedMapping(text, guarded_order(model, policy.where))
+        return LearnedMapping(text, guarded(model, policy.where))
     if policy.plain.family == "mapping":
         return UnderCap(text_of(policy.plain), policy.limit)
     if not isinstance(policy, Own):
@@ -121,12 +121,9 @@ def _load(reference: Own, source: bytes | None, *, service: bool) -> tuple[Calla
 
 def _policy_of(model: Model, reference: Own, seed: int) -> QueuePolicy:
     """Return a model as a policy of replays. Raises ConfigError."""
-    from ..simulate.learned.guarded_order import GuardedQueue
-    from ..simulate.queue_policies.easy_policy import Backfilling
-
-    if isinstance(model, PairModel):
+    if isinstance(model, PairModel) and not model.seen:
         return model.policy(str(reference))
-    return Backfilling(GuardedQueue(guarded_order(model, reference.where), seed), fills=True)
+    return guarded(model, reference.where).replayed(seed)
 
 
 def _model(reference: Own, source: bytes | None, *, service: bool) -> Model:

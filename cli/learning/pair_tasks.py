@@ -16,8 +16,8 @@ from typing import Any
 from ... import __version__
 from ...formats.replays.workloads import as_submitted, read_workload
 from ...learning.agents.pair_training import PairTraining, TrainingOptions
-from ...learning.environments import thesis
-from ...learning.environments.pairs import PairEnvironment
+from ...learning.environments import site_pairs, thesis
+from ...learning.environments.pairs import PairEnvironment, PairNode
 from ...simulate.errors import ConfigError
 from ...simulate.kernels.object_cache import source_stamp
 from ...simulate.model.workload import Workload
@@ -25,45 +25,64 @@ from ..sweeps.tasks import TraceFile, digest_of
 
 
 @dataclass(frozen=True, slots=True)
-class ThesisInput:
-    """A trace whose jobs are used as the thesis uses them; `digest`: SHA-256 of its file."""
+class PairInput:
+    """A trace, and the nodes that its jobs run on.
+
+    Args:
+        path: the file.
+        digest: SHA-256 of it.
+        nodes: of a site; None: nodes and jobs are those of the thesis.
+    """
 
     path: str
     digest: str
+    nodes: tuple[PairNode, ...] | None = None
 
     @classmethod
-    def of(cls, path: Path) -> ThesisInput:
+    def of(cls, path: Path, nodes: tuple[PairNode, ...] | None = None) -> PairInput:
         """Return the input of a file. Raises OSError."""
-        return cls(str(path.resolve()), digest_of(path.read_bytes()))
+        return cls(str(path.resolve()), digest_of(path.read_bytes()), nodes)
 
     @property
     def name(self) -> str:
         """The name for people."""
         return Path(self.path).name.removesuffix(".gz").removesuffix(".swf")
 
+    @property
+    def machine(self) -> tuple[PairNode, ...]:
+        """The nodes."""
+        return thesis.NODES if self.nodes is None else self.nodes
+
     def jobs(self) -> Workload:
-        """Read the jobs. Raises ConfigError: the trace is wrong, or was changed."""
+        """Read the jobs that are used. Raises ConfigError: the trace is wrong, or was changed."""
         return _jobs(self)
+
+    def worlds(self, objective: str) -> tuple[PairEnvironment, PairEnvironment]:
+        """Return the environment that a training plays, and the one that judges it. Raises ConfigError."""
+        return _worlds(self, objective)
 
 
 @lru_cache(maxsize=2)
-def _jobs(source: ThesisInput) -> Workload:
+def _jobs(source: PairInput) -> Workload:
     path = Path(source.path)
     if digest_of(path.read_bytes()) != source.digest:
         raise ConfigError(path.name, "", "it was changed after the command began", "the file as it was")
-    return thesis.jobs_of(as_submitted(read_workload(path, speeds=(), skip_invalid=True)))
+    trace = as_submitted(read_workload(path, speeds=(), skip_invalid=True))
+    return thesis.jobs_of(trace) if source.nodes is None else site_pairs.usable_jobs(trace, source.nodes)
 
 
 @lru_cache(maxsize=2)
-def _worlds(source: ThesisInput, objective: str) -> tuple[PairEnvironment, PairEnvironment]:
-    return thesis.training_worlds(source.jobs(), objective)
+def _worlds(source: PairInput, objective: str) -> tuple[PairEnvironment, PairEnvironment]:
+    if source.nodes is None:
+        return thesis.training_worlds(source.jobs(), objective)
+    return site_pairs.training_worlds(source.jobs(), source.nodes, objective)
 
 
 @dataclass(frozen=True, slots=True)
 class TrainingTask:
     """Some epochs of a training: up to `until`, from a state of it, None: from the beginning."""
 
-    source: ThesisInput
+    source: PairInput
     objective: str
     options: TrainingOptions
     seed: int
@@ -83,13 +102,14 @@ class TrainingTask:
     @property
     def shared_identity(self) -> str:
         """Return what is equal only if the version, the inputs and the options are equal."""
-        parts = [__version__, source_stamp(), self.source.digest, self.objective, asdict(self.options)]
+        nodes = [(node.processors, node.speed) for node in self.source.machine]
+        parts = [__version__, source_stamp(), self.source.digest, nodes, self.objective, asdict(self.options)]
         return digest_of(json.dumps(parts).encode())[:32]
 
 
 def training_task(task: TrainingTask) -> dict[str, Any]:
     """Carry out the epochs, and return the state of the training with its seed. Raises ConfigError, OSError."""
-    training = PairTraining(*_worlds(task.source, task.objective), task.options, task.seed)
+    training = PairTraining(*task.source.worlds(task.objective), task.options, task.seed)
     if task.state is not None:
         training.restore(task.state)
     training.run(task.until - training.epochs)

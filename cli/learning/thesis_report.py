@@ -25,7 +25,7 @@ from ..kernel_loading import load_kernels
 from ..output.documents import print_json
 from ..output.text import Screen, TextColumn, numbers, progress_bar
 from ..streams import note
-from .pair_tasks import ThesisInput
+from .pair_tasks import PairInput
 
 #: Objectives in words.
 _WORDS = {"bsld": "mean bounded slowdown", "sld": "mean slowdown", "wait": "mean wait, s"}
@@ -46,7 +46,7 @@ def judge_as_thesis(models: Sequence[Path], trace: Path, *, save: bool, as_json:
     """
     load_kernels("swf.parser", KERNEL, SCORES)
     named = {path: _pair_model(path) for path in models}
-    source = ThesisInput.of(trace)
+    source = PairInput.of(trace)
     by_objective = {name: [path for path, one in named.items() if one.objective == name] for name in OBJECTIVES}
     judged = {name: paths for name, paths in by_objective.items() if paths or not named}
     with _progress(len(RULES) * len(judged) + len(named)) as advance:
@@ -191,7 +191,7 @@ def _against(one: Ratio) -> str:
 
 
 def _save(
-    paths: Sequence[Path], models: Mapping[Path, PairModel], source: ThesisInput, table: ThesisTable, agent: str
+    paths: Sequence[Path], models: Mapping[Path, PairModel], source: PairInput, table: ThesisTable, agent: str
 ) -> None:
     """Write the verdicts against the best rules of both kinds into files, in place of those on the same jobs."""
     rows = [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,12 +13,14 @@ from ...formats.documents.quantities import format_size
 from ...formats.model_file import write_model
 from ...formats.models.pair_model import PairModel
 from ...learning.agents.pair_training import AGENTS, JUDGED_EACH, TrainingOptions, plain_layers
-from ...learning.environments import thesis
-from ...learning.environments.pairs import KERNEL, OBJECTIVES, PATIENCE_S
+from ...learning.environments.pairs import KERNEL, OBJECTIVES, PATIENCE_S, nodes_of
+from ...learning.environments.site_pairs import JUDGED, net_of
 from ...simulate.errors import ConfigError
+from ...simulate.learned.pair_network import KERNEL as SCORES
 from ...simulate.learned.pair_network import PairSight
 from ...simulate.queue_policies.learned_order import MODEL_SUFFIX
 from .. import options
+from ..inputs import read_cluster
 from ..kernel_loading import load_kernels
 from ..options import argument, flag, option
 from ..output.text import Screen, TextColumn, numbers
@@ -27,7 +29,7 @@ from ..sweeps.run_journal import JournalKind, RunJournal
 from ..sweeps.tasks import Failure
 from ..usage_errors import bad, not_among
 from ..worker_options import worker_pool
-from .pair_tasks import ThesisInput, TrainingTask, training_task
+from .pair_tasks import PairInput, TrainingTask, training_task
 from .training_progress import TrainingProgress
 
 if TYPE_CHECKING:
@@ -40,7 +42,8 @@ THESIS = options.PUBLISHED[0]
 def squared(
     trace: Annotated[Path, argument("TRACE", "Trace of jobs (SWF, ...); each runs on one node.")],
     out: Annotated[Path, option("FILE", f"Write the model into FILE (*{MODEL_SUFFIX}).", "--out", "-o")],
-    setting: options.Published = THESIS,
+    setting: options.Published = None,
+    cluster: options.ClusterFile = None,
     objective: Annotated[
         str, option("NAME", "What is to be small: mean bounded slowdown, slowdown or wait.", words=OBJECTIVES)
     ] = "bsld",
@@ -59,10 +62,13 @@ def squared(
 ) -> int:
     """Train a small network that scores each pair of a waiting job and a node (the squared agent, PPO).
 
-    The machine is that of the thesis: 20 nodes of 4 to 64 processors and 2 to 3.5 GHz. Each job runs on one node; its
-    run time in the trace is that on the slowest. An epoch plays five windows of 1,024 jobs. Each five epochs of the
-    second half, the network is judged on twenty others, and the best one is kept. A training that is interrupted keeps
-    the best network so far. Judge it on other jobs: `pilotfish evaluate --as thesis`.
+    The machine is that of the thesis: 20 nodes of 4 to 64 processors and 2 to 3.5 GHz; or with --cluster that of a
+    site. Each job runs on one node; its run time in the trace is that on the slowest. An epoch plays five windows of
+    1,024 jobs. Each five epochs of the second half, the network is judged on twenty others, and the best one is kept. A
+    training that is interrupted keeps the best network so far. Judge it: `pilotfish evaluate --as thesis`.
+
+    With --cluster, windows are of the first half of the trace, a decision is due when any job fits, and jobs that need
+    more than one node are left out.
 
     Other agents of the thesis are heads: the double ones score first the jobs and then the nodes, and
     train both by the sum or the mean of their logarithms (add, mean), or separately (sep); the clustered one scores
@@ -72,10 +78,13 @@ def squared(
     Examples:
       pilotfish train squared year.swf.gz --as thesis -o pairs.pfmodel.json
       pilotfish train squared year.swf.gz --head double-sep -o double.pfmodel.json
+      pilotfish train squared year.swf.gz --cluster lab.yaml -o lab.pfmodel.json
       pilotfish train squared year.swf.gz --resume state -o b.pfmodel.json
     """
-    if setting not in options.PUBLISHED:
-        raise not_among("--as", str(setting), "a published work", options.PUBLISHED)
+    if setting is not None and setting not in options.PUBLISHED:
+        raise not_among("--as", setting, "a published work", options.PUBLISHED)
+    if setting is not None and cluster is not None:
+        raise bad("--cluster", f"--as {setting} has its own nodes (allowed: one of both)")
     if objective not in OBJECTIVES:
         raise not_among("--objective", objective, "an objective", OBJECTIVES)
     if head not in AGENTS:
@@ -83,9 +92,9 @@ def squared(
     if not out.name.endswith(MODEL_SUFFIX):
         raise bad("--out", f"{out.name} (allowed: a name that ends with {MODEL_SUFFIX})")
     check_file(out)
-    load_kernels("swf.parser", KERNEL)
-    source = ThesisInput.of(trace)
-    thesis.training_worlds(source.jobs(), objective)  # errors before any training
+    source = PairInput.of(trace, None if cluster is None else nodes_of(read_cluster(cluster)))
+    load_kernels("swf.parser", "mapping.entry", KERNEL, SCORES)
+    source.worlds(objective)  # errors before any training
     settings = TrainingOptions(epochs=epochs, agent=head)
     first = [TrainingTask(source, objective, settings, seed + number, 0) for number in range(seeds)]
     states = _trained(first, workers, resume)
@@ -153,21 +162,25 @@ def _numbered(out: Path, seed: int) -> Path:
 
 
 def _model(task: TrainingTask, states: Sequence[dict[str, Any]], best: dict[str, Any]) -> PairModel:
-    world, jobs = thesis.options(task.objective), task.source.jobs()
-    processors = sum(node.processors for node in thesis.NODES)
-    row = {"name": task.source.name, "sha256": task.source.digest, "jobs": len(jobs), "processors": processors}
+    source, jobs = task.source, task.source.jobs()
+    _, judging = source.worlds(task.objective)
+    world, machine = judging.options, source.machine
+    processors = sum(node.processors for node in machine)
+    row = {"name": source.name, "sha256": source.digest, "jobs": len(jobs), "processors": processors}
     trained = {
-        "pilotfish": __version__, "agent": task.options.agent, "as": THESIS, "traces": [row], "epochs": best["epochs"],
+        "pilotfish": __version__, "agent": task.options.agent, "as": THESIS if source.nodes is None else "",
+        "traces": [row], "epochs": best["epochs"],
         "options": asdict(task.options), "seed": best["seed"],
         "seeds": [{"seed": one["seed"], "value": _value(one), "epochs": one["epochs"]} for one in states],
     }  # fmt: skip
     sight = PairSight(world.due, world.rows, world.longest, PATIENCE_S, world.logarithmic)
-    nodes = tuple((node.processors, node.speed) for node in thesis.NODES)
     *job_layers, layers = map(plain_layers, best["networks"])
-    head = AGENTS[task.options.agent][0]
-    return PairModel(
-        layers, sight, task.objective, nodes, trained, head=head, job_layers=job_layers[0] if job_layers else ()
-    )
+    model = PairModel(
+        layers, sight, task.objective, tuple((node.processors, node.speed) for node in machine), trained,
+        head=AGENTS[task.options.agent][0], job_layers=job_layers[0] if job_layers else (),
+    )  # fmt: skip
+    net = net_of(jobs, machine, model.chooser, judging)
+    return replace(model, seen=net.seen, max_wait=net.max_wait, baseline=net.baseline)
 
 
 def _report(out: Path, objective: str, states: Sequence[dict[str, Any]], best: dict[str, Any]) -> None:
@@ -175,7 +188,7 @@ def _report(out: Path, objective: str, states: Sequence[dict[str, Any]], best: d
     rows = [
         (str(one["seed"]), str(one["epochs"]), f"{_value(one):,.4g}", "kept" if one is best else "") for one in states
     ]
-    screen.title(f"mean {objective} in the {thesis.JUDGED} windows that judged the training")
+    screen.title(f"mean {objective} in the {JUDGED} windows that judged the training")
     screen.table([TextColumn("SEED", right=True), *numbers("EPOCHS", objective.upper()), TextColumn("")], rows)
     note(
         f"{out}: {format_size(out.stat().st_size)}; judge it on other jobs: pilotfish evaluate --as thesis {out} TRACE"

@@ -11,6 +11,7 @@ from typing import Any
 
 from ...simulate.errors import ConfigError
 from ...simulate.queue_policies.learned_order import MODEL_SUFFIX
+from ...simulate.queue_policies.policy_specs import Easy, parse
 
 #: What a model's file has to be.
 ALLOWED = f"a file that `pilotfish train` wrote (*{MODEL_SUFFIX})"
@@ -61,6 +62,15 @@ def mapping_of(body: Mapping[str, Any], source: str, key: str) -> Mapping[str, A
     if not isinstance(value, dict):
         raise ConfigError(source, key, "missing" if value is None else repr(value)[:80], "a mapping")
     return value
+
+
+def checked_baseline(text: Any, source: str) -> str:
+    """Return the SPEC of a baseline. Raises ConfigError: it is no order of EASY backfilling."""
+    if not isinstance(text, str) or not text.startswith("easy") or MODEL_SUFFIX in text:
+        raise ConfigError(source, "baseline", repr(text)[:80], "a policy such as easy:order=sjf")
+    if type(policy := parse(text)) is not Easy or policy.needs_nodes:
+        raise ConfigError(source, "baseline", repr(text)[:80], "EASY backfilling in one of its orders")
+    return text
 
 
 def check_traces(trained: Mapping[str, Any], source: str) -> None:

@@ -8,10 +8,19 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ...simulate.errors import ConfigError
-from ...simulate.queue_policies.learned_order import FEATURE_SET, FEATURES, MODEL_SUFFIX, LearnedOrder, sum_of
-from ...simulate.queue_policies.policy_specs import Easy, parse
+from ...simulate.queue_policies.learned_order import FEATURE_SET, FEATURES, LearnedOrder, sum_of
+from ...simulate.queue_policies.policy_specs import parse
 from ...simulate.world.known_run_times import PREDICTED, WALLTIME
-from .fields import ALLOWED, check_examples, check_traces, checked_rows, example_inputs, finite_numbers, mapping_of
+from .fields import (
+    ALLOWED,
+    check_examples,
+    check_traces,
+    checked_baseline,
+    checked_rows,
+    example_inputs,
+    finite_numbers,
+    mapping_of,
+)
 
 if TYPE_CHECKING:
     from ...simulate.learned.guarded_order import GuardedOrder
@@ -149,9 +158,5 @@ def _run_times(body: Mapping[str, Any], source: str) -> str:
 
 def _baseline(body: Any, source: str) -> Baseline:
     """Return the baseline. Raises ConfigError: it is no order of EASY backfilling."""
-    text = body.get("policy") if isinstance(body, dict) else None
-    if not isinstance(text, str) or not text.startswith("easy") or MODEL_SUFFIX in text:
-        raise ConfigError(source, "baseline", repr(body)[:80], "a policy such as easy:order=sjf, and run_times")
-    if type(policy := parse(text)) is not Easy or policy.needs_nodes:
-        raise ConfigError(source, "baseline", repr(text)[:80], "EASY backfilling in one of its orders")
+    text = checked_baseline(body.get("policy") if isinstance(body, dict) else None, source)
     return Baseline(text, _run_times(body, source))

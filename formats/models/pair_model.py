@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -18,13 +19,26 @@ from ...simulate.learned.pair_network import (
     PairNetwork,
     PairSight,
 )
-from .fields import ALLOWED, check_examples, check_traces, checked_rows, example_inputs, finite_numbers, mapping_of
+from ...simulate.queue_policies.policy_specs import parse
+from .fields import (
+    ALLOWED,
+    check_examples,
+    check_traces,
+    checked_baseline,
+    checked_rows,
+    example_inputs,
+    finite_numbers,
+    mapping_of,
+)
 
 if TYPE_CHECKING:
+    from ...simulate.learned.guarded_pairs import GuardedPairs
     from ...simulate.learned.pair_queue import PairQueue
 
 #: Layers, outputs of a layer, and nodes of a machine at most; a weight is closer to 0 than the last of these.
 _MOST_LAYERS, _MOST_OUTPUTS, _MOST_NODES, _MOST_WEIGHT = 8, 256, 10_000, 1e6
+#: Windows of a verdict that proves a model, at least.
+LEAST_WINDOWS = 20
 #: When a decision is due, by the names of environment A that a model can be trained under.
 _DUE = ("any", "largest")
 
@@ -42,6 +56,10 @@ class PairModel:
         evaluated: rows of verdicts.
         head: how scores come to a pair, a key of HEADS.
         job_layers: of the network that scores jobs; empty for heads that score no jobs.
+        seen: of the jobs of the training, ascending quantiles of `limit`, seconds, and of `size`, cores; `usual`: the
+            medians of PAIR_COLUMNS. Empty: the model has no net.
+        max_wait: a job that has waited for longer goes first, seconds.
+        baseline: SPEC of what decides in its place, an order of EASY backfilling.
     """
 
     KIND: ClassVar = "pairs"
@@ -55,6 +73,9 @@ class PairModel:
     evaluated: tuple[Mapping[str, Any], ...] = ()
     head: str = "squared"
     job_layers: tuple[Layer, ...] = ()
+    seen: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    max_wait: float = math.inf
+    baseline: str = "easy:order=sjf"
 
     @property
     def network(self) -> PairNetwork:
@@ -78,6 +99,34 @@ class PairModel:
 
         return PairQueue(name, self.chooser, self.sight, self.nodes)
 
+    @property
+    def is_proven(self) -> bool:
+        """Return whether a verdict on LEAST_WINDOWS says that it beats its baseline on jobs that it has not seen."""
+        return any(
+            row["rival"] == self.baseline and row["number"] == self.objective and row["high"] < 1.0
+            and row["windows"] >= LEAST_WINDOWS
+            for row in self.evaluated
+        )  # fmt: skip
+
+    def guarded(self, text: str, digest: str) -> GuardedPairs:
+        """Return the guarded choice of pairs.
+
+        Args:
+            text: its name, for errors.
+            digest: names the model.
+
+        Raises:
+            ConfigError: the file does not say what the model was trained on.
+        """
+        from ...simulate.learned.guarded_pairs import GuardedPairs, SeenJobs
+
+        if not self.seen:
+            raise ConfigError(text, "seen", "missing: what the model was trained on", "`train squared` writes it")
+        limit, size = self.seen["limit"], self.seen["size"]
+        jobs = SeenJobs((limit[0], limit[-1]), (size[0], size[-1]), self.seen["usual"])
+        order = str(getattr(parse(self.baseline), "order", ""))
+        return GuardedPairs(lambda: self.policy(text), order, jobs, self.max_wait, digest, self.is_proven)
+
     def body(self) -> dict[str, Any]:
         """Return what its file holds beyond the kind and the hash."""
         sight = self.sight
@@ -91,6 +140,8 @@ class PairModel:
             },
             "objective": self.objective, "world": {"nodes": [list(node) for node in self.nodes]},
             "trained": self.trained, "evaluated": list(self.evaluated),
+            "seen": {name: list(values) for name, values in self.seen.items()},
+            "max_wait_s": self.max_wait if math.isfinite(self.max_wait) else None, "baseline": self.baseline,
             "examples": _examples(self.layers),
         }  # fmt: skip
 
@@ -117,7 +168,14 @@ class PairModel:
         if body.get("objective") not in ("bsld", "sld", "wait"):
             raise ConfigError(source, "objective", repr(body.get("objective"))[:80], "bsld, sld, wait")
         sight, nodes = _sight(mapping_of(body, source, "sight"), source), _nodes(body, source)
-        return cls(layers, sight, str(body["objective"]), nodes, trained, verdicts, head, job_layers)
+        wait = body.get("max_wait_s")
+        max_wait = math.inf if wait is None else finite_numbers([wait], source, "max_wait_s", 1)[0]
+        if max_wait <= 0.0:
+            raise ConfigError(source, "max_wait_s", f"{max_wait:g}", "above 0, or null")
+        return cls(
+            layers, sight, str(body["objective"]), nodes, trained, verdicts, head, job_layers,
+            _quantiles(body.get("seen", {}), source), max_wait, checked_baseline(body.get("baseline"), source),
+        )  # fmt: skip
 
 
 def _plain(layers: tuple[Layer, ...]) -> list[dict[str, Any]]:
@@ -161,6 +219,19 @@ def _layers(value: Any, source: str, name: str, inputs: int) -> tuple[Layer, ...
         layers.append((weights, biases))
         inputs = outputs
     return tuple(layers)
+
+
+def _quantiles(value: Any, source: str) -> dict[str, tuple[float, ...]]:
+    """Return what the training saw; empty: the file does not say. Raises ConfigError."""
+    if not isinstance(value, dict) or (value and set(value) != {"limit", "size", "usual"}):
+        raise ConfigError(source, "seen", repr(value)[:80], "limit, size and usual, or nothing")
+    columns = {name: finite_numbers(numbers, source, f"seen.{name}") for name, numbers in value.items()}
+    for name in ("limit", "size") if columns else ():
+        if len(columns[name]) < 2 or list(columns[name]) != sorted(columns[name]):
+            raise ConfigError(source, f"seen.{name}", "no ascending quantiles", ALLOWED)
+    if columns and len(columns["usual"]) != len(PAIR_COLUMNS):
+        raise ConfigError(source, "seen.usual", f"{len(columns['usual'])} numbers", f"{len(PAIR_COLUMNS)}")
+    return columns
 
 
 def _sight(value: Mapping[str, Any], source: str) -> PairSight:

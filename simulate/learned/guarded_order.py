@@ -12,14 +12,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..model.plan import Scored
+from ..queue_policies.easy_policy import Backfilling
 from ..queue_policies.learned_order import FEATURE_NAMES, LearnedOrder, LearnedQueue
 from ..queue_policies.order import Order
 from ..queue_policies.queued_job import QueuedJob
+from ..replay.replay import Replayed, replay
 from ..wording import count
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from ..model.cluster import Cluster
+    from ..model.workload import Workload
     from ..queue_policies.interface import QueueView
 
 #: By how much a machine may differ from those of the training, as a factor.
@@ -88,6 +92,46 @@ class GuardedOrder:
         """The SPEC of the baseline."""
         return f"easy:order={self.baseline}"
 
+    def replayed(self, seed: int) -> Backfilling:
+        """Return the policy of a replay."""
+        return Backfilling(GuardedQueue(self, seed), fills=True)
+
+    def planned(self, seed: int, run_times: Mapping[object, tuple[float, float]]) -> Backfilling:
+        """Return the policy of a plan, which explains itself; see `GuardedQueue`."""
+        return Backfilling(GuardedQueue(self, seed, run_times, explains=True), fills=True)
+
+    def replays(self, jobs: Workload, cluster: Cluster, cores: int) -> tuple[Replayed, Replayed]:
+        """Replay jobs under the order and under the baseline, on so many alike cores; `cluster` is not asked."""
+        learned, baseline = (
+            replay(jobs, cores, Backfilling(queue, fills=True))
+            for queue in (LearnedQueue(self.order), Order(self.baseline))
+        )
+        return learned, baseline
+
+    def most_of(self, cluster: Cluster) -> float:
+        """Return the most cores of a job that the order has a say in."""
+        return math.inf
+
+
+class LateFirst:
+    """An order of the queue in which a job that has waited for too long goes first.
+
+    Args:
+        order: of the others.
+        longest: waits beyond are too long, seconds.
+    """
+
+    steady = False
+
+    def __init__(self, order: Order, longest: float) -> None:
+        self._order, self._longest = order, longest
+
+    def sorted(self, now: QueueView) -> list[QueuedJob]:
+        """Return the waiting jobs, the first in the queue first. O(waiting jobs log waiting jobs)."""
+        jobs = self._order.sorted(now)
+        late = [job for job in now.waiting if now.time - job.submit_time > self._longest]
+        return [*late, *(job for job in jobs if now.time - job.submit_time <= self._longest)] if late else jobs
+
 
 class GuardedQueue:
     """The queue under a guarded order.
@@ -106,7 +150,8 @@ class GuardedQueue:
         explains: bool = False,
     ) -> None:  # fmt: skip
         self._model, self._learned = model, LearnedQueue(model.order, run_times)
-        self._baseline, self._explains = Order(model.baseline, seed), explains
+        self._baseline = LateFirst(Order(model.baseline, seed), model.order.max_wait)
+        self._explains = explains
         self._unlike = dict[int, str]()  # job -> why it is unlike those of the training
         #: How the first decision came about, by number of the job.
         self.scored: dict[int, Scored] = {}
@@ -126,7 +171,7 @@ class GuardedQueue:
             if not all(score < math.inf for score in scores.values()):
                 doubt = "a score is no number"
         learned = [] if doubt else sorted(now.waiting, key=scores.__getitem__)
-        baseline = self._by_baseline(now) if doubt or self._explains else []
+        baseline = self._baseline.sorted(now) if doubt or self._explains else []
         self.decided["baseline" if doubt else "model"] += 1
         if self._explains:
             self._explains = False
@@ -145,12 +190,6 @@ class GuardedQueue:
             if doubt := self._unlike.get(job.number, ""):
                 return doubt
         return ""
-
-    def _by_baseline(self, now: QueueView) -> list[QueuedJob]:
-        longest = self._model.order.max_wait
-        jobs = self._baseline.sorted(now)
-        late = [job for job in now.waiting if now.time - job.submit_time > longest]
-        return [*late, *(job for job in jobs if now.time - job.submit_time <= longest)] if late else jobs
 
     def _explain(
         self, now: QueueView, order: Sequence[QueuedJob], baseline: Sequence[QueuedJob],

@@ -1,7 +1,8 @@
-"""The state of a learned order in a service: the last run times of users, and what became of the jobs it ordered.
+"""The state of a learned policy in a service: the last run times of users, and what became of the jobs it ordered.
 
 Rule: each time EACH more jobs have ended, the last WINDOW jobs are replayed as they came and as they ran, once under
-the order and once under the baseline, on as many cores as they had together at most. If their mean wait under the order
+the order and once under the baseline, on as many cores as they had together at most; if the model chooses nodes, on the
+nodes of the last plan. If their mean wait under the order
 is longer by more than the slack, the baseline overrules the order: at once, and until another file of a model is used.
 Both replays know the same later submissions and run times, so their difference is the order's. Jobs that still wait are
 in both, for the median share of their limits that the others took, so an order that never starts some of them is seen.
@@ -15,7 +16,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -23,16 +24,12 @@ from ..model.bounded import turns
 from ..model.cluster import Cluster
 from ..model.snapshot import JobState, Snapshot
 from ..model.workload import Workload
-from ..queue_policies.easy_policy import Backfilling
 from ..queue_policies.kept import Kept
-from ..queue_policies.learned_order import LearnedQueue
-from ..queue_policies.order import Order
-from ..replay.replay import replay
 from ..wording import count
-from .guarded_order import GuardedOrder, GuardedQueue
 
 if TYPE_CHECKING:
     from ..queue_policies.interface import QueuePolicy
+    from ..replay.replay import Replayed
 
 #: Jobs that are compared at most and at least, and after how many ends they are compared again.
 WINDOW, LEAST, EACH = 100, 20, 10
@@ -40,6 +37,46 @@ WINDOW, LEAST, EACH = 100, 20, 10
 MOST_USERS = 10_000
 #: By what share, and by how many seconds, the mean wait may be longer than that of the baseline.
 SLACK, SLACK_S = 0.1, 10.0
+
+
+class GuardedModel(Protocol):
+    """A model with its baseline.
+
+    Attributes:
+        digest: SHA-256 that names the model.
+        is_proven: a verdict says that it beats the baseline on jobs that it has not seen.
+        baseline_spec: SPEC of the baseline.
+    """
+
+    @property
+    def digest(self) -> str: ...  # noqa: D102
+    @property
+    def is_proven(self) -> bool: ...  # noqa: D102
+    @property
+    def baseline_spec(self) -> str: ...  # noqa: D102
+
+    def planned(self, seed: int, run_times: Mapping[object, tuple[float, float]]) -> QueuePolicy:
+        """Return the policy of a plan; it, or its `queue`, has `scored`.
+
+        Args:
+            seed: of random choices.
+            run_times: the last two of each user, seconds.
+        """
+        ...
+
+    def replays(self, jobs: Workload, cluster: Cluster, cores: int) -> tuple[Replayed, Replayed]:
+        """Replay jobs under the model and under the baseline.
+
+        Args:
+            jobs: each fits into `cores`.
+            cluster: the nodes.
+            cores: the most that jobs had together.
+        """
+        ...
+
+    def most_of(self, cluster: Cluster) -> float:
+        """Return the most cores of a job that the model has a say in."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +120,12 @@ class KeptModel(Kept):
     """Keeps it.
 
     Args:
-        model: the guarded order.
+        model: the guarded model.
     """
 
-    def __init__(self, model: GuardedOrder) -> None:
+    def __init__(self, model: GuardedModel) -> None:
         self._model = model
+        self._cluster: Cluster | None = None  # of the last plan
         self._lately = dict[Any, tuple[float, float]]()  # by user
         self._running = dict[str, tuple[Any, float]]()  # user and start, by key
         self._present = dict[str, OrderedJob]()  # jobs that wait or run, by key
@@ -97,7 +135,8 @@ class KeptModel(Kept):
 
     def policy(self, seed: int, now: float, cluster: Cluster) -> QueuePolicy:
         """Return the policy of a plan."""
-        return Backfilling(GuardedQueue(self._model, seed, self._lately, explains=True), fills=True)
+        self._cluster = cluster
+        return self._model.planned(seed, self._lately)
 
     def note_waiting(self, jobs: Mapping[str, OrderedJob]) -> None:
         """Note the jobs that wait in a plan, by key."""
@@ -137,15 +176,17 @@ class KeptModel(Kept):
         present = list(self._present.values())[:WINDOW]
         jobs = sorted([*self._ended, *present], key=lambda one: one.submit_time)
         jobs = [one for one in jobs if one.submit_time <= now]
-        cores = _most_at_once(jobs, now)
-        jobs = [one for one in jobs if one.size <= cores]
+        cores, cluster, model = _most_at_once(jobs, now), self._cluster, self._model
+        if cluster is None:
+            return ""
+        jobs = [one for one in jobs if one.size <= min(cores, model.most_of(cluster))]
         if len(jobs) < LEAST:
             return ""
-        model, share = self._model, float(np.median([one.run_time / max(one.limit, 1.0) for one in self._ended]))
-        run_times = [one.run_time_at(now, share) for one in jobs]
-        sides = LearnedQueue(model.order), Order(model.baseline)
+        share = float(np.median([one.run_time / max(one.limit, 1.0) for one in self._ended]))
         counted = turns([one.user for one in jobs])[:WINDOW]
-        wait, baseline = (float(_waits(jobs, run_times, cores, queue)[counted].mean()) for queue in sides)
+        replays = model.replays(_workload(jobs, [one.run_time_at(now, share) for one in jobs]), cluster, cores)
+        waits = [one.start_time - one.workload.submit_time for one in replays]
+        wait, baseline = (float(one[counted].mean()) for one in waits)
         if wait <= (1.0 + SLACK) * baseline + SLACK_S:
             return ""
         return (
@@ -206,14 +247,12 @@ def _most_at_once(jobs: Iterable[OrderedJob], now: float) -> int:
     return most
 
 
-def _waits(jobs: list[OrderedJob], run_times: list[float], cores: int, queue: Order | LearnedQueue) -> Any:
-    """Return how long jobs, in the order of submission, wait under an order of the queue, seconds [jobs]."""
+def _workload(jobs: list[OrderedJob], run_times: list[float]) -> Workload:
+    """Return jobs, in the order of submission, with these run times in seconds."""
     users = {user: number for number, user in enumerate(dict.fromkeys(one.user for one in jobs))}
     columns = [(one.submit_time - jobs[0].submit_time, one.limit, one.size) for one in jobs]
     submit, limit, size = np.array(columns, np.float64).T
     more = {"user": np.array([users[one.user] for one in jobs], np.int64)}
-    workload = Workload(
+    return Workload(
         "ordered", np.arange(len(jobs)), submit, np.array(run_times), limit, size.astype(np.int64), more=more
     )
-    replayed = replay(workload, cores, Backfilling(queue, fills=True))
-    return replayed.start_time - replayed.workload.submit_time

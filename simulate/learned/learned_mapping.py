@@ -1,4 +1,4 @@
-"""A learned order in plans: it decides, and each plan says what the baseline would do."""
+"""A learned policy in plans: it decides, and each plan says what the baseline would do."""
 
 from __future__ import annotations
 
@@ -17,19 +17,18 @@ from ..planning.simulation import Simulation
 from ..queue_policies.interface import QueuePolicy
 from ..queue_policies.policy_specs import parse
 from ..queue_policies.uncompiled import uncompiled
-from .guarded_order import GuardedOrder, GuardedQueue
-from .kept_model import KeptModel, OrderedJob
+from .kept_model import GuardedModel, KeptModel, OrderedJob
 
 
 class LearnedMapping(QueueMapping):
-    """A mapping policy that asks a guarded order.
+    """A mapping policy that asks a guarded model.
 
     Args:
         name: SPEC of the policy.
-        model: the order.
+        model: the model.
     """
 
-    def __init__(self, name: str, model: GuardedOrder) -> None:
+    def __init__(self, name: str, model: GuardedModel) -> None:
         baseline = partial(uncompiled, parse(model.baseline_spec))
         super().__init__(name, baseline, every_node=True, keep=partial(KeptModel, model))
         self.digest = model.digest  #: names the model
@@ -37,7 +36,7 @@ class LearnedMapping(QueueMapping):
         self._baseline = QueueMapping(model.baseline_spec, baseline)
 
     def __call__(self, simulation: Simulation, request: Request) -> Mapped:
-        """Run the whole workflow as the order decides. Raises PolicyError."""
+        """Run the whole workflow as the model decides. Raises PolicyError."""
         starts = self._baseline_starts(simulation, request)
         simulation.reset()
         mapped = super().__call__(simulation, request)
@@ -47,10 +46,10 @@ class LearnedMapping(QueueMapping):
         return replace(mapped, scored=scored)
 
     def run(self, simulation: Simulation, request: Request, policy: QueuePolicy) -> Mapped:
-        """Run a workflow under the order of one plan. Raises PolicyError."""
+        """Run a workflow under the model of one plan. Raises PolicyError."""
         mapped = super().run(simulation, request, policy)
-        queue = getattr(policy, "queue", None)
-        return replace(mapped, scored=queue.scored) if isinstance(queue, GuardedQueue) else mapped
+        scored = getattr(getattr(policy, "queue", policy), "scored", None)
+        return mapped if scored is None else replace(mapped, scored=scored)
 
     @staticmethod
     def _waiting(simulation: Simulation, request: Request) -> Iterator[tuple[str, OrderedJob]]:

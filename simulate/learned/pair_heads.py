@@ -78,6 +78,18 @@ class PairChooser:
         """Return the action of each decision [decisions]; see `PairHead.actions`. O(allowed pairs)."""
         return self._head.actions(mask, jobs, nodes, lambda number, rows: rows.best(self._scores[number](rows.rows)))
 
+    def first_rows(self, mask: Array, jobs: Array, nodes: Array) -> tuple[Callable[[Array], Array], Array, Array]:
+        """Return how the first network scores rows, its rows for one decision [rows, columns], and the job of each.
+
+        Nodes are not grouped, so a clustered head sees each node and not the centre of its cluster.
+        """
+        pairs = PackedPairs.of(mask, jobs, nodes)
+        of: Array = pairs.actions // nodes.shape[1]
+        if self._head.jobs_first:
+            rows, by_job = pairs.by_job(nodes.shape[1])
+            return self._scores[0], rows.rows, of[by_job.first]
+        return self._scores[0], pairs.rows, of
+
 
 def _clustered(pairs: PackedPairs, nodes: Array, count: int) -> PackedPairs:
     """Return a pair for each job and cluster with room for it: the centre, and the first such node."""

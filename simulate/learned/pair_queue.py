@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -20,12 +22,38 @@ from ..queue_policies.interface import QueueView, Start
 from ..queue_policies.queued_job import QueuedJob
 from ..wording import count
 from .pair_heads import PairChooser
-from .pair_network import JOB_COLUMNS, MOST_SEEN, PairSight
+from .pair_network import JOB_COLUMNS, MOST_SEEN, PAIR_COLUMNS, PairSight
 
 #: How "no" is seen, as in the kernel `pairs.placements`.
 _NO = 1e-5
 #: Digits to which nodes are compared with those of the training.
 _DIGITS = 6
+#: Columns that are named of a job's score.
+_NAMED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Weighed:
+    """The score of a waiting job.
+
+    Args:
+        score: minus the largest score of a pair of the job, so that the least goes first; None: it fits no node now.
+        features: the columns that moved it most, and by how much: the score less that with the usual value of the
+            column; below 0 moves the job to the front.
+    """
+
+    NONE: ClassVar[Weighed]
+
+    score: float | None = None
+    features: tuple[tuple[str, float], ...] = ()
+
+    @property
+    def place(self) -> float:
+        """Return what jobs are sorted by, the least first."""
+        return math.inf if self.score is None else self.score
+
+
+Weighed.NONE = Weighed()
 
 
 class PairQueue:
@@ -45,18 +73,18 @@ class PairQueue:
     ) -> None:  # fmt: skip
         self.spec, self._chooser, self._sight = name, chooser, sight
         self._trained = set(map(tuple, _seen(*np.array(nodes, np.float64).T).T.round(_DIGITS).tolist()))
+        self._sizes: Array = np.zeros(0, np.int64)  # cores of each node
         self._kinds: Array | None = None  # what is seen of each node: processors, speed
 
     def decide(self, snapshot: QueueView, /) -> Iterator[Start]:
         """Yield the starts of now. O(starts x visible jobs x nodes). Raises ConfigError, see the rule."""
-        free, sizes = snapshot.free_nodes(), np.array([last - first + 1 for first, last in snapshot.machine.nodes])
-        if self._kinds is None:
-            self._kinds = self._kinds_of(sizes, free.speeds)
+        free = snapshot.free_nodes()
+        self.check_nodes(snapshot)
         for job in snapshot.submitted:
-            self._check(job, int(sizes.max()))
+            self.check_job(job, snapshot)
         waiting = list(snapshot.waiting)
         while waiting and self._is_due(waiting, free):
-            start = self._best(waiting[: self._sight.rows], snapshot.time, free, sizes)
+            start = self._best(waiting[: self._sight.rows], snapshot.time, free)
             if start is None:
                 return
             job, node = start
@@ -64,23 +92,73 @@ class PairQueue:
             waiting.remove(job)
             yield Start(job, nodes=(node,))
 
-    def _best(
-        self, jobs: Sequence[QueuedJob], now: float, free: FreeNodes, sizes: Array
-    ) -> tuple[QueuedJob, int] | None:
+    def weighed(self, snapshot: QueueView, usual: Sequence[float]) -> dict[QueuedJob, Weighed]:
+        """Return the scores of the visible jobs that fit a node now.
+
+        Args:
+            snapshot: its nodes have passed `check_nodes`.
+            usual: the usual value of each column.
+        """
+        jobs = list(snapshot.waiting)[: self._sight.rows]
+        mask, traits, nodes = self._seen_of(jobs, snapshot.time, snapshot.free_nodes())
+        if not mask.any():
+            return {}
+        score_of, rows, of = self._chooser.first_rows(mask.reshape(1, -1), traits[None], nodes[None])
+        columns = range(rows.shape[1])
+        scores, best = score_of(rows), dict[int, int]()
+        for row, job in enumerate(of.tolist()):
+            if job not in best or scores[row] > scores[best[job]]:
+                best[job] = row
+        chosen = np.fromiter(best.values(), np.int64, len(best))
+        changes = np.empty((len(chosen), len(columns)))
+        for column in columns:
+            changed = rows[chosen].copy()
+            changed[:, column] = usual[column]
+            changes[:, column] = score_of(changed) - scores[chosen]
+        weighed = dict[QueuedJob, Weighed]()
+        for place, (job, row) in enumerate(best.items()):
+            largest = sorted(columns, key=lambda column: -abs(changes[place, column]))[:_NAMED]
+            features = tuple((PAIR_COLUMNS[column], float(changes[place, column])) for column in largest)
+            weighed[jobs[job]] = Weighed(float(-scores[row]), features)
+        return weighed
+
+    def check_nodes(self, snapshot: QueueView) -> None:
+        """Raise ConfigError if the training had no such nodes."""
+        if self._kinds is None:
+            self._sizes = np.array([last - first + 1 for first, last in snapshot.machine.nodes])
+            self._kinds = self._kinds_of(self._sizes, snapshot.free_nodes().speeds)
+
+    def check_job(self, job: QueuedJob, snapshot: QueueView) -> None:
+        """Raise ConfigError if the network cannot place a job."""
+        largest = max((last - first + 1 for first, last in snapshot.machine.nodes), default=0)
+        if job.nodes > 1 or job.size > largest:
+            problem = f"it requests {count(job.size, 'core')}, on {count(max(job.nodes, 2), 'node')} or more"
+            raise ConfigError(self.spec, f"job {job.id}", problem, f"jobs on one node, of at most {largest} cores")
+        if not math.isfinite(job.walltime):
+            raise ConfigError(self.spec, f"job {job.id}", "no requested time", "a requested time for each job")
+
+    def _best(self, jobs: Sequence[QueuedJob], now: float, free: FreeNodes) -> tuple[QueuedJob, int] | None:
         """Return the job and the node that the networks choose; None: no job fits anywhere."""
-        fits = np.array([free.need(job).fits(free.cores, free.memory) for job in jobs])
-        if not fits.any():
+        mask, traits, nodes = self._seen_of(jobs, now, free)
+        if not mask.any():
             return None
+        (action,) = self._chooser.actions(mask.reshape(1, -1), traits[None], nodes[None]).tolist()
+        return jobs[action // len(nodes)], action % len(nodes)
+
+    def _seen_of(self, jobs: Sequence[QueuedJob], now: float, free: FreeNodes) -> tuple[Array, Array, Array]:
+        """Return where each job fits [jobs, nodes], and what is seen of jobs and nodes [jobs or nodes, columns]."""
         assert self._kinds is not None
+        sizes, (processors, speeds) = self._sizes, self._kinds
+        mask = np.array(
+            [free.need(job).fits(free.cores, free.memory) & (not free.lacks(job)) for job in jobs], bool
+        ).reshape(len(jobs), len(sizes))
         largest, traits = sizes.max(), np.empty((len(jobs), JOB_COLUMNS), np.float32)
         traits[:, 0] = [min((now - job.submit_time) / self._sight.patience, MOST_SEEN) for job in jobs]
         traits[:, 1] = [self._sight.requested(job.walltime) for job in jobs]
         traits[:, 2] = [min(job.size / largest, MOST_SEEN) for job in jobs]
-        traits[:, 3] = np.where(fits.any(axis=1), MOST_SEEN, _NO)
-        processors, speeds = self._kinds
-        nodes = np.stack([processors, np.minimum(free.cores / sizes, MOST_SEEN), speeds], axis=1).astype(np.float32)
-        (action,) = self._chooser.actions(fits.reshape(1, -1), traits[None], nodes[None]).tolist()
-        return jobs[action // len(sizes)], action % len(sizes)
+        traits[:, 3] = np.where(mask.any(axis=1), MOST_SEEN, _NO)
+        nodes = np.stack([processors, np.minimum(free.cores / sizes, MOST_SEEN), speeds], axis=1)
+        return mask, traits, nodes.astype(np.float32)
 
     def _is_due(self, waiting: Sequence[QueuedJob], free: FreeNodes) -> bool:
         if self._sight.due == "any":
@@ -98,14 +176,6 @@ class PairQueue:
                 allowed = "nodes as in the training, relative to the largest and the fastest"
                 raise ConfigError(self.spec, "", problem, allowed)
         return kinds
-
-    def _check(self, job: QueuedJob, largest: int) -> None:
-        """Raise ConfigError if the network cannot place a job."""
-        if job.nodes > 1 or job.size > largest:
-            problem = f"it requests {count(job.size, 'core')}, on {count(max(job.nodes, 2), 'node')} or more"
-            raise ConfigError(self.spec, f"job {job.id}", problem, f"jobs on one node, of at most {largest} cores")
-        if not math.isfinite(job.walltime):
-            raise ConfigError(self.spec, f"job {job.id}", "no requested time", "a requested time for each job")
 
 
 def _seen(sizes: Array, speeds: Array) -> Array:

@@ -13,6 +13,8 @@ from pilotfish.simulate.learned.pair_network import Layer, PairSight
 
 #: Machine of four nodes: processors and speed of each.
 PAIR_NODES = ((4, 1.0), (4, 2.0), (8, 1.0), (8, 2.0))
+#: What a training saw of jobs, for a model with a net.
+SEEN = {"limit": (1.0, 1e6), "size": (1.0, 8.0), "usual": (0.1, 0.4, 0.3, 0.99, 0.5, 0.5, 0.5)}
 
 
 def random_layers(seed: int, widths: tuple[int, ...] = (7, 8, 5, 4, 1)) -> tuple[Layer, ...]:

@@ -9,14 +9,15 @@ import pytest
 
 from pilotfish.cli.__main__ import FAILED, main
 from pilotfish.formats.model_file import write_model
-from tests.support.pair_models import pair_model
+from tests.support.pair_models import SEEN, pair_model
 
 
 def test_the_card_says_what_the_model_is_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "m.pfmodel.json"
-    write_model(path, pair_model())
+    write_model(path, pair_model(seen=SEEN, max_wait=86_400.0))
     assert main(["model", "show", str(path)]) == 0
     text = capsys.readouterr().out
+    assert "; else easy:order=sjf decides" in text and "unproven" in text
     assert max(map(len, text.splitlines())) <= 100 and "trained on t: 100 jobs" in text and "Not for:" in text
     assert main(["model", "show", str(path), "--json"]) == 0
     document = json.loads(capsys.readouterr().out)

@@ -13,7 +13,7 @@ from pilotfish.cli.__main__ import FAILED, main
 from pilotfish.daemon.config import load_config, load_policy_of
 from pilotfish.formats.model_file import write_model
 from pilotfish.simulate.errors import ConfigError
-from tests.support.pair_models import pair_model
+from tests.support.pair_models import SEEN, pair_model
 
 KINDS = {"a": (4, "1GHz"), "b": (4, "2GHz"), "c": (8, "1GHz"), "d": (8, "2GHz")}
 LAB: dict[str, Any] = {
@@ -76,9 +76,38 @@ def test_what_it_cannot_do_is_one_sentence(
     assert says in error and "policy learned:m.pfmodel.json" in error and "Traceback" not in error
 
 
-def test_a_service_refuses_it(tmp_path: Path) -> None:
+def test_a_service_needs_a_net(tmp_path: Path) -> None:
     path = tmp_path / "pilotfish.yaml"
     path.write_text("schema: pilotfish/daemon/v1\ncluster: lab.yaml\npolicy: learned:m.pfmodel.json\n")
     (tmp_path / "m.pfmodel.json").chmod(0o600)
-    with pytest.raises(ConfigError, match="pairs: it is no order of the queue"):
+    with pytest.raises(ConfigError, match="seen: missing"):
         load_policy_of(load_config(path), path)
+
+
+def test_a_plan_under_a_net_says_what_the_baseline_would_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_model(tmp_path / "m.pfmodel.json", pair_model(seen=SEEN))
+    assert main(["plan", "bag.yaml", "--cluster", "lab.yaml", *POLICY, "--json"]) == 0
+    for job in json.loads(capsys.readouterr().out)["jobs"]:
+        scored = job["scored"]
+        assert job["start_time"] == 0.0 and scored["baseline"] == "easy:order=sjf" and not scored["doubt"]
+        assert scored["baseline_start_s"] == 0.0 and len(scored["features"]) == 3
+    wide = BAG["jobs"] | {"wide": {"profile": {"threads": 8, "service_demand": 40.0}, "nodes": 2, "walltime": 100.0}}
+    (tmp_path / "bag.yaml").write_text(yaml.safe_dump(BAG | {"jobs": wide}))
+    assert main(["plan", "bag.yaml", "--cluster", "lab.yaml", *POLICY, "--json"]) == 0
+    jobs = json.loads(capsys.readouterr().out)["jobs"]
+    assert len(jobs) == 7 and all("requests 16 cores" in job["scored"]["doubt"] for job in jobs if job["scored"])
+
+
+@pytest.mark.parametrize(("more", "refused"), [("", True), ("allow_unproven: true\n", False)])
+def test_an_unproven_network_acts_only_if_that_is_allowed(tmp_path: Path, more: str, refused: bool) -> None:
+    path, model = tmp_path / "pilotfish.yaml", tmp_path / "m.pfmodel.json"
+    path.write_text(f"schema: pilotfish/daemon/v1\ncluster: lab.yaml\npolicy: learned:m.pfmodel.json\n{more}")
+    write_model(model, pair_model(seen=SEEN))
+    model.chmod(0o600)
+    config = load_config(path)
+    load_policy_of(config, path)
+    if refused:
+        with pytest.raises(ConfigError, match="allow_unproven: true"):
+            load_policy_of(config, path, acts=True)
+    else:
+        load_policy_of(config, path, acts=True)

@@ -7,11 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from pilotfish.cli.__main__ import FAILED, USAGE, main
 from pilotfish.cli.learning.training_progress import TrainingProgress
 from pilotfish.formats.model_file import read_model, write_model
 from pilotfish.formats.models.pair_model import PairModel
+from pilotfish.learning.environments.site_pairs import BASELINES
+from tests.cli.learning.test_pair_policy import LAB
 from tests.support.learned_models import SJF, model_file
 from tests.support.pair_models import pair_model
 
@@ -58,6 +61,23 @@ def test_each_head_is_a_model(trace: Path, agent: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.real
+def test_a_site_trains_on_its_own_nodes_and_the_model_has_a_net(trace: Path, model: Path, tmp_path: Path) -> None:
+    lab, out = tmp_path / "lab.yaml", tmp_path / "lab.pfmodel.json"
+    lab.write_text(yaml.safe_dump(LAB))
+    words = ["train", "squared", str(trace), "--seeds", "1", "--epochs", "1", "--cluster", str(lab), "-o", str(out)]
+    assert main(words) == 0
+    of_site, of_thesis = read_model(out), read_model(model)
+    assert isinstance(of_site, PairModel) and of_site.nodes == ((4, 1e9), (4, 2e9), (8, 1e9), (8, 2e9))
+    assert of_site.sight.due == "any" and of_site.seen["size"][-1] == 8.0 and of_site.trained["as"] == ""
+    assert 100 < of_site.trained["traces"][0]["jobs"] < 1300  # the others need more than a node
+    assert isinstance(of_thesis, PairModel) and of_thesis.seen["size"][-1] == 64.0
+    for one in (of_site, of_thesis):
+        low, *_, high = one.seen["limit"]
+        assert 0.0 < low < high <= one.max_wait < 1e9 and one.baseline in BASELINES
+        assert len(one.seen["usual"]) == 7 and not one.is_proven
+
+
+@pytest.mark.real
 def test_a_training_that_was_interrupted_keeps_the_best_so_far_and_goes_on_to_the_bit(
     trace: Path, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -87,6 +107,12 @@ def test_a_training_that_was_interrupted_keeps_the_best_so_far_and_goes_on_to_th
         (["train", "squared", "TRACE", "-o", "a.pfmodel.json", "--objective", "luck"], USAGE, "bsld, sld, wait"),
         (["train", "squared", "TRACE", "-o", "a.pfmodel.json", "--as", "irmasim"], USAGE, "thesis"),
         (["train", "squared", "TRACE", "-o", "a.pfmodel.json", "--head", "triple"], USAGE, "double-add, double-mean"),
+        (
+            ["train", "squared", "TRACE", "-o", "a.pfmodel.json", "--as", "thesis", "--cluster", "l.yaml"],
+            USAGE,
+            "--as thesis has its own nodes",
+        ),
+        (["train", "squared", "TRACE", "-o", "a.pfmodel.json", "--cluster", "absent.yaml"], FAILED, "absent.yaml"),
         (["train", "squared", "absent.swf", "-o", "a.pfmodel.json"], FAILED, "absent.swf"),
         (["train", "squared", "short.swf", "-o", "a.pfmodel.json"], FAILED, "at least 1,281 jobs"),
         (["evaluate", "--as", "thesis", "TRACE"], FAILED, "at least 9,984 jobs"),

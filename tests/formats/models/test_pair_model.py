@@ -17,17 +17,19 @@ from pilotfish.formats.model_file import dump_model, parse_model, read_model, re
 from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.learned.pair_heads import HEADS
 from tests.formats.test_model_file import edited, without
+from tests.support.pair_models import SEEN as SEEN_JOBS
 from tests.support.pair_models import headed_model, pair_model
 
 MODEL = pair_model(seed=3)
 LAYERS: list[dict[str, Any]] = json.loads(dump_model(MODEL))["layers"]
 JOB_LAYERS: list[dict[str, Any]] = json.loads(dump_model(headed_model("double", 3)))["job_layers"]
+SEEN = {name: list(numbers) for name, numbers in SEEN_JOBS.items()}
 SIGHT: dict[str, Any] = json.loads(dump_model(MODEL))["sight"]
 
 
 @pytest.mark.parametrize("head", HEADS)
 def test_what_is_written_is_read(head: str, tmp_path: Path) -> None:
-    path, model = tmp_path / "a.pfmodel.json", headed_model(head, 3)
+    path, model = tmp_path / "a.pfmodel.json", headed_model(head, 3, seen=SEEN_JOBS, max_wait=9e4)
     write_model(path, model)
     assert read_model(path) == model and dump_model(read_model(path)) == path.read_text()
     with pytest.raises(ConfigError, match="no order of the queue"):
@@ -52,6 +54,14 @@ BROKEN: list[tuple[Callable[[dict[str, Any]], bytes], str]] = [
     (edited(head="double", job_layers=JOB_LAYERS, job_examples=[]), "examples"),
     (edited(head="double", job_layers=JOB_LAYERS, job_examples=[[[0.0] * 4, 1e9]]), "examples"),
     (edited(head="alone"), "head"),
+    (edited(seen=5), "seen"),
+    (edited(seen={"limit": [1.0, 2.0]}), "seen"),
+    (edited(seen=SEEN | {"limit": [2.0, 1.0]}), "seen.limit"),
+    (edited(seen=SEEN | {"size": ["1", 2.0]}), "seen.size"),
+    (edited(seen=SEEN | {"usual": [0.5]}), "seen.usual"),
+    (edited(max_wait_s=0.0), "max_wait_s"),
+    (edited(baseline="conservative"), "baseline"),
+    (without("baseline"), "baseline"),
     (edited(head=["squared"]), "head"),
     (without("head"), "head"),
     (edited(kind=None), "kind"),

@@ -1,0 +1,165 @@
+"""A learned choice of jobs and nodes with a net: where the model is not trusted, EASY backfilling decides.
+
+Rule: the mask is the nodes on which a job fits now, so the model starts nothing elsewhere. A decision is the baseline's
+if a node is none of the training, if a waiting job is unlike those of the training or requests several nodes, or if a
+job has waited for longer than the bound: it then goes first, with a reservation that no other job delays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ..errors import ConfigError
+from ..model.machine import machine_of
+from ..model.plan import Scored
+from ..queue_policies.easy_policy import Backfilling
+from ..queue_policies.interface import Decision, QueueView
+from ..queue_policies.order import Order
+from ..queue_policies.queued_job import QueuedJob
+from ..replay.replay import Replayed, replay
+from .guarded_order import LateFirst
+from .pair_queue import PairQueue, Weighed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..model.cluster import Cluster
+    from ..model.workload import Workload
+
+_CLOSE = 1.0 + 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class SeenJobs:
+    """The jobs of a training.
+
+    Args:
+        limit: the least and the most, seconds.
+        size: the least and the most, cores.
+        usual: the median of each column that the network sees, of pairs that were allowed.
+    """
+
+    limit: tuple[float, float]
+    size: tuple[float, float]
+    usual: tuple[float, ...]
+
+    def doubt_of(self, job: QueuedJob) -> str:
+        """Return why a job is unlike those of the training, "" if it is not."""
+        for word, value, unit, (low, high) in (
+            ("has a limit of", job.walltime, " s", self.limit),
+            ("requests", float(job.size), " cores", self.size),
+        ):
+            if not low / _CLOSE <= value <= high * _CLOSE:
+                return f"a waiting job {word} {value:,.0f}{unit}, in training {low:,.0f} to {high:,.0f}{unit}"
+        return ""
+
+
+@dataclass(frozen=True, slots=True)
+class GuardedPairs:
+    """A learned choice of jobs and nodes with what it needs to be guarded.
+
+    Args:
+        make: returns the policy.
+        baseline: the order of EASY backfilling in its place, a key of `order_ranks.ORDERS`.
+        seen: the jobs that it was trained on.
+        max_wait: a job that has waited for longer goes first, seconds.
+        digest: SHA-256 that names the model.
+        is_proven: a verdict says that it beats the baseline on jobs that it has not seen.
+    """
+
+    make: Callable[[], PairQueue]
+    baseline: str
+    seen: SeenJobs
+    max_wait: float
+    digest: str
+    is_proven: bool = False
+
+    @property
+    def baseline_spec(self) -> str:
+        """The SPEC of the baseline."""
+        return f"easy:order={self.baseline}"
+
+    def replayed(self, seed: int) -> GuardedPairQueue:
+        """Return the policy of a replay."""
+        return GuardedPairQueue(self, seed)
+
+    def planned(self, seed: int, run_times: Mapping[object, tuple[float, float]]) -> GuardedPairQueue:
+        """Return the policy of a plan, which explains itself; it asks no run times."""
+        return GuardedPairQueue(self, seed, explains=True)
+
+    def replays(self, jobs: Workload, cluster: Cluster, cores: int) -> tuple[Replayed, Replayed]:
+        """Replay jobs on the nodes under the model and under the baseline; `cores` are those of all nodes."""
+        machine = machine_of(cluster)
+        baseline = Backfilling(Order(self.baseline), fills=True)
+        learned, other = (replay(jobs, machine, one, contention=True) for one in (GuardedPairQueue(self), baseline))
+        return learned, other
+
+    def most_of(self, cluster: Cluster) -> float:
+        """Return the most cores of a job that the model has a say in: those of the largest node."""
+        return max(node.type.cores for node in cluster.nodes)
+
+
+class GuardedPairQueue:
+    """The queue under a guarded choice of jobs and nodes.
+
+    Args:
+        model: the model.
+        seed: of a random baseline.
+        explains: keep how the first decision came about.
+    """
+
+    def __init__(self, model: GuardedPairs, seed: int = 0, *, explains: bool = False) -> None:
+        self._model, self._pairs, self._explains = model, model.make(), explains
+        self._order = LateFirst(Order(model.baseline, seed), model.max_wait)
+        self._baseline = Backfilling(self._order, fills=True)
+        self._unlike = dict[int, str]()  # job -> why it is unlike those of the training
+        #: How the first decision came about, by number of the job.
+        self.scored: dict[int, Scored] = {}
+        #: Decisions of the model and of the baseline.
+        self.decided = {"model": 0, "baseline": 0}
+
+    def decide(self, now: QueueView, /) -> Iterator[Decision]:
+        """Yield the decisions of now."""
+        doubt = self._doubt(now)
+        self.decided["baseline" if doubt else "model"] += 1
+        if self._explains:
+            self._explains = False
+            self._explain(now, doubt)
+        yield from self._baseline.decide(now) if doubt else self._pairs.decide(now)
+
+    def _doubt(self, now: QueueView) -> str:
+        """Return why the model is not trusted now, "" if it is."""
+        for job in now.submitted:
+            if doubt := self._model.seen.doubt_of(job) or _problem(self._pairs.check_job, job, now):
+                self._unlike[job.number] = doubt
+        if doubt := _problem(self._pairs.check_nodes, now):
+            return doubt
+        oldest = next(iter(now.waiting), None)
+        if oldest is not None and now.time - oldest.submit_time > self._model.max_wait * _CLOSE:
+            wait, longest = now.time - oldest.submit_time, self._model.max_wait
+            return f"a job has waited for {wait:,.0f} s, longer than {longest:,.0f} s"
+        for job in now.waiting if self._unlike else ():
+            if doubt := self._unlike.get(job.number, ""):
+                return doubt
+        return ""
+
+    def _explain(self, now: QueueView, doubt: str) -> None:
+        baseline = self._order.sorted(now)
+        ranks = {job: rank for rank, job in enumerate(baseline, 1)}
+        machine_is_known = not _problem(self._pairs.check_nodes, now)
+        weighed = self._pairs.weighed(now, self._model.seen.usual) if machine_is_known else {}
+        order = baseline if doubt else sorted(now.waiting, key=lambda job: weighed.get(job, Weighed.NONE).place)
+        for rank, job in enumerate(order, 1):
+            one, spec = weighed.get(job, Weighed.NONE), self._model.baseline_spec
+            self.scored[job.number] = Scored(rank, one.score, one.features, spec, ranks[job], doubt=doubt)
+
+
+def _problem(check: Callable[..., object], *arguments: object) -> str:
+    """Return what a check finds wrong, "" if nothing."""
+    try:
+        check(*arguments)
+    except ConfigError as error:
+        return f"{error.key}: {error.problem}" if error.key else error.problem
+    return ""
