@@ -5,7 +5,7 @@
 #   make test    everything: `check`'s linters, all tests with all examples, the installed wheel, a real Slurm
 #   make lint    linters and types alone
 #   make lock    write packaging/requirements.lock and sbom.cdx.json
-#   make release  sdist, wheel, deb, rpm, docs, man pages, SBOM, checksums and notes of this commit, in dist/
+#   make release  sdist, wheel, wheelhouse, deb, rpm, docs, man pages, SBOM, checksums, notes of this commit, in dist/
 #   make test-packages  install, upgrade, downgrade, purge deb and rpm in a fresh Debian under a real systemd: some minutes
 #   make bench   benchmarks; TRACES=DIR adds real traces
 VENV := .venv
@@ -91,17 +91,20 @@ lock: $(READY)
 bench: $(READY)
 	$(BIN)/python -m benchmarks $(if $(TRACES),--traces $(TRACES))
 
-# Of the commit that is checked out, into dist/: sdist, wheel, SBOM, notes, the docs as a site, manual pages, and packages
-# for Debian and for distributions with rpm, which take minutes, rpmbuild and the package index; the same bytes each time.
+# Of the commit that is checked out, into dist/: sdist, wheel, SBOM, notes, the docs as a site, manual pages, a wheelhouse for
+# machines without a package index, and packages for Debian and for distributions with rpm, which take minutes, rpmbuild,
+# strip and the package index; the same bytes each time.
 release: $(READY)
 	@$(BIN)/python packaging/release.py dist
 	@$(BIN)/python packaging/pages.py dist
+	@$(BIN)/python packaging/wheelhouse.py dist
 	@$(BIN)/python packaging/packages.py dist
 	@cd dist && rm SHA256SUMS && LC_ALL=C sha256sum * >.sums && mv .sums SHA256SUMS
 
 # Root, mmdebstrap, the package archive and the package index.
 test-packages: $(READY)
 	@$(GUARDED) $(BIN)/python tests/real/systemd/deb_walk.py build/packages
+	@$(GUARDED) $(BIN)/python tests/real/systemd/first_minutes_walk.py build/packages
 
 docs: $(READY)
 	$(BIN)/python docs/generate.py docs/reference/generated build/man

@@ -1,11 +1,11 @@
 """Make the packages for Debian and for distributions with rpm from a wheel: `make release`.
 
-Rule: the same wheel, lock and Python give the same bytes. The program and all that it needs lie below /opt/pilotfish,
-in an environment of the distribution's own Python; nothing of another package is used or replaced. It needs
-the package index, that Python, and the program rpmbuild. The simulator is compiled once, which takes minutes, and
-kept in the user's cache.
+Rule: the same wheels, Python and binutils give the same bytes. The program and all that it needs lie below
+/opt/pilotfish, in an environment of the distribution's own Python; nothing of another package is used or replaced. It
+needs the archive of wheelhouse.py, that Python, and the programs rpmbuild and strip. The simulator is compiled once,
+which takes minutes, and kept in the user's cache.
 
-    python packaging/packages.py FOLDER [--source FOLDER]    FOLDER has the wheel, and gets the packages
+    python packaging/packages.py FOLDER [--source FOLDER]    FOLDER has wheel and archive, and gets the packages
 """
 
 from __future__ import annotations
@@ -19,12 +19,22 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 #: The Python of the distribution for which the package is: its minor version, and where its program lies.
 PYTHON, PROGRAM = "3.11", "/usr/bin/python3.11"
+#: Where packages are put together: always there, because the compiled simulator names the files that it comes from.
+PLACE = Path("/var/tmp/pilotfish-package")
 #: Folders of third parties that no program needs: their tests, and sources in C.
 UNUSED = ("tests", "test", "include")
+#: Parts of third parties that pilotfish never imports: for graphics cards, for Fortran, and for builds.
+UNUSED_PARTS = ("numba/cuda", "numpy/distutils", "numpy/f2py", "setuptools", "_distutils_hack", "pkg_resources")
+#: Endings of their files that only compilers and type checkers read.
+UNUSED_ENDINGS = (".a", ".c", ".h", ".hpp", ".pxd", ".pyi")
+#: Third parties whose libraries can be stripped; those that were changed after they were linked, as numpy's, cannot.
+STRIPPED = ("llvmlite", "numba", "yaml")
 UNITS = ("pilotfishd.service", "pilotfish-reap.service", "pilotfish-reap.timer", "pilotfish-warm.service",
          "pilotfish-web.service")  # fmt: skip
 #: How numba compiles for `PORTABLE` of simulate/kernels/object_cache.py.
@@ -68,14 +78,27 @@ def main(words: list[str]) -> int:
         raise SystemExit(f"{folder}: {len(wheels)} wheels of pilotfish (allowed: one; `make release` makes it)")
     epoch = int(_output("git", "-C", source, "log", "-1", "--format=%ct"))
     os.umask(0o022)
-    with tempfile.TemporaryDirectory(prefix="pilotfish-deb-") as name:
-        root = Path(name, "root")
-        root.mkdir()
+    with place() as root:
         fill(root, source, wheels[0])
         version = wheels[0].name.split("-")[1]
         print(build_rpm(root, source, folder, version, epoch, options.level))
         print(build_deb(root, source, folder, version, epoch, options.level))
     return 0
+
+
+@contextmanager
+def place() -> Iterator[Path]:
+    """Make PLACE, and remove it in the end. Raises SystemExit if it is there."""
+    try:
+        PLACE.mkdir(mode=0o700)
+    except FileExistsError:
+        raise SystemExit(
+            f"{PLACE}: it is there (allowed: one build at a time; remove what a killed one left)"
+        ) from None
+    try:
+        yield PLACE
+    finally:
+        shutil.rmtree(PLACE)
 
 
 def fill(root: Path, source: Path, wheel: Path) -> None:
@@ -89,14 +112,9 @@ def fill(root: Path, source: Path, wheel: Path) -> None:
     environment = root / "opt/pilotfish"
     packages = environment / f"lib/python{PYTHON}/site-packages"
     packages.mkdir(parents=True)
-    pip: list[str | Path] = [
-        *(sys.executable, "-m", "pip", "install", "-qq", "--disable-pip-version-check", "--no-compile", "--no-deps"),
-        *("--target", packages, "--python-version", PYTHON, "--only-binary", ":all:"),
-    ]
-    subprocess.run([*pip, "--require-hashes", "-r", source / "packaging/requirements.lock"], check=True)
-    shutil.rmtree(packages / "bin")
-    subprocess.run([*pip, "--no-index", wheel], check=True)
+    install_wheels(source, wheel, packages)
     _drop_unused(packages)
+    _strip(packages)
     (environment / "bin").mkdir()
     (environment / "bin/python3").symlink_to(PROGRAM)
     (environment / "pyvenv.cfg").write_text(
@@ -105,6 +123,7 @@ def fill(root: Path, source: Path, wheel: Path) -> None:
     _write(environment / "bin/pilotfish", SCRIPT, 0o755)
     if _output("dpkg", "--print-architecture") == "amd64":
         add_kernels(environment, packages / "pilotfish/simulate/kernels/portable")
+    (environment / "monitoring").symlink_to(f"lib/python{PYTHON}/site-packages/pilotfish/monitoring")
     (root / "usr/bin").mkdir(parents=True)
     (root / "usr/bin/pilotfish").symlink_to("/opt/pilotfish/bin/pilotfish")
     for unit in UNITS:
@@ -122,6 +141,36 @@ def fill(root: Path, source: Path, wheel: Path) -> None:
         [sys.executable, source / "packaging/completion.py"], check=True, capture_output=True, text=True
     )
     _write(share / "bash-completion/completions/pilotfish", generated.stdout)
+
+
+def install_wheels(source: Path, wheel: Path, packages: Path) -> None:
+    """Install pilotfish and all that it needs from the wheelhouse next to its wheel, and from nowhere else.
+
+    Args:
+        source: the checkout.
+        wheel: of pilotfish.
+        packages: the folder to install into.
+    """
+    with tempfile.TemporaryDirectory(prefix="pilotfish-wheels-") as name:
+        (wheelhouse,) = wheel.parent.glob("pilotfish-*-offline-*.tar")
+        subprocess.run(["tar", "-xf", wheelhouse, "-C", name, "--strip-components=1"], check=True)
+        pip: list[str | Path] = [
+            *(
+                sys.executable,
+                "-m",
+                "pip",
+                "install",
+                "-qq",
+                "--disable-pip-version-check",
+                "--no-compile",
+                "--no-deps",
+            ),
+            *("--no-index", "--find-links", name, "--target", packages, "--python-version", PYTHON),
+            *("--only-binary", ":all:"),
+        ]
+        subprocess.run([*pip, "--require-hashes", "-r", source / "packaging/requirements.lock"], check=True)
+        shutil.rmtree(packages / "bin")
+        subprocess.run([*pip, wheel], check=True)
 
 
 def add_kernels(environment: Path, folder: Path) -> None:
@@ -230,21 +279,27 @@ def _maintainer() -> str:
 
 def _drop_unused(packages: Path) -> None:
     """Remove what no program needs, and what differs from one build to the next."""
-    shutil.rmtree(packages / "bin", ignore_errors=True)
-    for path in sorted(packages.rglob("*"), reverse=True):
-        inside = path.relative_to(packages).parts
-        if path.is_dir() and path.name in UNUSED and inside[0] != "pilotfish":
-            shutil.rmtree(path)
-        elif (
-            path.is_file()
-            and inside[0].endswith(".dist-info")
-            and path.name in ("RECORD", "direct_url.json", "REQUESTED")
-        ):
-            path.unlink()
-    for name in ("setuptools", "_distutils_hack", "pkg_resources"):  # only a build needs it
+    for name in ("bin", *UNUSED_PARTS):
         shutil.rmtree(packages / name, ignore_errors=True)
     for path in (*packages.glob("setuptools-*"), *packages.glob("distutils-precedence.pth")):
         shutil.rmtree(path) if path.is_dir() else path.unlink()
+    for path in sorted(packages.rglob("*"), reverse=True):
+        room = path.relative_to(packages).parts[0]
+        if room == "pilotfish":
+            continue
+        if path.is_dir() and path.name in UNUSED:
+            shutil.rmtree(path)
+        elif path.is_file() and (
+            path.suffix in UNUSED_ENDINGS
+            or (room.endswith(".dist-info") and path.name in ("RECORD", "direct_url.json", "REQUESTED"))
+        ):
+            path.unlink()
+
+
+def _strip(packages: Path) -> None:
+    """Remove from large libraries the names that only a debugger reads."""
+    libraries = [path for name in STRIPPED for path in sorted((packages / name).rglob("*.so"))]
+    subprocess.run(["strip", "--strip-unneeded", *libraries], check=True)
 
 
 def _man_pages(source: Path, folder: Path) -> None:

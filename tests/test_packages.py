@@ -68,6 +68,42 @@ def test_the_same_root_gives_the_same_bytes_and_belongs_to_root(tmp_path: Path) 
     assert b"/etc/pilotfish/pilotfish.yaml\n" in conffiles
 
 
+def test_packages_are_put_together_at_one_place_and_one_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    packages = script("packages")
+    monkeypatch.setattr(packages, "PLACE", tmp_path / "place")
+    with packages.place() as root:
+        (root / "file").touch()
+        with pytest.raises(SystemExit, match="one build at a time"), packages.place():
+            pass
+        assert (root / "file").exists()
+    assert not root.exists()
+
+
+def test_a_package_gets_its_parts_from_the_wheelhouse_alone() -> None:
+    packages, wheelhouse = script("packages"), script("wheelhouse")
+    assert packages.PYTHON == wheelhouse.PYTHON
+    lines = [
+        line.split()[-2:]
+        for line in (ROOT / "Makefile").read_text().splitlines()
+        if "packaging/" in line and " dist" in line
+    ]
+    assert [words[0] for words in lines].index("packaging/wheelhouse.py") < [words[0] for words in lines].index(
+        "packaging/packages.py"
+    )
+
+
+def test_a_wheelhouse_has_no_time_or_mode_of_its_own(tmp_path: Path) -> None:
+    archives = []
+    for name, mode in (("a", 0o600), ("b", 0o644)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "p.whl").write_text("wheel")
+        (tmp_path / name / "p.whl").chmod(mode)
+        archives.append(script("wheelhouse").packed(tmp_path / name, "house", 1_000_000))
+    assert archives[0] == archives[1] and b"house/p.whl" in archives[0]
+
+
 @pytest.mark.real
 @pytest.mark.skipif(not shutil.which("rpmbuild"), reason="no rpmbuild: no package was made")
 def test_an_rpm_has_the_same_bytes_and_can_be_unpacked(tmp_path: Path) -> None:

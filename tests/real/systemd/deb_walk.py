@@ -65,6 +65,7 @@ def make_packages(source: Path, folder: Path) -> dict[str, Path]:
     """Return the packages of a checkout, by their kinds, made in a folder if they are not there."""
     if not all(list(folder.glob(f"*.{kind}")) for kind in KINDS):
         run(sys.executable, source / "packaging/release.py", folder, "--source", source)
+        run(sys.executable, source / "packaging/wheelhouse.py", folder, "--source", source)
         run(sys.executable, source / "packaging/packages.py", folder, "--source", source, "--level", "1")
     return {kind: next(folder.glob(f"*.{kind}")) for kind in KINDS}
 
