@@ -22,7 +22,8 @@ LISTENERS = {
     "adapters/batsim/sockets.py": "`pilotfish edc` answers a Batsim where its user says, 127.0.0.1 by default",
     "daemon/socket/socket_server.py": "the Unix socket, mode 0600 by default, in a folder that is trusted",
     "daemon/socket/event_socket.py": "datagrams that only wake the daemon; anybody may write, root and users named are heard",
-    "cli/service/web.py": "`pilotfish web` shows pages, read only, at 127.0.0.1 by default, or at a Unix socket, mode 0660",
+    "cli/service/web.py": "`pilotfish web` shows pages, read only, at 127.0.0.1 by default, or at a Unix socket, mode 0660; at another "
+    "address only encrypted (TLS), and only for who has a token",
     "daemon/report/exporter.py": "metrics and health, read only, at 127.0.0.1 by default",
 }
 LISTENING = {

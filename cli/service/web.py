@@ -72,6 +72,7 @@ def web(
     try:
         import uvicorn
 
+        from ...web.prompt_requests import PromptRequests
         from ...web.server import application
         from ...web.tokens import AccessTokens
     except ImportError as error:
@@ -89,8 +90,9 @@ def web(
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
     app = application(ask, [*_OWN_NAMES, *(host or ())], user_header, allowed)
     settings = uvicorn.Config(
-        app, log_config=None, access_log=False, server_header=False, proxy_headers=False, limit_concurrency=1024,
-        timeout_graceful_shutdown=2, h11_max_incomplete_event_size=32 * 2**10, ssl_certfile=tls, ssl_keyfile=tls_key,
+        app, http=PromptRequests, log_config=None, access_log=False, server_header=False, proxy_headers=False,
+        limit_concurrency=1024, timeout_graceful_shutdown=2, h11_max_incomplete_event_size=32 * 2**10,
+        ssl_certfile=tls, ssl_keyfile=tls_key,
     )  # fmt: skip
     kind = "http" if tls is None else "https"
     show(f"pages at {listen if is_path else f'{kind}://{listen}/'}; Ctrl-C ends")
