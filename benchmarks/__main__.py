@@ -20,6 +20,7 @@ BENCHMARKS = (
     "edc_messages", "energy_policies", "machines_off", "shared_nodes", "node_speed", "sweep_runs", "irmasim",
     "communication", "prediction", "everyday_jobs", "command_growth", "profiling", "daemon_trace",
     "shadow_jobs", "record_week", "false_step_backs", "large_journal", "thesis_agent", "rule_agents",
+    "web_page",
 )  # fmt: skip
 #: Benchmarks that also measure given traces.
 TRACED = (
