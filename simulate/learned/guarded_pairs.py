@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..errors import ConfigError
+from ..model.cluster import comparable_speeds
 from ..model.machine import machine_of
 from ..model.plan import Scored
 from ..queue_policies.easy_policy import Backfilling
@@ -23,7 +24,7 @@ from .guarded_order import LateFirst
 from .pair_queue import PairQueue, Weighed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from ..model.cluster import Cluster
     from ..model.workload import Workload
@@ -99,6 +100,12 @@ class GuardedPairs:
     def most_of(self, cluster: Cluster) -> float:
         """Return the most cores of a job that the model has a say in: those of the largest node."""
         return max(node.type.cores for node in cluster.nodes)
+
+    def pace_of(self, nodes: Sequence[str], cluster: Cluster) -> float:
+        """Return the speed of the slowest of some nodes as a factor on the slowest of all. O(nodes of the cluster)."""
+        speeds = comparable_speeds(node.type for node in cluster.nodes)
+        of_nodes = [speed for node, speed in zip(cluster.nodes, speeds, strict=True) if node.name in nodes]
+        return min(of_nodes) / min(speeds) if of_nodes else 1.0
 
 
 class GuardedPairQueue:

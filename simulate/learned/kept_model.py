@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
@@ -68,7 +68,7 @@ class GuardedModel(Protocol):
         """Replay jobs under the model and under the baseline.
 
         Args:
-            jobs: each fits into `cores`.
+            jobs: each fits into `cores`; run times are those on the slowest node.
             cluster: the nodes.
             cores: the most that jobs had together.
         """
@@ -76,6 +76,10 @@ class GuardedModel(Protocol):
 
     def most_of(self, cluster: Cluster) -> float:
         """Return the most cores of a job that the model has a say in."""
+        ...
+
+    def pace_of(self, nodes: Sequence[str], cluster: Cluster) -> float:
+        """Return the speed of the slowest of some nodes as a factor on the slowest of all; 1: nodes are alike."""
         ...
 
 
@@ -89,6 +93,7 @@ class OrderedJob:
         size: cores.
         limit: seconds.
         start_time, finish_time: epoch seconds; nan: not yet.
+        pace: speed of its node as a factor on the slowest, if the model compares nodes.
     """
 
     user: Any
@@ -97,6 +102,7 @@ class OrderedJob:
     limit: float
     start_time: float = math.nan
     finish_time: float = math.nan
+    pace: float = 1.0
 
     @property
     def run_time(self) -> float:
@@ -151,7 +157,8 @@ class KeptModel(Kept):
             if view.state is JobState.RUNNING and view.start_time is not None:
                 running[view.key] = view.job.owner, view.start_time
                 if (one := self._present.get(view.key)) is not None and math.isnan(one.start_time):
-                    self._present[view.key] = replace(one, start_time=view.start_time)
+                    pace = 1.0 if self._cluster is None else self._model.pace_of(view.nodes, self._cluster)
+                    self._present[view.key] = replace(one, start_time=view.start_time, pace=pace)
         for key, (user, start) in self._running.items():
             if key not in running:
                 ended = snapshot.jobs.by_key.get(key)
@@ -184,7 +191,8 @@ class KeptModel(Kept):
             return ""
         share = float(np.median([one.run_time / max(one.limit, 1.0) for one in self._ended]))
         counted = turns([one.user for one in jobs])[:WINDOW]
-        replays = model.replays(_workload(jobs, [one.run_time_at(now, share) for one in jobs]), cluster, cores)
+        run_times = [one.run_time_at(now, share) * one.pace for one in jobs]
+        replays = model.replays(_workload(jobs, run_times), cluster, cores)
         waits = [one.start_time - one.workload.submit_time for one in replays]
         wait, baseline = (float(one[counted].mean()) for one in waits)
         if wait <= (1.0 + SLACK) * baseline + SLACK_S:
@@ -224,13 +232,13 @@ class KeptModel(Kept):
 
 def _row(one: OrderedJob) -> list[Any]:
     times = (None if math.isnan(time) else time for time in (one.start_time, one.finish_time))
-    return [one.user, one.submit_time, one.size, one.limit, *times]
+    return [one.user, one.submit_time, one.size, one.limit, *times, one.pace]
 
 
 def _job_of(row: list[Any]) -> OrderedJob:
     user, *numbers = row
-    submit, size, limit, start, finish = (math.nan if number is None else float(number) for number in numbers)
-    return OrderedJob(user, submit, int(size), limit, start, finish)
+    submit, size, limit, *others = (math.nan if number is None else float(number) for number in numbers)
+    return OrderedJob(user, submit, int(size), limit, *others)
 
 
 def _most_at_once(jobs: Iterable[OrderedJob], now: float) -> int:

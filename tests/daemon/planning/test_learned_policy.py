@@ -116,7 +116,7 @@ def kept_of(path: Path) -> KeptModel:
 def test_a_restart_remembers_and_another_model_begins_again(tmp_path: Path) -> None:
     liar, other = model_file(tmp_path, LIAR), model_file(tmp_path, SJF, "other")
     state = kept_of(liar).state() | {"why": "it lied", "lately": [["ada", 5.0, 7.0]]}
-    state["ended"] = [["ada", 0.0, 2, 9.0, 1.0, 3.0]] * 3
+    state["ended"] = [["ada", 0.0, 2, 9.0, 1.0, 3.0, 1.0]] * 3
     text = json.loads(json.dumps(state))  # as the journal has it
     again, fresh = kept_of(liar), kept_of(other)
     again.restore(text)
