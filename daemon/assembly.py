@@ -215,7 +215,8 @@ def accountants(
 
     card = None
     if config.score.enabled and (adapter.name == "slurm" or config.record.enabled):
-        card = ScoreCard(score_command(file), metrics.score, time.monotonic, 3600.0 * config.score.every_hours)
+        every_s = 3600.0 * config.score.every_hours
+        card = ScoreCard(score_command(file), metrics.score, time.monotonic, every_s, config.card)
     sources = adapter, journal, tracker.unsaved, time.monotonic, before_s
     cost = RunningCost(*sources, lambda: 0 if card is None else card.requests)
     stack.callback(tracker.save)

@@ -127,6 +127,11 @@ class DaemonConfig(Section):
         return self.state / FILE
 
     @property
+    def card(self) -> Path:
+        """The file of the newest card."""
+        return self.state / "card.json"
+
+    @property
     def adapter_state(self) -> Path:
         """The directory of the adapter's own state."""
         return self.state / self.adapter.name

@@ -61,7 +61,7 @@ def read_delays(path: Path) -> Delays:
         with os.fdopen(open_file(path), "rb") as file:
             document: Any = json.loads(file.read(LARGEST))
         samples = {phase: [float(delay) for delay in document["seconds"].get(phase, ())] for phase in PHASES}
-    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return Delays()
     if not all(math.isfinite(delay) for values in samples.values() for delay in values):
         return Delays()

@@ -2,7 +2,8 @@
 
 Rule: `pilotfish score` makes it, so that its numbers are those that a person sees. The process takes what others leave
 of the CPUs, MOST_CPU_S of them at most, and ends with the service, also if that is killed. The loop only starts it and
-looks whether it has ended. A card that fails leaves the one before, and the log says why, once for each reason.
+looks whether it has ended. A card that fails leaves the one before, and the log says why, once for each reason. The
+newest card outlasts the service, in a file; one that cannot be read counts as missing.
 """
 
 from __future__ import annotations
@@ -20,8 +21,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from ...formats.documents.atomic_write import write_whole
 from ...formats.text import clean
 from ...simulate.model.snapshot import Snapshot
+from ...trust import open_file
 from .cycle_report import CycleReport, Observer
 from .score_metrics import ScoreMetrics
 
@@ -30,6 +33,9 @@ log = logging.getLogger("pilotfish.service")
 FIRST_S, NICE, MOST_CPU_S = 3600.0, 10, 1800
 #: Longest text of an error that is logged, characters.
 _LONGEST = 300
+SCHEMA = "pilotfish/kept-card/v1"
+#: Most bytes of the file that are read.
+LARGEST = 2**26
 
 
 def score_command(config: Path) -> list[str]:
@@ -50,6 +56,7 @@ class ScoreCard(Observer):
         metrics: show it.
         clock: seconds, monotonic.
         every_s: from the begin of a card to the begin of the next, seconds.
+        file: has the newest card; None: it is not kept.
 
     Attributes:
         requests: to the resource manager that the cards have sent, without those of cards that failed.
@@ -58,14 +65,22 @@ class ScoreCard(Observer):
     """
 
     def __init__(
-        self, command: Sequence[str], metrics: ScoreMetrics, clock: Callable[[], float], every_s: float
+        self,
+        command: Sequence[str],
+        metrics: ScoreMetrics,
+        clock: Callable[[], float],
+        every_s: float,
+        file: Path | None = None,
     ) -> None:
         self._command, self._metrics, self._clock, self._every_s = command, metrics, clock, every_s
+        self._file = file
         self._due = clock() + min(FIRST_S, every_s)
         self._process: subprocess.Popen[bytes] | None = None
         self.newest: tuple[dict[str, Any], float] | None = None
         self.why_not = "the first one is made an hour after the start of the service"
         self.requests = 0
+        if file is not None:
+            self._show_kept(file)
 
     @property
     def is_busy(self) -> bool:
@@ -114,14 +129,32 @@ class ScoreCard(Observer):
             return
         try:
             document, now = json.loads(answer), time.time()
-            self._metrics.show(document, now)
-            self.newest = document, now
+            self._show(document, now)
             self.requests += document["own_requests"] or 0
         except (ValueError, KeyError, TypeError) as error:
             self._fail(f"its document cannot be read: {error!r}"[:_LONGEST])
             return
         self.why_not = ""
         log.info("a card was made: `pilotfish score` shows it, and the metrics have its numbers")
+        if self._file is not None:
+            try:
+                write_whole(self._file, json.dumps({"schema": SCHEMA, "time": now, "card": document}) + "\n")
+            except OSError as error:
+                log.warning("a restart will not know the card: %s", error)
+
+    def _show(self, document: dict[str, Any], made: float) -> None:
+        """Show a card that was made then, epoch seconds. Raises KeyError, TypeError: it is no card."""
+        self._metrics.show(document, made)
+        self.newest = document, made
+
+    def _show_kept(self, file: Path) -> None:
+        try:
+            with os.fdopen(open_file(file), "rb") as stream:
+                document = json.loads(stream.read(LARGEST))
+            self._show(document["card"], float(document["time"]))
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            return
+        self.why_not = ""
 
     def _end(self) -> None:
         assert self._process is not None, "a process was started"

@@ -26,7 +26,18 @@ def test_a_file_has_the_newest_of_each_phase(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "{", "[]", "{}", '{"seconds": 3}', '{"seconds": {"sent": ["x"]}}', '{"seconds": {"sent": [NaN]}}']
+    "text",
+    [
+        "",
+        "{",
+        "[]",
+        "{}",
+        '{"seconds": 3}',
+        '{"seconds": {"sent": ["x"]}}',
+        '{"seconds": {"sent": [NaN]}}',
+        "[" * 10**5,
+    ],
+    ids=range(8),
 )
 def test_a_damaged_file_is_as_good_as_none(tmp_path: Path, text: str) -> None:
     path = tmp_path / "delays.json"

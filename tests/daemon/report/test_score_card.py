@@ -30,9 +30,9 @@ DAY_S = 86_400.0
 class Desk:
     """A card whose clock is moved by hand."""
 
-    def __init__(self, command: Sequence[str]) -> None:
+    def __init__(self, command: Sequence[str], file: Path | None = None) -> None:
         self.now, self.metrics = 100.0, Metrics()
-        self.card = ScoreCard(command, self.metrics.score, lambda: self.now, DAY_S)
+        self.card = ScoreCard(command, self.metrics.score, lambda: self.now, DAY_S, file)
 
     def cycle(self, later_s: float = 0.0) -> None:
         self.now += later_s
@@ -86,6 +86,36 @@ def test_a_card_that_fails_leaves_the_one_before_and_is_logged_once(caplog: pyte
         desk.make()
     assert [record.getMessage() for record in caplog.records] == ["no card can be made: sacct cannot be read"]
     assert desk.value("timestamp_seconds") == 1000.0 and desk.value("waiting_seconds", side="twin") == 9.0
+
+
+def test_the_newest_card_outlasts_the_service(tmp_path: Path) -> None:
+    file = tmp_path / "card.json"
+    first = Desk(python(f"print({json.dumps(document())!r})"), file)
+    assert first.card.newest is None and first.card.why_not
+    first.make()
+    second = Desk(python("import sys; sys.exit(1)"), file)
+    assert second.card.newest == first.card.newest and not second.card.why_not
+    assert second.value("waiting_seconds", side="twin") == 9.0
+    assert second.value("timestamp_seconds") == first.value("timestamp_seconds")
+    assert second.card.requests == 0 and file.stat().st_mode & 0o777 == 0o600
+    second.make()  # it fails, and leaves the one before
+    assert Desk(python(""), file).card.newest == first.card.newest
+
+
+@pytest.mark.parametrize(
+    "content", ["", "[]", "{}", '{"time": 1, "card": {}}', '{"time": "x", "card": null}', "[" * 10**5], ids=range(6)
+)
+def test_a_kept_card_that_cannot_be_read_counts_as_missing(content: str, tmp_path: Path) -> None:
+    (tmp_path / "card.json").write_text(content)
+    desk = Desk(python(""), tmp_path / "card.json")
+    assert desk.card.newest is None and desk.card.why_not and desk.value("timestamp_seconds") is None
+
+
+def test_without_room_the_card_is_shown_and_the_log_says_that_it_is_not_kept(caplog: pytest.LogCaptureFixture) -> None:
+    desk = Desk(python(f"print({json.dumps(document())!r})"), Path("/proc/card.json"))
+    with caplog.at_level(logging.WARNING, logger="pilotfish.service"):
+        desk.make()
+    assert "a restart will not know the card" in caplog.text and desk.value("waiting_seconds", side="twin") == 9.0
 
 
 @pytest.mark.parametrize("answer", ["", "[]", "{}", '{"judged": 1, "handed": 2}'])
