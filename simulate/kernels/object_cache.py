@@ -63,7 +63,7 @@ KERNELS = {
     "queue.power_networked": Kernel("the power replay on a network", 1619, module="queue.power.easy_power"),
     "queue.network.steps": Kernel("jobs on a network, step by step", 554, 3, 1),
     "pairs.placements": Kernel("jobs on nodes, a decision a step", 165, 2),
-    "pairs.row_scores": Kernel("networks that score pairs of job and node", 36, 1),
+    "pairs.row_scores": Kernel("networks that score pairs", 36, 1),
     "slurm.site_requests": Kernel("Slurm's own rules", 3375, 2, 1),
 }
 #: Variables that name the directory of kernels, the first that is set, and what is appended to each. Numba's own is not

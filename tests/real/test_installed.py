@@ -355,6 +355,7 @@ def test_every_module_of_it_can_be_imported(installed: Installed) -> None:
         "pyarrow",
         "distributed",
         "starlette",
+        "uvicorn",
         "textual",
         "gymnasium",
         "stable_baselines3",
