@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from .simulate.replay.metrics import Summary, summarise
     from .simulate.replay.replay import Replayed, replay
     from .simulate.replay.replay_case import ReplayOptions
+    from .simulate.world.world_parts import Part
 
 __all__ = [
     "Backfill",
@@ -72,6 +73,7 @@ __all__ = [
     "PairEnvironment",
     "PairNode",
     "PairOptions",
+    "Part",
     "PilotfishError",
     "Plan",
     "PlannedJob",
@@ -144,6 +146,7 @@ _SOURCES: dict[str, tuple[str | tuple[str, str], ...]] = {
     ".simulate.planning.planner": ("plan",),
     ".simulate.model.cluster": ("Cluster", "Node", "NodeType", "Power"),
     ".simulate.model.workload": ("Workload",),
+    ".simulate.world.world_parts": ("Part",),
 }  # fmt: skip
 _WHERE: dict[str, tuple[str, str]] = {
     (here if isinstance(here, str) else here[1]): (module, here if isinstance(here, str) else here[0])

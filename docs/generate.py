@@ -42,7 +42,7 @@ API_GROUPS = {
     ),
     "Map a workflow": ("plan", "Plan", "PlannedJob", "Objective", "Simulation", "Outcome", "choosing"),
     "Replay a trace": (
-        "replay", "ReplayOptions", "Replayed", "summarise", "Summary", "parse_policy", "read_slurm_policy",
+        "replay", "ReplayOptions", "Part", "Replayed", "summarise", "Summary", "parse_policy", "read_slurm_policy",
         "machine_of", "Machine",
     ),
     "Write a queue policy": (

@@ -4,6 +4,7 @@ Rule: on one node it gives the schedule of its kernel; on several nodes a reserv
 chooses among nodes in the order of the cluster. On a machine without nodes, in an allocation other than `basic`, each
 resource counts as a node of one core, so that a reservation is one of resources.
 A power cap, which is known in advance, limits how many resources all jobs use at each time, reserved ones included.
+A job that fits only with resources that are withdrawn now has no reservation until some are given back.
 """
 
 from __future__ import annotations
@@ -42,11 +43,12 @@ class ConservativeBackfilling:
         self._allocation, self._on_nodes = allocation, True
         self._reservations: dict[int, tuple[float, tuple[int, ...]]] = {}  # start and nodes of each waiting job
         self._loose, self._due = False, math.inf
+        self._withdrawn, self._unplaced = 0, list[QueuedJob]()  # resources, and the jobs that wait for them
         self.compared = 0  #: nodes that jobs were compared with, at each time of the profiles so far
 
     def decide(self, now: QueueView) -> Iterator[Decision]:
         """Move reservations, reserve for new jobs, and start what is due."""
-        if not (now.ended or now.submitted) and now.time < self._due:
+        if not (self._gets_resources_back(now) or now.ended or now.submitted) and now.time < self._due:
             return  # an older wake-up
         queue, reservations = self._queue.sorted(now), self._reservations
         self._on_nodes, shows = self._allocation == "basic" or bool(now.machine.nodes), self._arranged
@@ -66,6 +68,12 @@ class ConservativeBackfilling:
         if self._due < math.inf:
             yield Wake(self._due)
 
+    def _gets_resources_back(self, now: QueueView) -> bool:
+        """Return whether some resources that were withdrawn at the last call are there again. O(running jobs)."""
+        withdrawn, before = now.withdrawn, self._withdrawn
+        self._withdrawn, self._loose = withdrawn, self._loose or withdrawn < before
+        return withdrawn < before
+
     def _free(self, now: QueueView) -> FreeNodes:
         """Return what reservations can have now."""
         return now.free_nodes() if self._on_nodes else _each_resource(now)
@@ -78,6 +86,9 @@ class ConservativeBackfilling:
             False,
             self._loose or any(max(run.until, reserved_until(run.start_time, run.job)) > now.time for run in now.ended),
         )
+        if self._loose and self._unplaced:
+            waiting = {job.number for job in queue}
+            new, self._unplaced = [*(job for job in self._unplaced if job.number in waiting), *new], []
         reserved_jobs, lost = [job for job in queue if job.number in reservations], list[QueuedJob]()
         starts = [reservations[job.number][0] for job in reserved_jobs]
         ends = [reserved_until(start, job) for start, job in zip(starts, reserved_jobs, strict=True)]
@@ -97,7 +108,10 @@ class ConservativeBackfilling:
         self._loose |= bool(lost)
         for job in (*lost, *new):
             if (reservation := profile.earliest(job)) is None:
-                yield Reject(job)
+                if self._withdrawn:
+                    self._unplaced.append(job)
+                else:
+                    yield Reject(job)
                 continue
             reservations[job.number] = reservation
             profile.take(job, *reservation)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ..arrays import Array
-from ..model.intervals import Interval
+from ..model.intervals import Interval, count_of
 from ..model.machine import Machine
 from .free_nodes import FreeNodes, NodeLoads
 from .frozen import View
@@ -249,8 +249,16 @@ class QueueView:
     _forecast: Callable[[QueuedJob, Sequence[int]], Forecast] = field(repr=False)
     _loads: Callable[[], NodeLoads] = field(repr=False)
     _backfill: Callable[[], Backfill] = field(repr=False)
+    _best_nodes: Callable[[QueuedJob, str], tuple[int, ...] | None] = field(repr=False)
     states: MachineStates | None = None
     killed: dict[int, float] = field(default_factory=dict)
+
+    @property
+    def withdrawn(self) -> int:
+        """Return how many resources are down: neither free, nor held by a job, nor being switched. O(running jobs)."""
+        switching = [change.resources for change in self.states.switching] if self.states else []
+        held = [running.resources for running in self.running]
+        return self.machine.processors - self.free - sum(map(count_of, (*held, *switching)))
 
     def columns(self) -> dict[str, Array]:
         """Return `number`, `size`, `walltime` and `submit_time` of the waiting jobs as arrays. O(waiting jobs)."""
@@ -267,6 +275,20 @@ class QueueView:
     def backfill(self) -> Backfill:
         """Return a `Backfill`, which says what can start now without delaying a reservation."""
         return self._backfill()
+
+    def best_nodes(self, job: QueuedJob, policy: str) -> tuple[int, ...] | None:
+        """Return where a mapping policy would start a waiting job now, in a replay on nodes that jobs share.
+
+        It knows nothing of the decisions of this call, as `forecast`. O(nodes) scores.
+
+        Args:
+            job: a waiting job.
+            policy: `mom`, `let`, `slf` or `loadavg`.
+
+        Returns:
+            Positions in the `nodes` of the machine, ascending; None: the job fits nowhere now.
+        """
+        return self._best_nodes(job, policy)
 
     def forecast(self, job: QueuedJob, nodes: Sequence[int] = (0,)) -> Forecast:
         """Return what would happen if a waiting job started now on these nodes.

@@ -10,6 +10,7 @@ from one plan to the next.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from hashlib import blake2b
 
@@ -31,7 +32,7 @@ class OneAtATime:
     Args:
         policy: the two rules.
         seed: of random choices.
-        limit: returns the power cap, which has no end.
+        limit: returns the power cap.
     """
 
     def __init__(
@@ -50,6 +51,9 @@ class OneAtATime:
         free = now.free_nodes()
         job = self._next(now, waiting, free)
         if sum(run.job.size for run in now.running) + job.size > limit.allowed(np.array([now.time]))[0]:
+            limit.update(now.time)
+            if limit.next_time() < math.inf:
+                yield Wake(limit.next_time())
             return
         place = np.argsort(np.argsort(self._rank(now, job, free), kind="stable"))  # ties go to the first node
         nodes = free.where(job, rank=place)

@@ -112,6 +112,7 @@ class PolicyCalls(ABC):
         self.snapshot = QueueView(
             0.0, 0, View(self.free.intervals), self.waiting.values(), View(self.running), [], self.just_ended, machine,
             self._columns, resources.free_nodes, self.forecast, self.node_loads, self.backfill,
+            self.best_nodes,
         )  # fmt: skip
 
     def _columns(self) -> dict[str, Array]:
@@ -150,6 +151,11 @@ class PolicyCalls(ABC):
     def node_loads(self) -> NodeLoads:
         """Return how busy each node is; this one is for worlds without contention. Raises PolicyError."""
         raise self.error("", "it asks how busy nodes are", "where jobs share nodes and slow each other down")
+
+    def best_nodes(self, job: QueuedJob, policy: str) -> tuple[int, ...] | None:
+        """Return where a mapping policy would start a job; this one is for other worlds. Raises PolicyError."""
+        allowed = "mom, let, slf or loadavg, in a replay on nodes that jobs share"
+        raise self.error(job, f"its best nodes by {policy!r:.60} are asked for", allowed)
 
     def backfill(self) -> Backfill:
         """Return what can start now."""

@@ -3,7 +3,8 @@
 Rule: EASY is that of `kernels.mapping.backfilling`. A job starts on the fastest nodes on which, by a forecast, neither
 it nor any job there then progresses more slowly than 1 / bound of its rate alone, nor takes longer than that because of
 later phases; where it would be alone, it may always start. The head of the queue has a reservation of nodes without
-other jobs. Until a job ends, or outlasts its expected end, the reservation stands and what was refused stays refused.
+other jobs. Until a job ends, or outlasts its expected end, or nodes that were down are back, the reservation stands and
+what was refused stays refused.
 Under conservative backfilling each waiting job has a reservation of nodes without other jobs. Before that, it may start
 next to running jobs, as above, on nodes that are not reserved for others until its latest end; so it delays no
 reservation.
@@ -142,11 +143,12 @@ class SharedReserving(ConservativeBackfilling):
 
     def decide(self, now: QueueView) -> Iterator[Decision]:
         """Move reservations, reserve for new jobs, and start the first job that may start."""
-        if not (now.ended or now.submitted or self._again) and now.time < self._due:
+        is_back = self._gets_resources_back(now)
+        if not (is_back or now.ended or now.submitted or self._again) and now.time < self._due:
             return  # an older wake-up
         queue, reservations, self._again = self._queue.sorted(now), self._reservations, False
         yield from self._reserve(now, queue, self._free(now))
-        if now.ended:
+        if now.ended or is_back:
             self._refused.clear()
         for job in queue:
             if job.number in reservations and (nodes := self._where(now, job)):
@@ -166,6 +168,7 @@ class SharedReserving(ConservativeBackfilling):
         nodes = np.array([node for run in now.running for node in room.held(run)], np.int64)
         bytes_of = [room.need(run.job).memory for run in now.running for _ in room.held(run)]
         np.subtract.at(alone, nodes, 1)  # below 0 until the last of several jobs ends
+        alone[(alone == 1) & (room.cores < empty)] = 0  # it is down
         np.add.at(memory, nodes, bytes_of)
 
         def whole_nodes(job: QueuedJob) -> NodeNeed:

@@ -12,9 +12,11 @@ from .energy.power_limits import NoLimit, Window, limit_on
 from .energy.saving_policy import SavingBackfilling
 from .interface import QueuePolicy
 from .learned_order import LearnedOrder, LearnedQueue
+from .mapping_in_python import StartsWhatFits
 from .one_at_a_time import OneAtATime
 from .order import Order
 from .policy_facts import PolicySpec
+from .policy_specs import text_of
 from .sharing_policy import SharedBackfilling, SharedReserving
 
 
@@ -36,6 +38,8 @@ def uncompiled(
     base = policy.plain
     if base.family == "contending":
         return OneAtATime(base, seed, limit)
+    if base.family == "mapping":
+        return StartsWhatFits(text_of(base), limit)
     if isinstance(base.order, LearnedOrder):
         queue: Any = LearnedQueue(base.order)
     else:

@@ -43,7 +43,7 @@ TAKES_TIME, SAVES, ENDLESS, CHANGING = Feature.TAKES_TIME, Feature.SAVES, Featur
 LEARNED = Feature.LEARNED
 ALL = frozenset(Feature)
 #: Families of policies that have a form in Python.
-IN_PYTHON = frozenset({"python", "easy", "conservative", "contending"})
+IN_PYTHON = frozenset({"python", "easy", "conservative", "contending", "mapping"})
 
 
 @dataclass(frozen=True, slots=True)

@@ -131,8 +131,10 @@ def in_python(case: ReplayCase) -> QueuePolicy:
     if not case.shared:
         check_walltimes(case.jobs, policy)
     window = refuse_saving(policy, case.jobs, case.machine.powers, of_nodes=case.shared) if policy.saves else None
-    began = float(case.jobs.submit_time[0]) if len(case.jobs) else math.inf
-    return uncompiled(policy, case.options.seed, window=window, began=began)
+    began, limit = float(case.jobs.submit_time[0]) if len(case.jobs) else math.inf, None
+    if policy.plain.family == "mapping":  # its nodes may take more threads than the machine has cores
+        limit = limit_for(policy, case.jobs, case.machine, of_nodes=True)
+    return uncompiled(policy, case.options.seed, window=window, given=limit, began=began)
 
 
 def check_times(case: ReplayCase) -> None:

@@ -18,10 +18,12 @@ from ..kernels.mapping import layout
 from ..kernels.object_cache import load
 from ..kernels.queue.network.tables import NetworkedNodes
 from ..model.cluster import Cluster
+from ..model.intervals import Interval
 from ..model.machine import MixedPowers, Powers, groups_of
 from ..model.network import Network
 from ..model.workload import Workload
 from ..planning.node_loads import NodeMeter
+from ..planning.simulation import POLICY_CODES
 from ..planning.workflow_tables import scratch_for
 from ..queue_policies.free_nodes import NodeLoads, NodeNeed
 from ..queue_policies.interface import Forecast
@@ -45,15 +47,20 @@ class SharedRates(Rates):
         network: between the nodes, for jobs whose run times depend on it.
         log_power: see `replay.replay`.
         predicted: forecasts know predicted run times.
+        oversubscribes: nodes take as many threads as the cluster allows, also more than they have cores.
     """
 
     def __init__(
         self, workload: Workload, cluster: Cluster, run_times: str, network: Network | None, *, log_power: bool,
-        predicted: bool,
+        predicted: bool, oversubscribes: bool,
     ) -> None:  # fmt: skip
         free = replace(workload, dependencies=None)
         self.tables, self.fits, self.threads = tables_of(free, cluster, run_times, network, log_power=log_power)
         self.tables.count["arrived"] = len(self.tables.arrivals)  # the world submits the jobs
+        if not oversubscribes:
+            cores = self.tables.types["cores"][self.tables.nodes["type"]]
+            self.tables.nodes["limit"] = np.minimum(cores, self.tables.nodes["limit"])
+        self._threads = self.tables.nodes["limit"].astype(np.int64)  # that nodes take, while they are not withdrawn
         self._workload, self._cluster = workload, cluster
         self._log = PowerLog(kept=log_power and network is not None)
         self._scratch, self._kernel = scratch_for(self.tables), load(kernel_for(self.tables))
@@ -65,21 +72,24 @@ class SharedRates(Rates):
             self.tables.count["beliefs"] = 1
 
     def resources(self, powers: Powers | MixedPowers | None) -> NodeResources:
-        """Return the cores and the memory of the nodes, and what each job needs of them."""
+        """Return the cores (or threads) and the memory of the nodes, and what each job needs of them."""
         tables, cluster = self.tables, self._cluster
-        cores = np.minimum(tables.types["cores"][tables.nodes["type"]], tables.nodes["limit"]).astype(np.int64)
         names = tuple(node.name for node in cluster.nodes)
         needs = list(map(NodeNeed, self.threads.tolist(), tables.classes["memory"].tolist()))
-        groups, speeds = groups_of(cluster, cores.tolist()), tables.types["speed"][tables.nodes["type"]]
-        self._resources = NodeResources(cores, tables.nodes["memory"].copy(), speeds, names, needs, powers, groups)
+        groups, speeds = groups_of(cluster, self._threads.tolist()), tables.types["speed"][tables.nodes["type"]]
+        self._resources = NodeResources(
+            self._threads, tables.nodes["memory"].copy(), speeds, names, needs, powers, groups
+        )
         return self._resources
 
     def join(self, world: SimulatedWorld) -> None:
         """Become a part of a world."""
         self._world = world
 
-    def _ask(self, question: int, job: int = -1, until: float = math.inf, number: int = 0) -> None:
-        self._kernel(question, self.tables.address, self._scratch.address, 0, job, number, until)
+    def _ask(
+        self, question: int, job: int = -1, until: float = math.inf, number: int = 0, policy: int = 0
+    ) -> None:  # fmt: skip
+        self._kernel(question, self.tables.address, self._scratch.address, policy, job, number, until)
         self._log.empty(self.tables)
 
     # --- the clock ---
@@ -132,6 +142,24 @@ class SharedRates(Rates):
         self._ask(layout.WHAT_IF, job.number, number=len(chosen))
         remaining, slowdown, others, delay_s, crowding, alone = self._scratch.effect.item()
         return Forecast(self._world.now + remaining, slowdown, others, delay_s, crowding, bool(alone))
+
+    def best_nodes(self, job: QueuedJob, policy: str) -> tuple[int, ...] | None:
+        """Return where a mapping policy would start a job now; None: nowhere. Raises LookupError: no such policy."""
+        self._ask(layout.CHOOSE, job.number, policy=POLICY_CODES[policy])
+        if not self._scratch.answer["found"]:
+            return None
+        first = int(self.tables.jobs["place0"][job.number])
+        nodes: list[int] = self.tables.placed[first : first + job.nodes].tolist()
+        return tuple(nodes)
+
+    def withdrawn(self, resources: Sequence[Interval]) -> None:
+        """Let no job start on nodes that are no longer there."""
+        self.tables.nodes["limit"][self._resources.nodes_with(resources)] = 0
+
+    def given_back(self, resources: Sequence[Interval], now: float) -> None:
+        """Let jobs start again on nodes that are back."""
+        nodes = self._resources.nodes_with(resources)
+        self.tables.nodes["limit"][nodes] = self._threads[nodes]
 
     def node_loads(self) -> NodeLoads:
         """Return how busy each node is."""

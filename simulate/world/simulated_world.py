@@ -16,7 +16,7 @@ import numpy as np
 
 from ..arrays import Array
 from ..kernels.queue.tables import PIECE
-from ..model.intervals import Interval, count_of, lowest
+from ..model.intervals import Interval, common, count_of, lowest
 from ..model.programs import Part as Work
 from ..model.workload import Workload
 from ..queue_policies.free_nodes import NodeLoads
@@ -129,18 +129,26 @@ class SimulatedWorld(PolicyCalls):
         self.waiting.clear()
         self.waiting.update(queue)
 
+    def running_on(self, resources: Sequence[Interval]) -> list[Running]:
+        """Return the running jobs that have some of these sorted intervals of resources. O(running jobs)."""
+        return [running for running in self.running if common(running.resources, resources)]
+
+    def free_within(self, resources: Sequence[Interval]) -> list[Interval]:
+        """Return what is free of these sorted intervals of resources. O(free intervals)."""
+        return common(self.free.intervals, resources)
+
     def withdraw(self, resources: Sequence[Interval]) -> None:
         """Take free resources away from jobs; where there are nodes, those of whole nodes."""
         assert self.free.allocate_these(resources) is None, "they are free"
         self.resources.withdraw(resources)
-        for part in self.parts:
+        for part in (self.rates, *self.parts):
             part.withdrawn(resources)
 
     def give_back(self, resources: Sequence[Interval], now: float) -> None:
         """Give withdrawn resources back to jobs, and call the policy."""
         self.free.release(resources)
         self.resources.withdraw(resources, back=True)
-        for part in self.parts:
+        for part in (self.rates, *self.parts):
             part.given_back(resources, now)
         self.woken = True
 
@@ -343,6 +351,13 @@ class SimulatedWorld(PolicyCalls):
         """Return what would happen if a job started now."""
         forecast = self.rates.forecast(job, nodes)
         return super().forecast(job, nodes) if forecast is None else forecast
+
+    def best_nodes(self, job: QueuedJob, policy: str) -> tuple[int, ...] | None:
+        """Return where a mapping policy would start a job. Raises PolicyError where jobs do not share nodes."""
+        try:
+            return self.rates.best_nodes(job, policy)
+        except LookupError:
+            return super().best_nodes(job, policy)
 
     def node_loads(self) -> NodeLoads:
         """Return how busy each node is. Raises PolicyError where jobs do not slow each other down."""

@@ -124,6 +124,10 @@ class Rates(Part):
         """Return how busy each node is; None where jobs do not slow each other down."""
         return None
 
+    def best_nodes(self, job: QueuedJob, policy: str) -> tuple[int, ...] | None:
+        """Return where a mapping policy would start a job now; None: nowhere. Raises LookupError where none can."""
+        raise LookupError
+
     def take_work(self, number: int, work: Work) -> bool:
         """Note the work with which a job starts; return whether that is possible here."""
         return False

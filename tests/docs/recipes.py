@@ -12,7 +12,10 @@ import pilotfish
 ROOT = Path(pilotfish.__file__).resolve().parent
 RECIPES = ROOT / "docs" / "how-to"
 #: Recipes for a package of one's own, and recipes that edit files of pilotfish.
-OWN, EDITING = ("adapter", "environment", "mapping-policy", "queue-policy"), ("contention-model", "format")
+OWN, EDITING = (
+    ("adapter", "environment", "mapping-policy", "queue-policy", "world-part"),
+    ("contention-model", "format"),
+)
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.M | re.S)
 _FILE = re.compile(r"\b(Create|Edit) `([^`]+)`:\s*$")
 

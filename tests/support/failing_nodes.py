@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pilotfish.simulate.model.intervals import Interval, common
+from pilotfish.simulate.model.intervals import Interval
 from pilotfish.simulate.queue_policies.queued_job import Running
 from pilotfish.simulate.world.world_parts import Part
 
@@ -57,8 +57,7 @@ class FailingNodes(Part):
 
     def hit(self) -> list[Running]:
         """Return the running jobs on resources that are down."""
-        down = sorted(outage.resources for outage, _ in self.down)
-        return [running for running in self.world.running if common(running.resources, down)] if down else []
+        return self.world.running_on(sorted(outage.resources for outage, _ in self.down)) if self.down else []
 
     def settle(self, now: float) -> None:
         """Begin and end the outages of this instant."""
@@ -72,7 +71,7 @@ class FailingNodes(Part):
                 self.requeued.append((now, running.job.number))
                 self.world.requeue(running, now)
         for outage, resources in self.down:
-            free = common(self.world.free.intervals, [outage.resources])
+            free = self.world.free_within([outage.resources])
             if free:
                 resources += free
                 self.world.withdraw(free)

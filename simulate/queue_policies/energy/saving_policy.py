@@ -47,6 +47,7 @@ class SavingBackfilling:
         self._waits: list[QueuedJob] = []
         self._backfill: NodeBackfill | None = None  # of the last pass
         self.waits = dict[int, str]()  #: why the limit kept jobs from starting at the last pass, by number
+        self._withdrawn = 0  # resources at the last call
         self._stands = self._again = False  # the reservation may stand; the next call goes on with this pass
 
     def decide(self, now: QueueView) -> Iterator[Decision]:
@@ -59,6 +60,8 @@ class SavingBackfilling:
         changed = self._limit.update(now.time, now.states)
         changed |= switched or bool(now.ended) or (self._first_end <= now.time and not at_once)
         changed |= keeper is not None and keeper.passes_at(now.time)
+        changed |= now.withdrawn < self._withdrawn
+        self._withdrawn = now.withdrawn
         self._stands = not changed and (at_once or self._queue.steady)
         happened = changed or again or bool(now.submitted)
         decides = keeper is not None and keeper.next_time() <= now.time

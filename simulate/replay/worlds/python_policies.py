@@ -16,7 +16,7 @@ from ...model.network import Network
 from ...queue_policies.interface import QueuePolicy
 from ...queue_policies.numbered_resources import NumberedResources
 from ...queue_policies.policy_calls import policy_name
-from ...queue_policies.policy_facts import is_built_in
+from ...queue_policies.policy_facts import is_built_in, spec_of
 from ...queue_policies.policy_specs import text_of
 from ...world.drive import drive
 from ...world.known_run_times import ACTUAL, PREDICTED, WALLTIME
@@ -83,6 +83,7 @@ def _on_nodes(case: ReplayCase, policy: QueuePolicy) -> SimulatedWorld:
         network,
         log_power=case.options.log_power,
         predicted=predicted,
+        oversubscribes=spec_of(case.policy).plain.family == "mapping",
     )
     nodes = rates.tables.classes["nodes"]
     return SimulatedWorld(

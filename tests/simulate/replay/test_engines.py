@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.kernels.object_cache import KERNELS
+from pilotfish.simulate.model.cluster import Cluster, Node, NodeType, Power
 from pilotfish.simulate.model.machine import TAURUS_POWERS, Machine, machine_of
 from pilotfish.simulate.model.workload import Workload
 from pilotfish.simulate.queue_policies.policy_specs import parse
@@ -61,6 +61,7 @@ CASES = [
     ("easy+opportunistic", (F.SHARED,), "parts on shared nodes"),
     ("mom", (F.TAKES_TIME,), "mapping"),
     ("mom+powercap:cap=50%", (F.NETWORKED,), "mapping, networked"),
+    ("mom+powercap:cap=50%", (F.PARTS,), "parts on shared nodes"),
     ("pairs", (F.NETWORKED,), "parts on shared nodes, networked"),
 ]
 
@@ -92,11 +93,6 @@ def test_each_kernel_of_the_table_exists_and_each_row_can_be_chosen() -> None:
     assert {kernel for engine in ENGINES for kernel in engine.kernels} <= set(KERNELS)
     reached = {name for *_, name in CASES} | {"contention", "stepwise", "slurm", "slurm, predictions"}
     assert reached == {engine.name for engine in ENGINES}
-
-
-def test_a_mapping_policy_has_no_form_for_further_parts() -> None:
-    with pytest.raises(ConfigError, match="no engine replays mom where the world has further parts"):
-        engine_for(parse("mom"), {F.PARTS})
 
 
 @pytest.mark.parametrize(
@@ -134,7 +130,7 @@ SAVING = {
     "conservative": (f"conservative{CAP}",),
 }  # fmt: skip
 #: Families whose forms in Python give the schedules of their fast paths; the others are compared step by step.
-COMPARED = ("easy", "conservative", "python")
+COMPARED = ("easy", "conservative", "mapping", "python")
 #: Without the twin of a Slurm site, which is compared with tests/reference/slurm_passes.py.
 FAST = [
     engine for engine in ENGINES if engine.name == "stepwise" or (engine.compiled and "slurm" not in engine.families)
@@ -198,7 +194,8 @@ def cases(draw: st.DrawFn, engine: Engine) -> ReplayCase:
         specs = SAVING[family] if F.SAVES in engine.requires else SPECS[family]
         specs += SAVING.get(family, ()) if F.SAVES in engine.supports and F.SHARED not in engine.requires else ()
         policy = parse(draw(st.sampled_from(specs)))
-    takes = draw(st.sampled_from((0.0, 0.5))) if F.TAKES_TIME in engine.supports and family in COMPARED else 0.0
+    timed = family in COMPARED and family != "mapping"  # whose form in Python decides for one job at a time
+    takes = draw(st.sampled_from((0.0, 0.5))) if F.TAKES_TIME in engine.supports and timed else 0.0
     predicted = F.PREDICTED in engine.supports and family in COMPARED and draw(st.booleans())
     options = ReplayOptions(
         decision_time=takes, contention=F.SHARED in engine.requires, run_times=Halves(jobs) if predicted else "walltime"
@@ -241,3 +238,13 @@ def test_the_order_f1_counts_from_the_first_submission_even_if_that_job_can_neve
         replay(workload(rows), 5, parse("easy:order=f1"), ReplayOptions(parts=parts)) for parts in ((), (Part(),))
     )
     assert np.array_equal(compiled.start_time, parts.start_time, equal_nan=True)
+
+
+@pytest.mark.parametrize("spec", ["pairs", "nodes", "easy", "conservative", "mom"])
+def test_the_end_of_a_power_cap_starts_jobs_though_nothing_else_happens(spec: str) -> None:
+    rows = [(0.0, 50.0, 60.0, 2, 0, 0), (0.0, 50.0, 60.0, 4, 0, 0), (100.0, 1.0, 2.0, 1, 0, 0)]
+    node, policy = NodeType("a", 4, 8e9, 2e10, power=Power(40.0, 5.0)), f"{spec}+powercap:cap=80%,begin=0,end=20"
+    cluster = Cluster("c", (Node("n0", node), Node("n1", node)))
+    for parts in ((), (Part(),)):
+        replayed = replay(with_memory(rows), machine_of(cluster), parse(policy), contention=True, parts=parts)
+        assert replayed.start_time.tolist() == [0.0, 20.0, 100.0], parts

@@ -11,6 +11,7 @@ from pilotfish.simulate.model.cluster import Cluster, Node, NodeType, Power, Tra
 from pilotfish.simulate.model.machine import TAURUS_POWERS, machine_of
 from pilotfish.simulate.model.workload import Dependencies, Workload
 from pilotfish.simulate.queue_policies.policy_specs import (
+    ON_NODES,
     Easy,
     parse,
 )
@@ -21,9 +22,10 @@ from tests.cli.replay.test_what_goes_together import POLICIES
 from tests.support.failing_nodes import FailingNodes, Outage
 from tests.support.python_policies import Easy as OwnEasy
 
-#: Queue policies that replay jobs; a conservative policy promises starts, so no machine is switched off under it, and
+#: Policies that replay jobs; a conservative policy promises starts, so no machine is switched off under it, and
 #: `nodes` reserves nothing for which a budget could save.
-QUEUE = [spec for spec in POLICIES if spec.startswith(("easy", "strict", "conservative", "pairs", "nodes"))
+QUEUE = [spec for spec in POLICIES if spec.startswith(("easy", "strict", "conservative", "pairs", "nodes", *ON_NODES))
+         and (not spec.startswith(tuple(ON_NODES)) or "+" not in spec or "+powercap" in spec)
          and spec not in ("conservative+opportunistic", "conservative+proportional", "conservative+inertial",
                           "conservative+energybud:budget=70%", "nodes+energybud:budget=70%")]  # fmt: skip
 SWITCHED = Power(40.0, 5.0, off=2.0, switch_on=Transition(50.0, 3.0), switch_off=Transition(30.0, 1.0))
@@ -81,7 +83,7 @@ def test_numbered_resources_fail_under_every_policy(spec: str, predicted: bool) 
     run_times: Any = Halves(workload) if predicted else WALLTIME
     replayed = replay(workload, 12, parse(spec), powers=TAURUS_POWERS, run_times=run_times, parts=[nodes])
     check(replayed, nodes)
-    np.testing.assert_array_equal(replayed.finish_time - replayed.start_time, workload.run_time)
+    np.testing.assert_allclose(replayed.finish_time - replayed.start_time, workload.run_time, rtol=1e-12)
 
 
 @pytest.mark.parametrize("spec", QUEUE)
@@ -105,3 +107,21 @@ def test_without_outages_nothing_changes() -> None:
     plain, with_part = replay(workload, 12, Easy()), replay(workload, 12, Easy(), parts=[FailingNodes(())])
     np.testing.assert_equal(plain.start_time, with_part.start_time)
     np.testing.assert_equal(plain.pieces, with_part.pieces)
+
+
+@pytest.mark.parametrize("spec", [spec for spec in QUEUE if "energybud" not in spec])
+@pytest.mark.parametrize("on_nodes", [False, True])
+def test_a_job_as_wide_as_the_machine_waits_for_what_is_down_and_starts_as_it_is_back(
+    spec: str, *, on_nodes: bool
+) -> None:
+    policy = parse(spec)
+    if policy.needs_nodes and not on_nodes:
+        pytest.skip("it places jobs on nodes")
+    runs, sizes = np.array([15.0, 20.0, 1.0]), np.array([4, 12, 1])
+    wide = Workload("w", np.arange(3), np.array([0.0, 1.0, 200.0]), runs, runs * 3.0, sizes)
+    settings: dict[str, Any] = {"contention": True} if on_nodes else {"powers": TAURUS_POWERS}
+    start, later_start = (
+        replay(wide, machine_of(CLUSTER) if on_nodes else 12, policy, parts=[FailingNodes(outages)], **settings).start_time[1]
+        for outages in ((), (Outage(10.0, 50.0, (4, 7)),))
+    )  # fmt: skip
+    assert later_start == (start if "powercap" in spec else start + 35.0)  # a cap keeps it until its end, at 200 s
