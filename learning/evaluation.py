@@ -11,14 +11,16 @@ Multiple Test Procedure" (1979).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from ..simulate.arrays import Array
-from .contenders import Contender, Predicting, numbers_of
 from .traces import Trace
+
+#: Returns the numbers of a policy on a trace.
+Numbers = Callable[[Trace], dict[str, float]]
 
 #: Draws of the bootstrap, and the share of them in an interval.
 DRAWS, LEVEL = 10_000, 0.95
@@ -69,24 +71,20 @@ class Verdict:
     longest_wait: float
 
 
-def scores(
-    trace: Trace, contenders: Sequence[Contender], copies: int, predict: Predicting | None = None,
-    first: int = 0,
-) -> Scores:  # fmt: skip
+def scores(trace: Trace, contenders: Mapping[str, Numbers], copies: int, first: int = 0) -> Scores:
     """Replay shaken copies of a trace under each contender.
 
     Args:
         trace: the trace.
-        contenders: who is judged.
+        contenders: replays a copy, by the name of the contender.
         copies: number of copies, 1 or more.
-        predict: makes the predictor of those with predicted run times.
         first: number of the first copy.
     """
     results = dict[str, list[dict[str, float]]]()
     for number in range(first, first + copies):
         copy = trace.shaken(_COPY_SEED + number)
-        for contender in contenders:
-            results.setdefault(contender.name, []).append(numbers_of(copy, contender, predict))
+        for name, numbers in contenders.items():
+            results.setdefault(name, []).append(numbers(copy))
     return Scores(
         trace.name,
         {name: {key: np.array([row[key] for row in rows]) for key in rows[0]} for name, rows in results.items()},

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ import numpy as np
 from ... import __version__
 from ...formats.replays.workloads import as_submitted, format_of, read_workload
 from ...formats.text import count
-from ...learning.contenders import Contender, contender, rivals
+from ...learning.contenders import Contender, contender, numbers_of, rivals
 from ...learning.evaluation import Scores, scores
 from ...learning.linear_search import SearchOptions, Start, search, start_of
 from ...learning.traces import Trace
@@ -83,14 +83,19 @@ def _read(sources: TraceInput) -> tuple[Trace, ...]:
             raise ConfigError(path.name, size, "missing: how large the machine is", "--procs N")
         fitting = jobs.take(jobs.size <= processors)
         trace = Trace(path.name.removesuffix(".gz").removesuffix(".swf"), digest, fitting, processors)
-        if sources.part != PARTS[0]:
-            trace = trace.half(second=sources.part == PARTS[2])
-        if len(trace.jobs) < LEAST_JOBS:
-            raise ConfigError(path.name, "", f"{count(len(trace.jobs), 'job')}", f"at least {LEAST_JOBS} jobs")
+        trace = part_of(trace, sources.part)
         if not np.isfinite(trace.jobs.walltime).all():
             raise ConfigError(path.name, "", "jobs without a time limit", "a limit for each job")
         traces.append(trace)
     return tuple(traces)
+
+
+def part_of(trace: Trace, part: str) -> Trace:
+    """Return a part of a trace, one of PARTS. Raises ConfigError: it has too few jobs."""
+    chosen = trace if part == PARTS[0] else trace.half(second=part == PARTS[2])
+    if len(chosen.jobs) < LEAST_JOBS:
+        raise ConfigError(trace.jobs.name, "", f"{count(len(chosen.jobs), 'job')}", f"at least {LEAST_JOBS} jobs")
+    return chosen
 
 
 def _digest(path: Path) -> str:
@@ -201,7 +206,12 @@ class ScoreTask:
 def score_task(task: ScoreTask) -> dict[str, dict[str, list[float]]]:
     """Replay the copies. Raises ConfigError, OSError."""
     (trace,) = task.source.traces()
-    scored = scores(trace, task.contenders(), task.copies, predicted, first=task.first)
+    contenders = {side.name: partial(numbers_of, side=side, predict=predicted) for side in task.contenders()}
+    return plain(scores(trace, contenders, task.copies, task.first))
+
+
+def plain(scored: Scores) -> dict[str, dict[str, list[float]]]:
+    """Return the numbers of a task as plain values."""
     return {name: {key: column.tolist() for key, column in rows.items()} for name, rows in scored.numbers.items()}
 
 

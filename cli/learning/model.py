@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from ...formats.model_file import Model, read_model
-from ...formats.models.linear_model import IN_TRAINING, LinearModel
+from ...formats.models.linear_model import LinearModel
 from ...formats.models.pair_model import PairModel
+from ...formats.models.verdicts import lines_of
 from ...formats.text import count
 from ...simulate.queue_policies.learned_order import FEATURES, MODEL_SUFFIX
 from .. import options
@@ -83,13 +84,7 @@ def _show_order(screen: Screen, name: str, model: LinearModel) -> None:
         changes = sorted(math.expm1(one["value"] - trained["baseline_value"]) for one in searches)
         spread = f"{changes[0]:+.1%} to {changes[-1]:+.1%}"
         screen.put(f"{count(len(searches), 'search', 'searches')} on these traces: {spread} against the baseline.")
-    for row in model.evaluated:
-        if row["chosen"] == IN_TRAINING:
-            outcome = "beats" if row.get("beats") is True else "not shown to beat"
-            numbers_of_row = (
-                f"{row['ratio']:.2f} ({row['low']:.2f} to {row['high']:.2f}) of its, {row['copies']} copies"
-            )
-            screen.put(f"{row['trace']}, {row['number']}: {outcome} {row['rival']}: {numbers_of_row}")
+    screen.put(*lines_of(model.evaluated))
     screen.put("proven" if model.is_proven else "unproven: no service trusts it without allow_unproven: true")
     screen.put("", "Not for: machines of another size or kind of load, jobs without a limit, or a claim about jobs")
     screen.put("that it was trained on. `pilotfish evaluate` judges it on others.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ...formats.models.pair_model import PairModel
+from ...formats.models.verdicts import lines_of
 from ...formats.text import count, duration
 from ..output.text import Screen, TextColumn, numbers
 
@@ -37,9 +38,7 @@ def show_pair_card(screen: Screen, name: str, model: PairModel) -> None:
         for one in trained.get("seeds", ())
     ]
     screen.table([TextColumn("SEED"), *numbers(f"{model.objective.upper()} IN TRAINING"), TextColumn("")], rows)
-    for row in model.evaluated:
-        interval = f"{row['ratio']:.2f} ({row['low']:.2f} to {row['high']:.2f})"
-        screen.put(f"{row['trace']}, {row['number']}: {interval} of {row['rival']}, {row['windows']} windows")
+    screen.put(*lines_of(model.evaluated))
     if model.seen:
         (least, *_, most), (smallest, *_, largest) = model.seen["limit"], model.seen["size"]
         jobs = f"limits of {least:,.0f} to {most:,.0f} s and {smallest:.0f} to {largest:.0f} cores"
@@ -47,4 +46,4 @@ def show_pair_card(screen: Screen, name: str, model: PairModel) -> None:
         screen.put(f"has waited for more than {duration(model.max_wait)}; else {model.baseline} decides")
         screen.put("proven" if model.is_proven else "unproven: no service trusts it without allow_unproven: true")
     screen.put("", "Not for: machines with other nodes, jobs on several nodes, backfilling with reservations, or a")
-    screen.put("claim about jobs that it was trained on. `pilotfish evaluate --as thesis` judges it.")
+    screen.put("claim about jobs that it was trained on. `pilotfish evaluate` judges it on others.")

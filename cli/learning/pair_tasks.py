@@ -1,4 +1,4 @@
-"""The work of `train squared` as tasks for workers: some epochs of one training.
+"""The work of `train squared` and `evaluate` with pairs as tasks for workers: some epochs of a training, some copies.
 
 Rule: an answer is plain values with all that the rest of the training depends on, so a training from a journal goes on
 to the bit.
@@ -9,19 +9,24 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
 from ... import __version__
+from ...formats.models.pair_model import PairModel
 from ...formats.replays.workloads import as_submitted, read_workload
 from ...learning.agents.pair_training import PairTraining, TrainingOptions
 from ...learning.environments import site_pairs, thesis
 from ...learning.environments.pairs import PairEnvironment, PairNode
+from ...learning.evaluation import scores
+from ...learning.pair_contenders import MakePolicy, easy_orders, numbers_on_nodes, rules_with_mask
+from ...learning.traces import Trace
 from ...simulate.errors import ConfigError
 from ...simulate.kernels.object_cache import source_stamp
 from ...simulate.model.workload import Workload
 from ..sweeps.tasks import TraceFile, digest_of
+from .learning_tasks import part_of, plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +61,11 @@ class PairInput:
     def jobs(self) -> Workload:
         """Read the jobs that are used. Raises ConfigError: the trace is wrong, or was changed."""
         return _jobs(self)
+
+    def trace(self, part: str) -> Trace:
+        """Return a part of the jobs as a trace; `part`: as of --part. Raises ConfigError: there are too few."""
+        processors = sum(node.processors for node in self.machine)
+        return part_of(Trace(self.name, self.digest, self.jobs(), processors), part)
 
     def worlds(self, objective: str) -> tuple[PairEnvironment, PairEnvironment]:
         """Return the environment that a training plays, and the one that judges it. Raises ConfigError."""
@@ -114,3 +124,37 @@ def training_task(task: TrainingTask) -> dict[str, Any]:
         training.restore(task.state)
     training.run(task.until - training.epochs)
     return training.state() | {"seed": task.seed}
+
+
+@dataclass(frozen=True, slots=True)
+class PairScoreTask:
+    """Models and their rivals on the copies of a trace that begin at one number."""
+
+    source: PairInput
+    part: str
+    models: tuple[tuple[str, PairModel], ...]  # by name
+    copies: int
+    first: int
+
+    @property
+    def trace(self) -> TraceFile:
+        """Return the file that it reads."""
+        return TraceFile(self.source.path, self.source.digest)
+
+    @property
+    def identity(self) -> str:
+        """Return what tasks of one command differ in."""
+        return f"{self.source.path} {self.first}"
+
+    def contenders(self) -> dict[str, MakePolicy]:
+        """Return the rivals and the models with their nets."""
+        nodes = self.source.machine
+        learned = {name: partial(model.guarded(name, "").replayed, 0) for name, model in self.models}
+        return easy_orders() | rules_with_mask(self.models[0][1].sight, nodes) | learned
+
+
+def pair_score_task(task: PairScoreTask) -> dict[str, dict[str, list[float]]]:
+    """Replay the copies. Raises ConfigError, OSError."""
+    nodes = task.source.machine
+    sides = {name: partial(numbers_on_nodes, make=make, nodes=nodes) for name, make in task.contenders().items()}
+    return plain(scores(task.source.trace(task.part), sides, task.copies, task.first))

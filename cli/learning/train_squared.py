@@ -29,6 +29,7 @@ from ..sweeps.run_journal import JournalKind, RunJournal
 from ..sweeps.tasks import Failure
 from ..usage_errors import bad, not_among
 from ..worker_options import worker_pool
+from .learning_tasks import PARTS
 from .pair_tasks import PairInput, TrainingTask, training_task
 from .training_progress import TrainingProgress
 
@@ -102,7 +103,8 @@ def squared(
     for state in states if every_seed else ():
         write_model(_numbered(out, state["seed"]), _model(first[0], [state], state))
     write_model(out, _model(first[0], states, best))
-    _report(out, objective, states, best)
+    judge = "evaluate --as thesis" if cluster is None else "evaluate --part second-half"
+    _report(out, objective, states, best, judge)
     return 0
 
 
@@ -162,14 +164,15 @@ def _numbered(out: Path, seed: int) -> Path:
 
 
 def _model(task: TrainingTask, states: Sequence[dict[str, Any]], best: dict[str, Any]) -> PairModel:
-    source, jobs = task.source, task.source.jobs()
+    source, part = task.source, PARTS[0] if task.source.nodes is None else PARTS[1]
+    jobs = source.trace(part).jobs
     _, judging = source.worlds(task.objective)
     world, machine = judging.options, source.machine
     processors = sum(node.processors for node in machine)
     row = {"name": source.name, "sha256": source.digest, "jobs": len(jobs), "processors": processors}
     trained = {
         "pilotfish": __version__, "agent": task.options.agent, "as": THESIS if source.nodes is None else "",
-        "traces": [row], "epochs": best["epochs"],
+        "traces": [row], "part": part, "epochs": best["epochs"],
         "options": asdict(task.options), "seed": best["seed"],
         "seeds": [{"seed": one["seed"], "value": _value(one), "epochs": one["epochs"]} for one in states],
     }  # fmt: skip
@@ -183,13 +186,13 @@ def _model(task: TrainingTask, states: Sequence[dict[str, Any]], best: dict[str,
     return replace(model, seen=net.seen, max_wait=net.max_wait, baseline=net.baseline)
 
 
-def _report(out: Path, objective: str, states: Sequence[dict[str, Any]], best: dict[str, Any]) -> None:
+def _report(
+    out: Path, objective: str, states: Sequence[dict[str, Any]], best: dict[str, Any], judge: str
+) -> None:  # fmt: skip
     screen = Screen()
     rows = [
         (str(one["seed"]), str(one["epochs"]), f"{_value(one):,.4g}", "kept" if one is best else "") for one in states
     ]
     screen.title(f"mean {objective} in the {JUDGED} windows that judged the training")
     screen.table([TextColumn("SEED", right=True), *numbers("EPOCHS", objective.upper()), TextColumn("")], rows)
-    note(
-        f"{out}: {format_size(out.stat().st_size)}; judge it on other jobs: pilotfish evaluate --as thesis {out} TRACE"
-    )
+    note(f"{out}: {format_size(out.stat().st_size)}; judge it on other jobs: pilotfish {judge} {out} TRACE")

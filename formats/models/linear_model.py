@@ -16,19 +16,14 @@ from .fields import (
     check_examples,
     check_traces,
     checked_baseline,
-    checked_rows,
     example_inputs,
     finite_numbers,
     mapping_of,
 )
+from .verdicts import checked_verdicts, proves
 
 if TYPE_CHECKING:
     from ...simulate.learned.guarded_order import GuardedOrder
-
-#: The rival of a verdict that was best on the traces of the training.
-IN_TRAINING = "chosen in training"
-#: Fewest shaken copies of a verdict that proves something.
-LEAST_COPIES = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,10 +101,8 @@ class LinearModel:
 
     @property
     def is_proven(self) -> bool:
-        """Return whether a verdict on LEAST_COPIES says that it beats its baseline on jobs that it has not seen."""
-        number = "wait" if self.objective == "wait" else "bsld"
-        rows = [row for row in self.evaluated if row["number"] == number and row["chosen"] == IN_TRAINING]
-        return any(row.get("beats") is True and row["copies"] >= LEAST_COPIES for row in rows)
+        """Return whether a verdict says that it beats its baseline on jobs that it has not seen."""
+        return proves(self.evaluated, "wait" if self.objective == "wait" else "bsld")
 
     def body(self) -> dict[str, Any]:
         """Return what its file holds beyond the kind and the hash."""
@@ -133,10 +126,7 @@ class LinearModel:
             raise ConfigError(source, "max_wait_s", f"{max_wait:g}", "above 0, or null")
         check_examples(body.get("examples"), len(FEATURES), lambda row: sum_of(weights, row), source)
         world, trained, columns = (mapping_of(body, source, key) for key in ("world", "trained", "seen"))
-        verdicts = checked_rows(
-            body.get("evaluated"), source, "evaluated", ("ratio", "low", "high", "copies"),
-            ("trace", "rival", "number", "chosen"),
-        )  # fmt: skip
+        verdicts = checked_verdicts(body.get("evaluated"), source)
         check_traces(trained, source)
         if trained.get("seeds"):
             finite_numbers([trained.get("baseline_value")], source, "trained.baseline_value", 1)

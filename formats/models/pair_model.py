@@ -25,20 +25,18 @@ from .fields import (
     check_examples,
     check_traces,
     checked_baseline,
-    checked_rows,
     example_inputs,
     finite_numbers,
     mapping_of,
 )
+from .verdicts import checked_verdicts, proves
 
 if TYPE_CHECKING:
     from ...simulate.learned.guarded_pairs import GuardedPairs
-    from ...simulate.learned.pair_queue import PairQueue
+    from ...simulate.learned.pair_queue import NetworkPairQueue
 
 #: Layers, outputs of a layer, and nodes of a machine at most; a weight is closer to 0 than the last of these.
 _MOST_LAYERS, _MOST_OUTPUTS, _MOST_NODES, _MOST_WEIGHT = 8, 256, 10_000, 1e6
-#: Windows of a verdict that proves a model, at least.
-LEAST_WINDOWS = 20
 #: When a decision is due, by the names of environment A that a model can be trained under.
 _DUE = ("any", "largest")
 
@@ -93,20 +91,16 @@ class PairModel:
         networks = [PairNetwork(layers) for layers in (self.job_layers, self.layers) if layers]
         return PairChooser(HEADS[self.head], [network.scores for network in networks])
 
-    def policy(self, name: str) -> PairQueue:
+    def policy(self, name: str) -> NetworkPairQueue:
         """Return it as a queue policy; `name`: for errors."""
-        from ...simulate.learned.pair_queue import PairQueue  # replays of other policies need no interface
+        from ...simulate.learned.pair_queue import NetworkPairQueue  # replays of other policies need no interface
 
-        return PairQueue(name, self.chooser, self.sight, self.nodes)
+        return NetworkPairQueue(name, self.chooser, self.sight, self.nodes)
 
     @property
     def is_proven(self) -> bool:
-        """Return whether a verdict on LEAST_WINDOWS says that it beats its baseline on jobs that it has not seen."""
-        return any(
-            row["rival"] == self.baseline and row["number"] == self.objective and row["high"] < 1.0
-            and row["windows"] >= LEAST_WINDOWS
-            for row in self.evaluated
-        )  # fmt: skip
+        """Return whether a verdict says that it beats its baseline on jobs that it has not seen."""
+        return proves(self.evaluated, self.objective)
 
     def guarded(self, text: str, digest: str) -> GuardedPairs:
         """Return the guarded choice of pairs.
@@ -161,10 +155,7 @@ class PairModel:
             check_examples(body.get("job_examples"), JOB_COLUMNS, _scored(job_layers), source)
         trained = mapping_of(body, source, "trained")
         check_traces(trained, source)
-        verdicts = checked_rows(
-            body.get("evaluated"), source, "evaluated", ("ratio", "low", "high", "windows"),
-            ("trace", "rival", "number"),
-        )  # fmt: skip
+        verdicts = checked_verdicts(body.get("evaluated"), source)
         if body.get("objective") not in ("bsld", "sld", "wait"):
             raise ConfigError(source, "objective", repr(body.get("objective"))[:80], "bsld, sld, wait")
         sight, nodes = _sight(mapping_of(body, source, "sight"), source), _nodes(body, source)

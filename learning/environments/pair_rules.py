@@ -53,16 +53,25 @@ class PairRule:
         return f"{self.job} job, {self.node} node"
 
     def actions(self, world: PairEnvironment, generator: np.random.Generator) -> Array:
-        """Return an allowed action for each copy [copies].
+        """Return an allowed action for each copy of an environment [copies]; see `chosen`."""
+        return self.chosen(world.mask, world.jobs, world.nodes, generator)
+
+    def chosen(self, mask: Array, jobs: Array, nodes: Array, generator: np.random.Generator) -> Array:
+        """Return an allowed action for each decision [decisions].
 
         Args:
-            world: the environment.
+            mask: bool [decisions, jobs x nodes], with a pair for each decision.
+            jobs: what is seen of each job [decisions, jobs, columns].
+            nodes: what is seen of each node [decisions, nodes, columns].
             generator: of random choices.
         """
-        mask, copies = world.mask.reshape(world.copies, -1, world.node_count), np.arange(world.copies)
-        jobs = _first(JOB_ORDERS[self.job], world.jobs, mask.any(axis=2), generator)
-        nodes = _first(NODE_ORDERS[self.node], world.nodes, mask[copies, jobs], generator)
-        actions: Array = jobs * world.node_count + nodes
+        each, width = np.arange(len(mask)), nodes.shape[1]
+        allowed: Array = mask.reshape(len(mask), -1, width)
+        fits = np.asarray(allowed.any(axis=2))
+        job = _first(JOB_ORDERS[self.job], jobs, fits, generator)
+        has_room: Array = allowed[each, job]
+        node = _first(NODE_ORDERS[self.node], nodes, has_room, generator)
+        actions: Array = job * width + node
         return actions
 
     def returns(self, world: PairEnvironment, seed: int = 0) -> Array:
@@ -77,6 +86,22 @@ class PairRule:
             world.step(self.actions(world, generator))
         returns: Array = world.last_return.copy()
         return returns
+
+
+class RuleChooser:
+    """A rule as what chooses in a `PairQueue`.
+
+    Args:
+        rule: the rule.
+        seed: of random choices.
+    """
+
+    def __init__(self, rule: PairRule, seed: int = 0) -> None:
+        self._rule, self._generator = rule, np.random.default_rng(seed)
+
+    def actions(self, mask: Array, jobs: Array, nodes: Array) -> Array:
+        """Return the action of each decision; see `PairRule.chosen`."""
+        return self._rule.chosen(mask, jobs, nodes, self._generator)
 
 
 def _first(

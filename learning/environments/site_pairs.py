@@ -108,6 +108,11 @@ def net_of(jobs: Workload, nodes: Sequence[PairNode], chooser: PairChooser, judg
 
 def replayed_by(jobs: Workload, nodes: Sequence[PairNode], spec: str) -> Replayed:
     """Replay jobs on nodes that nothing contends for, under a policy."""
+    return replay(jobs, machine_of(cluster_of(nodes)), parse(spec), contention=True)
+
+
+def cluster_of(nodes: Sequence[PairNode]) -> Cluster:
+    """Return nodes that nothing contends for, the slowest at 1 GHz."""
     slowest = min(node.speed for node in nodes)
     kinds = {
         node: NodeType(
@@ -116,8 +121,7 @@ def replayed_by(jobs: Workload, nodes: Sequence[PairNode], spec: str) -> Replaye
         )
         for node in nodes
     }  # fmt: skip
-    cluster = Cluster("nodes", tuple(Node(f"n{number}", kinds[node]) for number, node in enumerate(nodes)))
-    return replay(jobs, machine_of(cluster), parse(spec), contention=True)
+    return Cluster("nodes", tuple(Node(f"n{number}", kinds[node]) for number, node in enumerate(nodes)))
 
 
 def cost_of(replayed: Replayed, objective: str) -> Array:

@@ -21,7 +21,7 @@ from ..queue_policies.order import Order
 from ..queue_policies.queued_job import QueuedJob
 from ..replay.replay import Replayed, replay
 from .guarded_order import LateFirst
-from .pair_queue import PairQueue, Weighed
+from .pair_queue import NetworkPairQueue, Weighed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -70,7 +70,7 @@ class GuardedPairs:
         is_proven: a verdict says that it beats the baseline on jobs that it has not seen.
     """
 
-    make: Callable[[], PairQueue]
+    make: Callable[[], NetworkPairQueue]
     baseline: str
     seen: SeenJobs
     max_wait: float

@@ -1,7 +1,7 @@
-"""A queue policy that starts each job on the node that networks choose with it.
+"""A queue policy that starts each job on the node that is chosen with it, by networks or by a rule.
 
-Rule: it sees what the networks saw in training, and it is asked as then: while a decision is due, the pair of a visible
-job and a node that they choose starts. It makes no reservation, so a large job may wait for long. A machine whose nodes
+Rule: networks see what they saw in training, and are asked as then: while a decision is due, the pair of a visible job
+and a node that they choose starts. It makes no reservation, so a large job may wait for long. A machine whose nodes
 the training did not have, or a job that needs several nodes, is one error.
 Source: A. Fomperosa, "Reinforcement learning for job scheduling in heterogeneous clusters" (2021), chapter 4.
 """
@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 import numpy as np
 
@@ -56,25 +56,35 @@ class Weighed:
 Weighed.NONE = Weighed()
 
 
+class Chooser(Protocol):
+    """Chooses pairs."""
+
+    def actions(self, mask: Array, jobs: Array, nodes: Array) -> Array:
+        """Return the action of each decision [decisions]; see `PairHead.actions`."""
+        ...
+
+
 class PairQueue:
     """The policy.
 
     Args:
         name: its SPEC, for errors.
         chooser: chooses pairs.
-        sight: what its networks see.
+        sight: what it sees.
         nodes: processors and speed of each node of the training.
     """
 
     only_starts = True
 
     def __init__(
-        self, name: str, chooser: PairChooser, sight: PairSight, nodes: Sequence[tuple[int, float]]
+        self, name: str, chooser: Chooser, sight: PairSight, nodes: Sequence[tuple[int, float]]
     ) -> None:  # fmt: skip
         self.spec, self._chooser, self._sight = name, chooser, sight
         self._trained = set(map(tuple, _seen(*np.array(nodes, np.float64).T).T.round(_DIGITS).tolist()))
         self._sizes: Array = np.zeros(0, np.int64)  # cores of each node
         self._kinds: Array | None = None  # what is seen of each node: processors, speed
+        self._facts = dict[int, tuple[float, ...]]()  # of each job, see `_facts_of`
+        self._restricted = dict[int, Array]()  # whether a job may run on each node, if not on all [nodes]
 
     def decide(self, snapshot: QueueView, /) -> Iterator[Start]:
         """Yield the starts of now. O(starts x visible jobs x nodes). Raises ConfigError, see the rule."""
@@ -91,36 +101,6 @@ class PairQueue:
             free.take(job, (node,))
             waiting.remove(job)
             yield Start(job, nodes=(node,))
-
-    def weighed(self, snapshot: QueueView, usual: Sequence[float]) -> dict[QueuedJob, Weighed]:
-        """Return the scores of the visible jobs that fit a node now.
-
-        Args:
-            snapshot: its nodes have passed `check_nodes`.
-            usual: the usual value of each column.
-        """
-        jobs = list(snapshot.waiting)[: self._sight.rows]
-        mask, traits, nodes = self._seen_of(jobs, snapshot.time, snapshot.free_nodes())
-        if not mask.any():
-            return {}
-        score_of, rows, of = self._chooser.first_rows(mask.reshape(1, -1), traits[None], nodes[None])
-        columns = range(rows.shape[1])
-        scores, best = score_of(rows), dict[int, int]()
-        for row, job in enumerate(of.tolist()):
-            if job not in best or scores[row] > scores[best[job]]:
-                best[job] = row
-        chosen = np.fromiter(best.values(), np.int64, len(best))
-        changes = np.empty((len(chosen), len(columns)))
-        for column in columns:
-            changed = rows[chosen].copy()
-            changed[:, column] = usual[column]
-            changes[:, column] = score_of(changed) - scores[chosen]
-        weighed = dict[QueuedJob, Weighed]()
-        for place, (job, row) in enumerate(best.items()):
-            largest = sorted(columns, key=lambda column: -abs(changes[place, column]))[:_NAMED]
-            features = tuple((PAIR_COLUMNS[column], float(changes[place, column])) for column in largest)
-            weighed[jobs[job]] = Weighed(float(-scores[row]), features)
-        return weighed
 
     def check_nodes(self, snapshot: QueueView) -> None:
         """Raise ConfigError if the training had no such nodes."""
@@ -149,16 +129,30 @@ class PairQueue:
         """Return where each job fits [jobs, nodes], and what is seen of jobs and nodes [jobs or nodes, columns]."""
         assert self._kinds is not None
         sizes, (processors, speeds) = self._sizes, self._kinds
-        mask = np.array(
-            [free.need(job).fits(free.cores, free.memory) & (not free.lacks(job)) for job in jobs], bool
-        ).reshape(len(jobs), len(sizes))
-        largest, traits = sizes.max(), np.empty((len(jobs), JOB_COLUMNS), np.float32)
-        traits[:, 0] = [min((now - job.submit_time) / self._sight.patience, MOST_SEEN) for job in jobs]
-        traits[:, 1] = [self._sight.requested(job.walltime) for job in jobs]
-        traits[:, 2] = [min(job.size / largest, MOST_SEEN) for job in jobs]
+        facts = np.array([self._facts_of(job, free) for job in jobs]).reshape(len(jobs), -1)
+        submit, requested, size, cores, memory = facts.T
+        mask: Array = (free.cores >= cores[:, None]) & (free.memory >= memory[:, None])
+        for row, job in enumerate(jobs) if self._restricted or free.blocked else ():
+            allowed = self._restricted.get(job.number, True)
+            mask[row] &= allowed if not free.lacks(job) else False
+        traits = np.empty((len(jobs), JOB_COLUMNS), np.float32)
+        traits[:, 0] = np.minimum((now - submit) / self._sight.patience, MOST_SEEN)
+        traits[:, 1], traits[:, 2] = requested, size
         traits[:, 3] = np.where(mask.any(axis=1), MOST_SEEN, _NO)
         nodes = np.stack([processors, np.minimum(free.cores / sizes, MOST_SEEN), speeds], axis=1)
         return mask, traits, nodes.astype(np.float32)
+
+    def _facts_of(self, job: QueuedJob, free: FreeNodes) -> tuple[float, ...]:
+        """Return what does not change while a job waits: when it came, what is seen of its time and size, its need."""
+        need, facts = free.need(job), self._facts.get(job.number)
+        if facts is None:
+            size = min(job.size / int(self._sizes.max()), MOST_SEEN)
+            requested = self._sight.requested(job.walltime)
+            facts = job.submit_time, requested, size, float(need.cores), need.memory
+            self._facts[job.number] = facts
+            if need.allowed is not None:
+                self._restricted[job.number] = need.allowed
+        return facts
 
     def _is_due(self, waiting: Sequence[QueuedJob], free: FreeNodes) -> bool:
         if self._sight.due == "any":
@@ -176,6 +170,53 @@ class PairQueue:
                 allowed = "nodes as in the training, relative to the largest and the fastest"
                 raise ConfigError(self.spec, "", problem, allowed)
         return kinds
+
+
+class NetworkPairQueue(PairQueue):
+    """The policy with networks, which says what moved each job.
+
+    Args:
+        name: its SPEC, for errors.
+        networks: choose pairs.
+        sight: what they see.
+        nodes: as of PairQueue.
+    """
+
+    def __init__(
+        self, name: str, networks: PairChooser, sight: PairSight, nodes: Sequence[tuple[int, float]]
+    ) -> None:  # fmt: skip
+        super().__init__(name, networks, sight, nodes)
+        self._networks = networks
+
+    def weighed(self, snapshot: QueueView, usual: Sequence[float]) -> dict[QueuedJob, Weighed]:
+        """Return the scores of the visible jobs that fit a node now.
+
+        Args:
+            snapshot: its nodes have passed `check_nodes`.
+            usual: the usual value of each column.
+        """
+        jobs = list(snapshot.waiting)[: self._sight.rows]
+        mask, traits, nodes = self._seen_of(jobs, snapshot.time, snapshot.free_nodes())
+        if not mask.any():
+            return {}
+        score_of, rows, of = self._networks.first_rows(mask.reshape(1, -1), traits[None], nodes[None])
+        columns = range(rows.shape[1])
+        scores, best = score_of(rows), dict[int, int]()
+        for row, job in enumerate(of.tolist()):
+            if job not in best or scores[row] > scores[best[job]]:
+                best[job] = row
+        chosen = np.fromiter(best.values(), np.int64, len(best))
+        changes = np.empty((len(chosen), len(columns)))
+        for column in columns:
+            changed = rows[chosen].copy()
+            changed[:, column] = usual[column]
+            changes[:, column] = score_of(changed) - scores[chosen]
+        weighed = dict[QueuedJob, Weighed]()
+        for place, (job, row) in enumerate(best.items()):
+            largest = sorted(columns, key=lambda column: -abs(changes[place, column]))[:_NAMED]
+            features = tuple((PAIR_COLUMNS[column], float(changes[place, column])) for column in largest)
+            weighed[jobs[job]] = Weighed(float(-scores[row]), features)
+        return weighed
 
 
 def _seen(sizes: Array, speeds: Array) -> Array:

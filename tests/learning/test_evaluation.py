@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotfish.learning.contenders import RULES, Contender, rivals
-from pilotfish.learning.evaluation import Scores, Verdict, beaten, scores, verdict
+from pilotfish.learning.contenders import RULES, Contender, numbers_of, rivals
+from pilotfish.learning.evaluation import Numbers, Scores, Verdict, beaten, scores, verdict
 from pilotfish.simulate.queue_policies.learned_order import MAX_WAIT_S, LearnedOrder
 from pilotfish.simulate.queue_policies.policy_specs import Easy
 from tests.learning.test_linear_search import trace
+
+
+def sides(*contenders: Contender) -> dict[str, Numbers]:
+    return {side.name: partial(numbers_of, side=side, predict=None) for side in contenders}
 
 
 def drawn(seed: int, factor: float, seeds: int = 3, copies: int = 20) -> Scores:
@@ -49,13 +54,13 @@ def test_scaling_both_sides_changes_nothing(seed: int, scale: float) -> None:
 
 def test_an_order_that_equals_its_rival_does_not_beat_it() -> None:
     sjf = Contender("mine", Easy(order=LearnedOrder("m", RULES["shortest limit first"])))
-    scored = scores(trace(5), [Contender("sjf", Easy(order="sjf")), sjf], 4)
+    scored = scores(trace(5), sides(Contender("sjf", Easy(order="sjf")), sjf), 4)
     one = verdict(scored, ["mine"], "sjf", "bsld")
     assert (one.ratio, one.low, one.high, one.won) == (1.0, 1.0, 1.0, 0.0) and beaten([one]) == [False]
 
 
 def test_copies_are_numbered_so_that_parts_make_the_whole() -> None:
-    side = [Contender("sjf", Easy(order="sjf"))]
+    side = sides(Contender("sjf", Easy(order="sjf")))
     entire, parts = scores(trace(5), side, 4), [scores(trace(5), side, 2, first=first) for first in (0, 2)]
     joined = np.concatenate([part.numbers["sjf"]["wait"] for part in parts])
     assert entire.numbers["sjf"]["wait"].tolist() == joined.tolist()

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from pilotfish.formats.model_file import write_model
-from pilotfish.formats.models.linear_model import IN_TRAINING, LEAST_COPIES, Baseline, LinearModel
+from pilotfish.formats.models.linear_model import Baseline, LinearModel
+from pilotfish.formats.models.verdicts import IN_TRAINING, LEAST_COPIES
 from pilotfish.simulate.queue_policies.learned_order import FEATURES
 
 #: A verdict that proves a model.

@@ -1,0 +1,190 @@
+"""Contests of `evaluate`: models of one kind and their rivals, on copies of traces.
+
+Rule: the models of one command are training seeds of one recipe, so they are of one kind, and those that choose pairs
+have one objective and one machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ...formats.model_file import Model
+from ...formats.models.linear_model import LinearModel
+from ...formats.models.pair_model import PairModel
+from ...formats.models.verdicts import IN_TRAINING
+from ...learning.contenders import rivals
+from ...learning.environments.pairs import PairNode
+from ...learning.evaluation import Scores
+from ...learning.pair_contenders import easy_orders, rules_with_mask
+from ...simulate.errors import ConfigError
+from ...simulate.learned.pair_network import KERNEL as PAIR_SCORES
+from ...simulate.world.known_run_times import PREDICTED
+from ..output.sweep import SweepProgress
+from ..sweeps.tasks import Failure
+from ..worker_options import worker_pool
+from .learning_tasks import ScoreTask, TraceInput, joined, score_task
+from .pair_tasks import PairInput, PairScoreTask, pair_score_task
+
+#: Copies that one task replays.
+_AT_ONCE = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A trace that models are judged on; `name` for people, `digest` of its file, and the `tasks` that replay it."""
+
+    name: str
+    digest: str
+    tasks: Sequence[ScoreTask] | Sequence[PairScoreTask]
+
+
+@dataclass(frozen=True, slots=True)
+class Contest:
+    """Models with their rivals.
+
+    Args:
+        learned: names of the models.
+        sides: how a rival is chosen -> the rivals among which the best one is.
+        numbers: what is judged, keys of `Scores.numbers`; tables are sorted by the first.
+        kernels: that the replays need.
+        traces: what they are judged on.
+        carry_out: returns the numbers of a task.
+    """
+
+    learned: Sequence[str]
+    sides: Mapping[str, Sequence[str]]
+    numbers: Sequence[str]
+    kernels: Sequence[str]
+    traces: Sequence[Judged]
+    carry_out: Callable[[Any], dict[str, dict[str, list[float]]]]
+
+    @property
+    def rivals(self) -> list[str]:
+        """Return all rivals."""
+        return list(dict.fromkeys(name for names in self.sides.values() for name in names))
+
+    def scores(self, workers: int | None) -> list[Scores]:
+        """Replay all copies, and return the numbers of each trace. Raises ConfigError: a task failed.
+
+        Args:
+            workers: processes; None: as many as there are cores.
+        """
+        tasks, answers = [task for trace in self.traces for task in trace.tasks], dict[str, Any]()
+        with SweepProgress(len(tasks)) as progress, worker_pool(workers, None, len(tasks)) as crew:
+            for batch in crew.each(self.carry_out, tasks):
+                for task, answer in batch:
+                    if isinstance(answer, Failure):
+                        raise ConfigError(Path(task.trace.path).name, "", answer.why)
+                    answers[task.identity] = answer
+                progress.ended([{"status": "done"}] * len(batch))
+        return [joined(trace.name, [answers[task.identity] for task in trace.tasks]) for trace in self.traces]
+
+
+def contest_of_orders(
+    models: Mapping[Path, LinearModel], inputs: Sequence[TraceInput], copies: int, *, predicting: bool
+) -> Contest:
+    """Return the contest of learned orders. Raises ConfigError, OSError: a trace cannot be read.
+
+    Args:
+        models: by file.
+        inputs: one for each trace.
+        copies: of each trace.
+        predicting: rivals may have predicted run times.
+    """
+    named = tuple(
+        (str(path), model.weights, model.max_wait, model.run_times == PREDICTED) for path, model in models.items()
+    )
+    predicting = predicting or any(predicts for *_, predicts in named)
+    names = [one.name for one in rivals(max(wait for _, _, wait, _ in named), predicting)]
+    chosen = {_name_of(model.baseline.policy, model.baseline.run_times) for model in models.values()}
+    traces = [
+        Judged(
+            source.traces()[0].name, source.digests[0],
+            [ScoreTask(source, named, predicting, number, first) for first, number in _parts(copies)],
+        )
+        for source in inputs
+    ]  # fmt: skip
+    sides = {IN_TRAINING: sorted(chosen.intersection(names)), "best in hindsight": names}
+    kernels = ("queue.easy", "queue.easy_rich", "queue.conservative")
+    return Contest([name for name, *_ in named], sides, ("bsld", "wait"), kernels, traces, score_task)
+
+
+def contest_of_pairs(models: Mapping[Path, PairModel], traces: Sequence[Path], part: str, copies: int) -> Contest:
+    """Return the contest of models that choose pairs.
+
+    Args:
+        models: by file.
+        traces: their files.
+        part: of each trace, as of --part.
+        copies: of each trace.
+
+    Raises:
+        ConfigError: a model has no net, or is of another machine or objective; a trace is wrong.
+        OSError: a trace cannot be read.
+    """
+    (_, first), *_ = models.items()
+    for path, model in models.items():
+        model.guarded(str(path), "")  # what was seen in training may be missing
+        for key in ("objective", "nodes", "sight"):
+            if getattr(model, key) != getattr(first, key):
+                raise ConfigError(str(path), key, "not as that of the first model", "seeds of one training")
+    nodes = tuple(PairNode(*node) for node in first.nodes)
+    named = tuple((str(path), model) for path, model in models.items())
+    sources = [PairInput.of(path, nodes) for path in traces]
+    judged = [
+        Judged(
+            source.trace(part).name, source.digest,
+            [PairScoreTask(source, part, named, number, start) for start, number in _parts(copies)],
+        )
+        for source in sources
+    ]  # fmt: skip
+    orders, rules = [*easy_orders()], [*rules_with_mask(first.sight, nodes)]
+    sides = {
+        IN_TRAINING: sorted({_name_of(model.baseline) for model in models.values()}),
+        "best order of EASY in hindsight": orders, "best rule in hindsight": rules,
+    }  # fmt: skip
+    numbers = tuple(dict.fromkeys((first.objective, "wait")))
+    return Contest(
+        [str(path) for path in models], sides, numbers, ("mapping.entry", PAIR_SCORES), judged, pair_score_task
+    )
+
+
+def contest_of(
+    models: Mapping[Path, Model], traces: Sequence[Path], part: str, copies: int, processors: int | None, *,
+    predicting: bool,
+) -> Contest:  # fmt: skip
+    """Return the contest of some models. Raises ConfigError, OSError, see the two kinds; or they are of both kinds.
+
+    Args:
+        models: by file.
+        traces: files and folders of sites.
+        part: of each trace, as of --part.
+        copies: of each trace.
+        processors: of the machine of orders; None: as each trace says.
+        predicting: rivals may have predicted run times.
+    """
+    orders = {path: model for path, model in models.items() if isinstance(model, LinearModel)}
+    pairs = {path: model for path, model in models.items() if isinstance(model, PairModel)}
+    if orders and pairs:
+        path, model = next(iter(pairs.items()))
+        raise ConfigError(
+            str(path), "kind", f"{model.KIND}, and another model is of another kind", "models of one kind"
+        )
+    if pairs:
+        return contest_of_pairs(pairs, traces, part, copies)
+    inputs = [TraceInput.of([path], processors, part) for path in traces]
+    return contest_of_orders(orders, inputs, copies, predicting=predicting)
+
+
+def _parts(copies: int) -> list[tuple[int, int]]:
+    """Return the first copy of each task, and its number of copies."""
+    return [(first, min(_AT_ONCE, copies - first)) for first in range(0, copies, _AT_ONCE)]
+
+
+def _name_of(policy: str, run_times: str = "") -> str:
+    """Return how tables name a baseline."""
+    name = policy if "order=" in policy else f"{policy}:order=fcfs"
+    return f"{name}, predicted" if run_times == PREDICTED else name

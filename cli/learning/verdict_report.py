@@ -1,0 +1,108 @@
+"""The report of `evaluate`: a table for each trace, the verdicts in words, and the rows in a model's file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from ...formats.model_file import Model, write_model
+from ...learning.evaluation import Scores, Verdict, beaten, verdict
+from ..output.text import Screen, TextColumn, numbers
+from ..streams import note
+from .contests import Contest
+from .learning_tasks import PARTS
+
+#: The numbers that are judged, in words, and their headings.
+JUDGED = {"bsld": "mean bounded slowdown", "sld": "mean slowdown", "wait": "mean wait"}
+_HEADINGS = {"bsld": "SLOWDOWN", "sld": "SLOWDOWN", "wait": "WAIT s"}
+
+
+def results_of(contest: Contest, scored: Sequence[Scores]) -> list[dict[str, Any]]:
+    """Return a verdict for each trace, number and way to choose the rival; Holm's correction is over the traces."""
+    sides = {how: names for how, names in contest.sides.items() if names}
+    results = [_result(contest, one, how, number) for one in scored for number, how in product(contest.numbers, sides)]
+    for number, how in product(contest.numbers, sides):
+        rows = [row for row in results if row["number"] == number and row["chosen"] == how]
+        for row, beats in zip(rows, beaten([row["against"] for row in rows]), strict=True):
+            row["beats"] = beats
+    return results
+
+
+def _result(contest: Contest, scored: Scores, how: str, number: str) -> dict[str, Any]:
+    """Return the verdict against the best of some rivals, with the numbers of both."""
+    best = scored.best(contest.sides[how], number)
+    means = [scored.mean(name, number) for name in contest.learned]
+    return {
+        "trace": scored.trace, "number": number, "against": verdict(scored, contest.learned, best, number),
+        "beats": False, "learned": sum(means) / len(means), "rival": scored.mean(best, number), "chosen": how,
+    }  # fmt: skip
+
+
+def show_results(contest: Contest, scored: Sequence[Scores], results: Sequence[dict[str, Any]]) -> None:
+    """Print the table and the verdicts of each trace."""
+    screen, main = Screen(), contest.numbers[0]
+    for one in scored:
+        screen.title(f"{one.trace}: geometric means over the copies")
+        lines, shown = list[tuple[str, ...]](), set[bytes]()
+        for name in sorted([*contest.rivals, *contest.learned], key=lambda name: one.mean(name, main)):
+            schedule = b"".join(one.numbers[name][number].tobytes() for number in contest.numbers)
+            if schedule in shown and name not in contest.learned:
+                continue  # the same schedules as an order above
+            shown.add(schedule)
+            mark = "> " if name in contest.learned else "  "
+            judged = [_shown(number, one.mean(name, number)) for number in contest.numbers]
+            lines.append((mark + name, *judged, f"{one.mean(name, 'longest_wait'):,.0f}"))
+        headings = [_HEADINGS[number] for number in contest.numbers]
+        screen.table([TextColumn("ORDER"), *numbers(*headings, "LONGEST s")], lines)
+        screen.put("")
+        for row in results:
+            if row["trace"] == one.trace:
+                screen.put(*_sentences(row))
+        screen.put("")
+
+
+def _shown(number: str, mean: float) -> str:
+    return f"{mean:,.0f}" if number == "wait" else f"{mean:,.4g}"
+
+
+def _sentences(row: dict[str, Any]) -> list[str]:
+    """Return what a verdict says, in words."""
+    against: Verdict = row["against"]
+    outcome = "beats it" if row["beats"] else "is worse" if against.low > 1.0 else "may be no better"
+    return [
+        f"{JUDGED[row['number']]}: {outcome}: {against.ratio:.2f} of the rival {row['chosen']}, {against.rival}",
+        f"  95 %: {against.low:.2f} to {against.high:.2f}; smaller in {against.won:.0%} of the pairs; "
+        f"longest wait {against.longest_wait:.2f} of its",
+    ]
+
+
+def save_verdicts(
+    path: Path, model: Model, contest: Contest, results: Sequence[dict[str, Any]], part: str, copies: int
+) -> None:  # fmt: skip
+    """Write the verdicts on jobs that a model has not seen into its file, in place of those on the same jobs."""
+    digests = {trace.name: trace.digest for trace in contest.traces}
+    trained, halves = trained_on(model), {model.trained.get("part"), part}
+    judged = [
+        {
+            "trace": row["trace"], "sha256": digests[row["trace"]], "part": part, "copies": copies,
+            "models": len(contest.learned), "number": row["number"], "chosen": row["chosen"],
+            "beats": bool(row["beats"]),
+            **{key: value for key, value in asdict(row["against"]).items() if key != "trace"},
+        }
+        for row in results
+        if digests[row["trace"]] not in trained or halves == {*PARTS[1:]}
+    ]  # fmt: skip
+    if not judged:
+        note(f"{path.name}: nothing was written, because it was trained on these jobs")
+        return
+    again = {(row["sha256"], row["part"]) for row in judged}
+    others = [row for row in model.evaluated if (row.get("sha256"), row.get("part")) not in again]
+    write_model(path, replace(model, evaluated=(*others, *judged)))
+
+
+def trained_on(model: Model) -> set[str]:
+    """Return the SHA-256 of each trace that a model was trained on."""
+    return {row["sha256"] for row in model.trained.get("traces", ())}

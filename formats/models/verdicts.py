@@ -1,0 +1,50 @@
+"""Verdicts in a model's file: how it compares with rivals, on shaken copies of a trace or on windows of it.
+
+Rule: only a verdict on LEAST_COPIES shaken copies that the model beats its baseline, in the number that it was trained
+to lower, proves it. `evaluate --save` writes no verdict on jobs that the model was trained on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from .fields import checked_rows, finite_numbers
+
+#: The rival of a verdict that was best on the traces of the training.
+IN_TRAINING = "chosen in training"
+#: Fewest shaken copies of a verdict that proves something.
+LEAST_COPIES = 20
+
+
+def checked_verdicts(rows: Any, source: str) -> tuple[Mapping[str, Any], ...]:
+    """Return verdicts; `rows`: what the file holds, `source`: the file. Raises ConfigError: one is no verdict."""
+    verdicts = checked_rows(rows, source, "evaluated", ("ratio", "low", "high"), ("trace", "rival", "number"))
+    for place, row in enumerate(verdicts):
+        finite_numbers([row.get("copies", row.get("windows"))], source, f"evaluated[{place}].copies", 1)
+    return verdicts
+
+
+def proves(verdicts: Iterable[Mapping[str, Any]], number: str) -> bool:
+    """Return whether one of some checked verdicts proves a model; `number`: that it was trained to lower."""
+    return any(
+        row["number"] == number and row.get("chosen") == IN_TRAINING and row.get("beats") is True
+        and row.get("copies", 0) >= LEAST_COPIES
+        for row in verdicts
+    )  # fmt: skip
+
+
+def lines_of(verdicts: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return what some checked verdicts say, in words: those on windows, and those against the baseline of a model."""
+    lines = list[str]()
+    for row in verdicts:
+        about, interval = (
+            f"{row['trace']}, {row['number']}",
+            f"{row['ratio']:.2f} ({row['low']:.2f} to {row['high']:.2f})",
+        )
+        if "copies" not in row:
+            lines.append(f"{about}: {interval} of {row['rival']}, {row['windows']} windows")
+        elif row.get("chosen") == IN_TRAINING:
+            outcome = "beats" if row.get("beats") is True else "not shown to beat"
+            lines += [f"{about}: {outcome} {row['rival']}:", f"  {interval} of its, {row['copies']} copies"]
+    return lines
