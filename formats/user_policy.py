@@ -11,6 +11,7 @@ import importlib
 import inspect
 import os
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -89,7 +90,7 @@ def queue_mapping(text: str, *, service: bool = False) -> MappingPolicy:
         model = _model(policy, None, service=service)
         if isinstance(model, PairModel) and not model.seen and not service:
             return QueueMapping(text, lambda _: model.policy(text))
-        return LearnedMapping(text, guarded(model, policy.where))
+        return LearnedMapping(text, guarded(model, policy.where), time.thread_time if service else None)
     if policy.plain.family == "mapping":
         return UnderCap(text_of(policy.plain), policy.limit)
     if not isinstance(policy, Own):

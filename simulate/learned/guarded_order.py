@@ -2,7 +2,8 @@
 
 Rule: everything but the order is exact EASY backfilling, so the model starts no job that does not fit and delays no
 reservation. A decision is the baseline's if a waiting job, its wait, or the machine is unlike what the model was
-trained on, or if a score is no number. Under both, a job that has waited for longer than the bound goes first.
+trained on, if a score is no number, or if the model raises an exception or takes too long. Under both, a job that has
+waited for longer than the bound goes first.
 """
 
 from __future__ import annotations
@@ -18,9 +19,10 @@ from ..queue_policies.order import Order
 from ..queue_policies.queued_job import QueuedJob
 from ..replay.replay import Replayed, replay
 from ..wording import count
+from .model_calls import ModelCalls
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from ..model.cluster import Cluster
     from ..model.workload import Workload
@@ -96,9 +98,11 @@ class GuardedOrder:
         """Return the policy of a replay."""
         return Backfilling(GuardedQueue(self, seed), fills=True)
 
-    def planned(self, seed: int, run_times: Mapping[object, tuple[float, float]]) -> Backfilling:
+    def planned(
+        self, seed: int, run_times: Mapping[object, tuple[float, float]], clock: Callable[[], float] | None = None
+    ) -> Backfilling:  # fmt: skip
         """Return the policy of a plan, which explains itself; see `GuardedQueue`."""
-        return Backfilling(GuardedQueue(self, seed, run_times, explains=True), fills=True)
+        return Backfilling(GuardedQueue(self, seed, run_times, clock, explains=True), fills=True)
 
     def replays(self, jobs: Workload, cluster: Cluster, cores: int) -> tuple[Replayed, Replayed]:
         """Replay jobs under the order and under the baseline, on so many alike cores; `cluster` is not asked."""
@@ -144,18 +148,19 @@ class GuardedQueue:
         model: the order.
         seed: of a random baseline.
         run_times: see `LearnedQueue`.
+        clock: see `ModelCalls`.
         explains: keep how the first decision came about.
     """
 
     steady = False
 
     def __init__(
-        self, model: GuardedOrder, seed: int = 0, run_times: Mapping[object, tuple[float, float]] | None = None, *,
-        explains: bool = False,
+        self, model: GuardedOrder, seed: int = 0, run_times: Mapping[object, tuple[float, float]] | None = None,
+        clock: Callable[[], float] | None = None, *, explains: bool = False,
     ) -> None:  # fmt: skip
         self._model, self._learned = model, LearnedQueue(model.order, run_times)
         self._baseline = LateFirst(Order(model.baseline, seed), model.order.max_wait)
-        self._explains = explains
+        self._explains, self.calls = explains, ModelCalls(clock)
         self._unlike = dict[int, str]()  # job -> why it is unlike those of the training
         #: How the first decision came about, by number of the job.
         self.scored: dict[int, Scored] = {}
@@ -164,16 +169,15 @@ class GuardedQueue:
 
     def sorted(self, now: QueueView) -> list[QueuedJob]:
         """Return the waiting jobs, the first in the queue first. O(waiting jobs log waiting jobs)."""
-        self._learned.learn(now)
         for job in now.submitted:
             limit = job.limit if job.predicted and not math.isnan(job.limit) else job.walltime
             if doubt := self._model.seen.doubt_of(job, limit, now.machine.processors):
                 self._unlike[job.number] = doubt
-        scores, doubt = dict[QueuedJob, float](), self._doubt(now)
-        if self._explains or not doubt:
-            scores = self._learned.scores(now)
-            if not all(score < math.inf for score in scores.values()):
-                doubt = "a score is no number"
+        doubt = self._doubt(now)
+        scores = self.calls.ask(lambda: self._scores(now, wanted=self._explains or not doubt)) or {}
+        doubt = doubt or self.calls.doubt
+        if not doubt and not all(score < math.inf for score in scores.values()):
+            doubt = "a score is no number"
         learned = [] if doubt else sorted(now.waiting, key=scores.__getitem__)
         baseline = self._baseline.sorted(now) if doubt or self._explains else []
         self.decided["baseline" if doubt else "model"] += 1
@@ -181,6 +185,11 @@ class GuardedQueue:
             self._explains = False
             self._explain(now, learned or baseline, baseline, scores, doubt)
         return learned or baseline
+
+    def _scores(self, now: QueueView, *, wanted: bool) -> dict[QueuedJob, float]:
+        """Take in what has ended and come, and return the scores, if they are wanted."""
+        self._learned.learn(now)
+        return self._learned.scores(now) if wanted else {}
 
     def _doubt(self, now: QueueView) -> str:
         """Return why the model is not trusted now, "" if it is."""
@@ -199,14 +208,18 @@ class GuardedQueue:
         self, now: QueueView, order: Sequence[QueuedJob], baseline: Sequence[QueuedJob],
         scores: Mapping[QueuedJob, float], doubt: str,
     ) -> None:  # fmt: skip
-        weights = self._model.order.weights
-        values = [self._learned.values(job, now) for job in order]
-        means = [sum(column) / len(order) for column in zip(*values, strict=True)]
+        features = ModelCalls().ask(lambda: self._features(order, now)) or [()] * len(order)
         ranks = {job: rank for rank, job in enumerate(baseline, 1)}
-        for rank, (job, row) in enumerate(zip(order, values, strict=True), 1):
+        for rank, (job, named) in enumerate(zip(order, features, strict=True), 1):
+            score = scores[job] if math.isfinite(scores.get(job, math.nan)) else None
+            self.scored[job.number] = Scored(rank, score, named, self._model.baseline_spec, ranks[job], doubt=doubt)
+
+    def _features(self, order: Sequence[QueuedJob], now: QueueView) -> list[tuple[tuple[str, float], ...]]:
+        """Return the features that moved each job most against the other jobs, and by how much."""
+        weights, values = self._model.order.weights, [self._learned.values(job, now) for job in order]
+        means, features = [sum(column) / len(order) for column in zip(*values, strict=True)], []
+        for row in values:
             parts = [weight * (value - mean) for weight, value, mean in zip(weights, row, means, strict=True)]
             largest = sorted(range(len(parts)), key=lambda place: -abs(parts[place]))[:_NAMED]
-            features = tuple((FEATURE_NAMES[place], parts[place]) for place in largest)
-            score = scores[job] if math.isfinite(scores[job]) else None
-            baseline_spec = self._model.baseline_spec
-            self.scored[job.number] = Scored(rank, score, features, baseline_spec, ranks[job], doubt=doubt)
+            features.append(tuple((FEATURE_NAMES[place], parts[place]) for place in largest))
+        return features

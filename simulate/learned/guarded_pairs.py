@@ -1,8 +1,9 @@
 """A learned choice of jobs and nodes with a net: where the model is not trusted, EASY backfilling decides.
 
 Rule: the mask is the nodes on which a job fits now, so the model starts nothing elsewhere. A decision is the baseline's
-if a node is none of the training, if a waiting job is unlike those of the training or requests several nodes, or if a
-job has waited for longer than the bound: it then goes first, with a reservation that no other job delays.
+if a node is none of the training, if a waiting job is unlike those of the training or requests several nodes, if the
+model raises an exception or takes too long, or if a job has waited for longer than the bound: it then goes first, with
+a reservation that no other job delays.
 """
 
 from __future__ import annotations
@@ -16,11 +17,12 @@ from ..model.cluster import comparable_speeds
 from ..model.machine import machine_of
 from ..model.plan import Scored
 from ..queue_policies.easy_policy import Backfilling
-from ..queue_policies.interface import Decision, QueueView
+from ..queue_policies.interface import Decision, QueueView, Start
 from ..queue_policies.order import Order
 from ..queue_policies.queued_job import QueuedJob
 from ..replay.replay import Replayed, replay
 from .guarded_order import LateFirst
+from .model_calls import ModelCalls
 from .pair_queue import NetworkPairQueue, Weighed
 
 if TYPE_CHECKING:
@@ -86,9 +88,11 @@ class GuardedPairs:
         """Return the policy of a replay."""
         return GuardedPairQueue(self, seed)
 
-    def planned(self, seed: int, run_times: Mapping[object, tuple[float, float]]) -> GuardedPairQueue:
+    def planned(
+        self, seed: int, run_times: Mapping[object, tuple[float, float]], clock: Callable[[], float] | None = None
+    ) -> GuardedPairQueue:  # fmt: skip
         """Return the policy of a plan, which explains itself; it asks no run times."""
-        return GuardedPairQueue(self, seed, explains=True)
+        return GuardedPairQueue(self, seed, clock, explains=True)
 
     def replays(self, jobs: Workload, cluster: Cluster, cores: int) -> tuple[Replayed, Replayed]:
         """Replay jobs on the nodes under the model and under the baseline; `cores` are those of all nodes."""
@@ -114,11 +118,15 @@ class GuardedPairQueue:
     Args:
         model: the model.
         seed: of a random baseline.
+        clock: see `ModelCalls`.
         explains: keep how the first decision came about.
     """
 
-    def __init__(self, model: GuardedPairs, seed: int = 0, *, explains: bool = False) -> None:
-        self._model, self._pairs, self._explains = model, model.make(), explains
+    def __init__(
+        self, model: GuardedPairs, seed: int = 0, clock: Callable[[], float] | None = None, *, explains: bool = False
+    ) -> None:  # fmt: skip
+        self._model, self._explains, self.calls = model, explains, ModelCalls(clock)
+        self._pairs = self.calls.ask(model.make)
         self._order = LateFirst(Order(model.baseline, seed), model.max_wait)
         self._baseline = Backfilling(self._order, fills=True)
         self._unlike = dict[int, str]()  # job -> why it is unlike those of the training
@@ -129,19 +137,25 @@ class GuardedPairQueue:
 
     def decide(self, now: QueueView, /) -> Iterator[Decision]:
         """Yield the decisions of now."""
-        doubt = self._doubt(now)
+        pairs, doubt, starts = self._pairs, self._doubt(now), list[Start]()
+        if pairs is not None and not doubt:  # all at once: a model that fails after some starts has made none
+            starts = self.calls.ask(lambda: list(pairs.decide(now)), len) or starts
+        doubt = doubt or self.calls.doubt
         self.decided["baseline" if doubt else "model"] += 1
         if self._explains:
             self._explains = False
             self._explain(now, doubt)
-        yield from self._baseline.decide(now) if doubt else self._pairs.decide(now)
+        yield from self._baseline.decide(now) if doubt else starts
 
     def _doubt(self, now: QueueView) -> str:
         """Return why the model is not trusted now, "" if it is."""
+        pairs = self._pairs
+        if pairs is None:
+            return self.calls.doubt
         for job in now.submitted:
-            if doubt := self._model.seen.doubt_of(job) or _problem(self._pairs.check_job, job, now):
+            if doubt := self._model.seen.doubt_of(job) or _problem(pairs.check_job, job, now):
                 self._unlike[job.number] = doubt
-        if doubt := _problem(self._pairs.check_nodes, now):
+        if doubt := _problem(pairs.check_nodes, now):
             return doubt
         oldest = next(iter(now.waiting), None)
         if oldest is not None and now.time - oldest.submit_time > self._model.max_wait * _CLOSE:
@@ -155,8 +169,9 @@ class GuardedPairQueue:
     def _explain(self, now: QueueView, doubt: str) -> None:
         baseline = self._order.sorted(now)
         ranks = {job: rank for rank, job in enumerate(baseline, 1)}
-        machine_is_known = not _problem(self._pairs.check_nodes, now)
-        weighed = self._pairs.weighed(now, self._model.seen.usual) if machine_is_known else {}
+        pairs, weighed = self._pairs, dict[QueuedJob, Weighed]()
+        if pairs is not None and not _problem(pairs.check_nodes, now):
+            weighed = ModelCalls().ask(lambda: pairs.weighed(now, self._model.seen.usual)) or weighed
         order = baseline if doubt else sorted(now.waiting, key=lambda job: weighed.get(job, Weighed.NONE).place)
         for rank, job in enumerate(order, 1):
             one, spec = weighed.get(job, Weighed.NONE), self._model.baseline_spec

@@ -6,14 +6,14 @@ nodes of the last plan. If their mean wait under the order
 is longer by more than the slack, the baseline overrules the order: at once, and until another file of a model is used.
 Both replays know the same later submissions and run times, so their difference is the order's. Jobs that still wait are
 in both, for the median share of their limits that the others took, so an order that never starts some of them is seen.
-Jobs of all users count in turns, so that no user alone decides.
+Jobs of all users count in turns, so that no user alone decides. A model that raises an exception is overruled at once.
 """
 
 from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
@@ -55,12 +55,15 @@ class GuardedModel(Protocol):
     @property
     def baseline_spec(self) -> str: ...  # noqa: D102
 
-    def planned(self, seed: int, run_times: Mapping[object, tuple[float, float]]) -> QueuePolicy:
-        """Return the policy of a plan; it, or its `queue`, has `scored`.
+    def planned(
+        self, seed: int, run_times: Mapping[object, tuple[float, float]], clock: Callable[[], float] | None = None
+    ) -> QueuePolicy:  # fmt: skip
+        """Return the policy of a plan; it, or its `queue`, has `scored` and `calls`.
 
         Args:
             seed: of random choices.
             run_times: the last two of each user, seconds.
+            clock: see `ModelCalls`.
         """
         ...
 
@@ -127,10 +130,11 @@ class KeptModel(Kept):
 
     Args:
         model: the guarded model.
+        clock: of its plans, see `ModelCalls`.
     """
 
-    def __init__(self, model: GuardedModel) -> None:
-        self._model = model
+    def __init__(self, model: GuardedModel, clock: Callable[[], float] | None = None) -> None:
+        self._model, self._clock = model, clock
         self._cluster: Cluster | None = None  # of the last plan
         self._lately = dict[Any, tuple[float, float]]()  # by user
         self._running = dict[str, tuple[Any, float]]()  # user and start, by key
@@ -142,7 +146,11 @@ class KeptModel(Kept):
     def policy(self, seed: int, now: float, cluster: Cluster) -> QueuePolicy:
         """Return the policy of a plan."""
         self._cluster = cluster
-        return self._model.planned(seed, self._lately)
+        return self._model.planned(seed, self._lately, self._clock)
+
+    def note_failure(self, text: str) -> None:
+        """Let the baseline overrule a model that raised an exception; `text`: the exception."""
+        self._why = self._why or f"the model failed: {text}"
 
     def note_waiting(self, jobs: Mapping[str, OrderedJob]) -> None:
         """Note the jobs that wait in a plan, by key."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -26,11 +27,12 @@ class LearnedMapping(QueueMapping):
     Args:
         name: SPEC of the policy.
         model: the model.
+        clock: see `ModelCalls`; None: decisions may take any time.
     """
 
-    def __init__(self, name: str, model: GuardedModel) -> None:
+    def __init__(self, name: str, model: GuardedModel, clock: Callable[[], float] | None = None) -> None:
         baseline = partial(uncompiled, parse(model.baseline_spec))
-        super().__init__(name, baseline, every_node=True, keep=partial(KeptModel, model))
+        super().__init__(name, baseline, every_node=True, keep=partial(KeptModel, model, clock))
         self.digest = model.digest  #: names the model
         self.unproven = not model.is_proven
         self._baseline = QueueMapping(model.baseline_spec, baseline)
@@ -48,8 +50,10 @@ class LearnedMapping(QueueMapping):
     def run(self, simulation: Simulation, request: Request, policy: QueuePolicy) -> Mapped:
         """Run a workflow under the model of one plan. Raises PolicyError."""
         mapped = super().run(simulation, request, policy)
-        scored = getattr(getattr(policy, "queue", policy), "scored", None)
-        return mapped if scored is None else replace(mapped, scored=scored)
+        queue: Any = getattr(policy, "queue", policy)
+        if queue.calls.failure and isinstance(request.kept, KeptModel):
+            request.kept.note_failure(queue.calls.failure)
+        return replace(mapped, scored=queue.scored)
 
     @staticmethod
     def _waiting(simulation: Simulation, request: Request) -> Iterator[tuple[str, OrderedJob]]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..arrays import Array
+from ..errors import PolicyError
 from .node_clusters import node_clusters
 from .packed_pairs import PackedPairs
 from .pair_network import JOB_COLUMNS, PAIR_COLUMNS
@@ -75,8 +76,17 @@ class PairChooser:
         self._head, self._scores = head, tuple(scores)
 
     def actions(self, mask: Array, jobs: Array, nodes: Array) -> Array:
-        """Return the action of each decision [decisions]; see `PairHead.actions`. O(allowed pairs)."""
-        return self._head.actions(mask, jobs, nodes, lambda number, rows: rows.best(self._scores[number](rows.rows)))
+        """Return the action of each decision [decisions]; see `PairHead.actions`. O(allowed pairs).
+
+        Raises PolicyError: a score is no number.
+        """
+        return self._head.actions(mask, jobs, nodes, self._best)
+
+    def _best(self, number: int, rows: PackedPairs) -> Array:
+        scores = self._scores[number](rows.rows)
+        if not np.isfinite(scores).all():
+            raise PolicyError("learned", "scores", "a score is no number", "finite scores")
+        return rows.best(scores)
 
     def first_rows(self, mask: Array, jobs: Array, nodes: Array) -> tuple[Callable[[Array], Array], Array, Array]:
         """Return how the first network scores rows, its rows for one decision [rows, columns], and the job of each.
