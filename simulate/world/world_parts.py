@@ -69,7 +69,12 @@ class Part:
         return None
 
     def ready_time(self, job: QueuedJob, given: Sequence[Interval]) -> float:
-        """Note that a start took resources; return when they are ready for the job, seconds."""
+        """Note that a start took resources; return when they are ready for the job, seconds.
+
+        Args:
+            job: the job that starts.
+            given: first and last of each interval of its resources.
+        """
         return -math.inf
 
     def begin(self, running: Running) -> None:
@@ -82,7 +87,12 @@ class Part:
         """Note that free resources are no longer there for jobs; see `SimulatedWorld.withdraw`."""
 
     def given_back(self, resources: Sequence[Interval], now: float) -> None:
-        """Note that withdrawn resources are there again, and idle."""
+        """Note that withdrawn resources are there again, and idle.
+
+        Args:
+            resources: first and last of each interval.
+            now: seconds.
+        """
 
     # --- the result ---
     def report(self, done: Replayed) -> Replayed:
