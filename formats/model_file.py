@@ -19,7 +19,7 @@ from ..simulate.queue_policies.learned_order import OrderFile
 from .documents.atomic_write import write_whole
 from .documents.files import read_bytes
 from .models.fields import ALLOWED
-from .models.linear_model import LinearModel
+from .models.order_model import ORDER_KINDS, OrderModel
 from .models.pair_model import PairModel
 
 if TYPE_CHECKING:
@@ -28,14 +28,17 @@ if TYPE_CHECKING:
 
 SCHEMA = "pilotfish/model/v1"
 MOST_BYTES = 1 << 20
-Model = LinearModel | PairModel
+Model = OrderModel | PairModel
 #: What a file can hold, by the word under `kind`.
-KINDS: dict[str, type[LinearModel] | type[PairModel]] = {kind.KIND: kind for kind in (LinearModel, PairModel)}
+KINDS: dict[str, type[OrderModel] | type[PairModel]] = {
+    **dict.fromkeys(ORDER_KINDS, OrderModel),
+    PairModel.kind: PairModel,
+}
 
 
 def dump_model(model: Model) -> str:
     """Return the text of a model's file; the same model gives the same text."""
-    body = {"schema": SCHEMA, "kind": model.KIND, "feature_set": model.FEATURE_SET} | model.body()
+    body = {"schema": SCHEMA, "kind": model.kind, "feature_set": model.FEATURE_SET} | model.body()
     return json.dumps(body | {"sha256": _digest(body)}, indent=1, allow_nan=False) + "\n"
 
 
@@ -78,7 +81,7 @@ def parse_model(data: bytes, source: str) -> Model:
     return kind.of(body, source)
 
 
-def read_order(path: Path) -> LinearModel:
+def read_order(path: Path) -> OrderModel:
     """Read the file of a learned order. Raises ConfigError: see `read_model`, or it is of another kind."""
     return _order(read_model(path), str(path))
 
@@ -106,9 +109,9 @@ def with_models(policy: Any, folder: Path = Path()) -> Any:
     return learned if plain is policy else replace(policy, base=learned)
 
 
-def _order(model: Model, source: str) -> LinearModel:
-    if not isinstance(model, LinearModel):
-        raise ConfigError(source, "kind", f"{model.KIND}: it is no order of the queue", LinearModel.KIND)
+def _order(model: Model, source: str) -> OrderModel:
+    if not isinstance(model, OrderModel):
+        raise ConfigError(source, "kind", f"{model.kind}: it is no order of the queue", ", ".join(ORDER_KINDS))
     return model
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ...formats.model_file import Model
-from ...formats.models.linear_model import LinearModel
+from ...formats.models.order_model import OrderModel
 from ...formats.models.pair_model import PairModel
 from ...formats.models.verdicts import IN_TRAINING
 from ...learning.contenders import rivals
@@ -84,7 +84,7 @@ class Contest:
 
 
 def contest_of_orders(
-    models: Mapping[Path, LinearModel], inputs: Sequence[TraceInput], copies: int, *, predicting: bool
+    models: Mapping[Path, OrderModel], inputs: Sequence[TraceInput], copies: int, *, predicting: bool
 ) -> Contest:
     """Return the contest of learned orders. Raises ConfigError, OSError: a trace cannot be read.
 
@@ -94,11 +94,9 @@ def contest_of_orders(
         copies: of each trace.
         predicting: rivals may have predicted run times.
     """
-    named = tuple(
-        (str(path), model.weights, model.max_wait, model.run_times == PREDICTED) for path, model in models.items()
-    )
-    predicting = predicting or any(predicts for *_, predicts in named)
-    names = [one.name for one in rivals(max(wait for _, _, wait, _ in named), predicting)]
+    named = tuple((model.order(str(path)), model.run_times == PREDICTED) for path, model in models.items())
+    predicting = predicting or any(predicts for _, predicts in named)
+    names = [one.name for one in rivals(max(order.max_wait for order, _ in named), predicting)]
     chosen = {_name_of(model.baseline.policy, model.baseline.run_times) for model in models.values()}
     traces = [
         Judged(
@@ -109,7 +107,7 @@ def contest_of_orders(
     ]  # fmt: skip
     sides = {IN_TRAINING: sorted(chosen.intersection(names)), "best in hindsight": names}
     kernels = ("queue.easy", "queue.easy_rich", "queue.conservative")
-    return Contest([name for name, *_ in named], sides, ("bsld", "wait"), kernels, traces, score_task)
+    return Contest([order.text for order, _ in named], sides, ("bsld", "wait"), kernels, traces, score_task)
 
 
 def contest_of_pairs(models: Mapping[Path, PairModel], traces: Sequence[Path], part: str, copies: int) -> Contest:
@@ -166,12 +164,12 @@ def contest_of(
         processors: of the machine of orders; None: as each trace says.
         predicting: rivals may have predicted run times.
     """
-    orders = {path: model for path, model in models.items() if isinstance(model, LinearModel)}
+    orders = {path: model for path, model in models.items() if isinstance(model, OrderModel)}
     pairs = {path: model for path, model in models.items() if isinstance(model, PairModel)}
     if orders and pairs:
         path, model = next(iter(pairs.items()))
         raise ConfigError(
-            str(path), "kind", f"{model.KIND}, and another model is of another kind", "models of one kind"
+            str(path), "kind", f"{model.kind}, and another model is of another kind", "models of one kind"
         )
     if pairs:
         return contest_of_pairs(pairs, traces, part, copies)

@@ -19,7 +19,7 @@ from ...formats.replays.workloads import as_submitted, format_of, read_workload
 from ...formats.text import count
 from ...learning.contenders import Contender, contender, numbers_of, rivals
 from ...learning.evaluation import Scores, scores
-from ...learning.linear_search import SearchOptions, Start, search, start_of
+from ...learning.order_search import SearchOptions, Start, search, start_of
 from ...learning.traces import Trace
 from ...profiles.prediction.online_run_times import OnlineRunTimes
 from ...simulate.errors import ConfigError
@@ -179,7 +179,7 @@ class ScoreTask:
     """All contenders on the copies of the traces that begin at one number."""
 
     source: TraceInput
-    models: tuple[tuple[str, tuple[float, ...], float, bool], ...]  # name, weights, longest wait, predicted
+    models: tuple[tuple[LearnedOrder, bool], ...]  # each with whether it knows predicted run times
     predicting: bool
     copies: int
     first: int
@@ -196,11 +196,8 @@ class ScoreTask:
 
     def contenders(self) -> list[Contender]:
         """Return the rivals and the learned orders."""
-        learned = [
-            contender(LearnedOrder(name, weights, wait), predicted=predicts)
-            for name, weights, wait, predicts in self.models
-        ]
-        return rivals(max(wait for _, _, wait, _ in self.models), self.predicting) + learned
+        learned = [contender(order, predicted=predicts) for order, predicts in self.models]
+        return rivals(max(order.max_wait for order, _ in self.models), self.predicting) + learned
 
 
 def score_task(task: ScoreTask) -> dict[str, dict[str, list[float]]]:

@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from ...formats.model_file import Model, read_model
-from ...formats.models.linear_model import LinearModel
+from ...formats.models.order_model import OrderModel
 from ...formats.models.pair_model import PairModel
 from ...formats.models.verdicts import lines_of
 from ...formats.text import count
+from ...simulate.kernels.queue.tables import UNIT
 from ...simulate.queue_policies.learned_order import FEATURES, MODEL_SUFFIX
+from ...simulate.queue_policies.order_score import NETWORK
 from .. import options
 from ..lazy import CommandGroup
 from ..options import argument
@@ -65,7 +67,7 @@ def check(file: ModelFile) -> int:
     return 0
 
 
-def _show_order(screen: Screen, name: str, model: LinearModel) -> None:
+def _show_order(screen: Screen, name: str, model: OrderModel) -> None:
     trained = model.trained
     screen.title(f"{name}: an order of the queue inside EASY backfilling")
     days = f"a job that waited for {model.max_wait / 86_400.0:.3g} days goes first"
@@ -76,9 +78,13 @@ def _show_order(screen: Screen, name: str, model: LinearModel) -> None:
         screen.put(f"trained on {row['name']}: {size}, part: {trained.get('part')}")
     screen.put(f"began at the rule: {trained.get('start')}; run times: {model.run_times}")
     screen.put(f"baseline: {model.baseline.policy}, run times: {model.baseline.run_times}", "")
-    rows = [(name, f"{weight:+.4f}") for name, weight in zip(FEATURES, model.weights, strict=True)]
-    screen.table([TextColumn("FEATURE"), *numbers("WEIGHT")], rows)
-    screen.put("", "The smallest sum goes first. w limit, p expected run time, t waited, q size, P machine, F free.")
+    names, columns = _columns(model)
+    rows = [
+        (name, *(f"{weight:+.4f}" for weight in weights))
+        for name, *weights in zip(names, *columns.values(), strict=True)
+    ]
+    screen.table([TextColumn("FEATURE"), *numbers(*columns)], rows)
+    screen.put("", "The smallest score goes first. w limit, p expected run time, t waited, q size, P machine, F free.")
     searches = trained.get("seeds", ())
     if searches:
         changes = sorted(math.expm1(one["value"] - trained["baseline_value"]) for one in searches)
@@ -90,11 +96,21 @@ def _show_order(screen: Screen, name: str, model: LinearModel) -> None:
     screen.put("that it was trained on. `pilotfish evaluate` judges it on others.")
 
 
+def _columns(model: OrderModel) -> tuple[tuple[str, ...], dict[str, tuple[float, ...]]]:
+    """Return what is weighed, and the weights under their headings."""
+    if model.fill:
+        return FEATURES, {"QUEUE": model.weights, "BEHIND IT": model.fill}
+    if model.kind == "linear":
+        return FEATURES, {"WEIGHT": model.weights}
+    units = [model.weights[first : first + UNIT] for first in range(0, NETWORK, UNIT)]
+    return ("bias", *FEATURES, "output"), {f"UNIT {number}": unit for number, unit in enumerate(units, 1)}
+
+
 def _document(model: Model) -> dict[str, Any]:
     if isinstance(model, PairModel):
-        return {"kind": model.KIND, **{key: part for key, part in model.body().items() if key != "examples"}}
+        return {"kind": model.kind, **{key: part for key, part in model.body().items() if key != "examples"}}
     return {
-        "kind": model.KIND, "features": list(FEATURES), "weights": list(model.weights),
+        "kind": model.kind, "features": list(FEATURES), "weights": list(model.weights), "fill": list(model.fill),
         "max_wait_s": model.max_wait if math.isfinite(model.max_wait) else None, "objective": model.objective,
         "run_times": model.run_times, "baseline": asdict(model.baseline),
         "processors": list(model.processors), "trained": dict(model.trained),

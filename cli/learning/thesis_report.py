@@ -88,7 +88,7 @@ def _pair_model(path: Path) -> PairModel:
     """Read a model. Raises ConfigError: it is of another kind, or for another machine or another view of the jobs."""
     model = read_model(path)
     if not isinstance(model, PairModel):
-        raise ConfigError(str(path), "kind", f"{model.KIND}: it chooses no pairs of a job and a node", PairModel.KIND)
+        raise ConfigError(str(path), "kind", f"{model.kind}: it chooses no pairs of a job and a node", PairModel.kind)
     options = thesis.options(model.objective)
     view = (options.due, options.rows, options.longest, options.logarithmic)
     sight = model.sight

@@ -7,17 +7,20 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
+
 from ... import __version__
 from ...formats.documents.atomic_write import check_file
 from ...formats.documents.quantities import format_size
 from ...formats.model_file import write_model
-from ...formats.models.linear_model import Baseline, LinearModel
+from ...formats.models.order_model import Baseline, OrderModel
 from ...formats.text import count
-from ...learning.contenders import contender
-from ...learning.linear_search import PATIENCE, SearchOptions, Start, seen_quantiles
+from ...learning.contenders import RULES, contender
 from ...learning.objectives import OBJECTIVES
+from ...learning.order_kinds import KINDS
+from ...learning.order_search import PATIENCE, SearchOptions, Start, seen_quantiles
 from ...simulate.errors import ConfigError
-from ...simulate.queue_policies.learned_order import MODEL_SUFFIX, LearnedOrder
+from ...simulate.queue_policies.learned_order import MODEL_SUFFIX
 from ...simulate.queue_policies.policy_specs import text_of
 from ...simulate.world.known_run_times import PREDICTED, WALLTIME
 from .. import options
@@ -54,8 +57,8 @@ app.command()(priorities)
 app.command()(squared)
 
 
-@app.command()
-def linear(
+def search_order(
+    context: typer.Context,
     traces: Annotated[list[Path], argument("TRACE...", "Traces of rigid jobs (SWF, ...), or folders of sites.")],
     out: Annotated[Path, option("FILE", f"Write the model into FILE (*{MODEL_SUFFIX}).", "--out", "-o")],
     objective: Annotated[
@@ -81,19 +84,7 @@ def linear(
         Path | None, option("FILE", "Keep the searches that ended in FILE, and go on with them.", "--searches")
     ] = None,
 ) -> int:
-    """Search for ten weights of an order inside exact EASY backfilling (CMA-ES).
-
-    The order is a weighted sum of a job's limit, size, wait and expected run time. The baseline is
-    the best of EASY's usual orders, by limits or predicted run times; its longest wait bounds all waits. The search
-    begins at the best of four simple rules under this bound, sees a new shaken copy of each trace in each generation,
-    and ends with the mean of the last one.
-    Judge the model on jobs that it has not seen: `pilotfish evaluate`.
-
-    \b
-    Examples:
-      pilotfish train linear year.swf.gz --part first-half -o mine.pfmodel.json
-      pilotfish train linear site --objective wait -o b.pfmodel.json
-    """
+    """Search for an order of the kind that the command names, and write it as a model."""
     if objective not in OBJECTIVES:
         raise not_among("--objective", objective, "an objective", OBJECTIVES)
     if part not in PARTS:
@@ -104,7 +95,8 @@ def linear(
     load_kernels("swf.parser", "queue.easy_rich")
     source = TraceInput.of(traces, procs, part)
     bound = None if max_wait is None else max_wait * _DAYS_S
-    settings = SearchOptions(objective, generations, population, max_wait=bound, patience=wait_factor)
+    kind = str(context.info_name)
+    settings = SearchOptions(objective, generations, population, max_wait=bound, patience=wait_factor, kind=kind)
     tasks = [SearchTask(source, windows, settings, not no_predictions, seed) for seed in range(1, seeds + 1)]
     source.traces()  # errors before any search
     searches = _searches(tasks, workers, resume)
@@ -112,6 +104,23 @@ def linear(
     write_model(out, _model(tasks[0], start, searches, best))
     _report(out, objective, start, searches, best)
     return 0
+
+
+_HELP = """
+    The baseline is the best of EASY's usual orders, by limits or predicted run times; its longest wait bounds all
+    waits. The search begins at the best of four simple rules under this bound, sees a new shaken copy of each trace in
+    each generation, and ends with the mean of the last one. Judge the model on jobs that it has not seen: `pilotfish
+    evaluate`.
+
+    \b
+    Examples:
+      pilotfish train {kind} year.swf.gz --part first-half -o mine.pfmodel.json
+      pilotfish train {kind} site --objective wait -o b.pfmodel.json
+"""
+for _name, _kind in KINDS.items():
+    app.command(
+        _name, help=f"Search for {_kind.words} inside exact EASY backfilling (CMA-ES).\n{_HELP.format(kind=_name)}"
+    )(search_order)
 
 
 def _searches(tasks: Sequence[SearchTask], workers: int | None, journal_file: Path | None) -> list[dict[str, Any]]:
@@ -140,14 +149,15 @@ def _searches(tasks: Sequence[SearchTask], workers: int | None, journal_file: Pa
     return [ended[task.identity] for task in tasks if task.identity in ended]
 
 
-def _model(task: SearchTask, start: Start, searches: Sequence[dict[str, Any]], best: dict[str, Any]) -> LinearModel:
-    order, traces = LearnedOrder("learned", tuple(best["weights"]), start.max_wait), task.source.traces()
+def _model(task: SearchTask, start: Start, searches: Sequence[dict[str, Any]], best: dict[str, Any]) -> OrderModel:
+    order = KINDS[task.options.kind].order(best["weights"], RULES[start.rule], start.max_wait)
+    traces = task.source.traces()
     rows = [
         {"name": trace.name, "sha256": trace.digest, "jobs": len(trace.jobs), "processors": trace.processors}
         for trace in traces
     ]
     trained = {
-        "pilotfish": __version__, "kind": LinearModel.KIND, "part": task.source.part, "traces": rows,
+        "pilotfish": __version__, "kind": task.options.kind, "part": task.source.part, "traces": rows,
         "windows": task.windows, "generations": task.options.generations, "population": task.options.population,
         "sigma": task.options.sigma, "patience": task.options.patience, "start": start.rule,
         "start_value": start.value, "seed": best["seed"],
@@ -157,11 +167,11 @@ def _model(task: SearchTask, start: Start, searches: Sequence[dict[str, Any]], b
     side = contender(order, predicted=start.predicted)
     columns = seen_quantiles(traces, side, predicted if task.predicting else None)
     baseline = Baseline(text_of(start.baseline.policy), _run_times(start.baseline.predicted))
-    return LinearModel(
+    return OrderModel(
         order.weights, start.max_wait, task.options.objective,
         tuple(sorted({trace.processors for trace in traces})), trained,
         {name: tuple(values.tolist()) for name, values in columns.items()},
-        run_times=_run_times(start.predicted), baseline=baseline,
+        run_times=_run_times(start.predicted), baseline=baseline, fill=order.fill,
     )  # fmt: skip
 
 

@@ -60,7 +60,7 @@ class PairModel:
         baseline: SPEC of what decides in its place, an order of EASY backfilling.
     """
 
-    KIND: ClassVar = "pairs"
+    kind: ClassVar = "pairs"
     FEATURE_SET: ClassVar = PAIR_FEATURES
 
     layers: tuple[Layer, ...]

@@ -16,6 +16,7 @@ from ..model.plan import Scored
 from ..queue_policies.easy_policy import Backfilling
 from ..queue_policies.learned_order import FEATURE_NAMES, LearnedOrder, LearnedQueue
 from ..queue_policies.order import Order
+from ..queue_policies.order_score import parts_of
 from ..queue_policies.queued_job import QueuedJob
 from ..replay.replay import Replayed, replay
 from ..wording import count
@@ -140,6 +141,10 @@ class LateFirst:
         late = [job for job in now.waiting if now.time - job.submit_time > self._longest]
         return [*late, *(job for job in jobs if now.time - job.submit_time <= self._longest)] if late else jobs
 
+    def behind(self, jobs: list[QueuedJob]) -> list[QueuedJob]:
+        """Return the jobs behind a reservation in their order, which is that of the queue."""
+        return jobs
+
 
 class GuardedQueue:
     """The queue under a guarded order.
@@ -160,7 +165,7 @@ class GuardedQueue:
     ) -> None:  # fmt: skip
         self._model, self._learned = model, LearnedQueue(model.order, run_times)
         self._baseline = LateFirst(Order(model.baseline, seed), model.order.max_wait)
-        self._explains, self.calls = explains, ModelCalls(clock)
+        self._explains, self._is_trusted, self.calls = explains, False, ModelCalls(clock)
         self._unlike = dict[int, str]()  # job -> why it is unlike those of the training
         #: How the first decision came about, by number of the job.
         self.scored: dict[int, Scored] = {}
@@ -176,15 +181,22 @@ class GuardedQueue:
         doubt = self._doubt(now)
         scores = self.calls.ask(lambda: self._scores(now, wanted=self._explains or not doubt)) or {}
         doubt = doubt or self.calls.doubt
-        if not doubt and not all(score < math.inf for score in scores.values()):
+        if not doubt and not all(
+            score < math.inf for score in (*scores.values(), *self._learned.fill_scores(scores).values())
+        ):
             doubt = "a score is no number"
         learned = [] if doubt else sorted(now.waiting, key=scores.__getitem__)
         baseline = self._baseline.sorted(now) if doubt or self._explains else []
         self.decided["baseline" if doubt else "model"] += 1
+        self._is_trusted = not doubt
         if self._explains:
             self._explains = False
             self._explain(now, learned or baseline, baseline, scores, doubt)
         return learned or baseline
+
+    def behind(self, jobs: list[QueuedJob]) -> list[QueuedJob]:
+        """Return the jobs behind a reservation in their order: that of the model, if it is trusted."""
+        return self._learned.behind(jobs) if self._is_trusted else jobs
 
     def _scores(self, now: QueueView, *, wanted: bool) -> dict[QueuedJob, float]:
         """Take in what has ended and come, and return the scores, if they are wanted."""
@@ -208,6 +220,8 @@ class GuardedQueue:
         self, now: QueueView, order: Sequence[QueuedJob], baseline: Sequence[QueuedJob],
         scores: Mapping[QueuedJob, float], doubt: str,
     ) -> None:  # fmt: skip
+        if self._model.order.fill:  # what was learned is the order behind the first job
+            scores, order = self._learned.fill_scores(order), [*order[:1], *self.behind([*order[1:]])]
         features = ModelCalls().ask(lambda: self._features(order, now)) or [()] * len(order)
         ranks = {job: rank for rank, job in enumerate(baseline, 1)}
         for rank, (job, named) in enumerate(zip(order, features, strict=True), 1):
@@ -216,10 +230,11 @@ class GuardedQueue:
 
     def _features(self, order: Sequence[QueuedJob], now: QueueView) -> list[tuple[tuple[str, float], ...]]:
         """Return the features that moved each job most against the other jobs, and by how much."""
-        weights, values = self._model.order.weights, [self._learned.values(job, now) for job in order]
+        weights = self._model.order.fill or self._model.order.weights
+        values = [self._learned.values(job, now) for job in order]
         means, features = [sum(column) / len(order) for column in zip(*values, strict=True)], []
         for row in values:
-            parts = [weight * (value - mean) for weight, value, mean in zip(weights, row, means, strict=True)]
+            parts = parts_of(weights, row, means)
             largest = sorted(range(len(parts)), key=lambda place: -abs(parts[place]))[:_NAMED]
             features.append(tuple((FEATURE_NAMES[place], parts[place]) for place in largest))
         return features

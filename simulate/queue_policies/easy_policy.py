@@ -20,6 +20,10 @@ class JobOrder(Protocol):
         """Return the waiting jobs, the first in the queue first."""
         ...
 
+    def behind(self, jobs: list[QueuedJob]) -> list[QueuedJob]:
+        """Return the jobs behind a reservation, of those that `sorted` returned last, in the order they are tried."""
+        ...
+
 
 class Backfilling:
     """EASY backfilling, and strict order without `fills`; `queue` is the order of the jobs."""
@@ -29,15 +33,19 @@ class Backfilling:
 
     def decide(self, now: QueueView) -> Iterator[Decision]:
         """Start the first jobs while they fit, reserve for the first that does not, and backfill behind it."""
-        backfill, blocked = now.backfill(), False
-        for job in self.queue.sorted(now):
+        backfill, queue = now.backfill(), iter(self.queue.sorted(now))
+        for job in queue:
             start = backfill.start(job)
             if start is not None:
                 yield start
-            elif not blocked:
-                if not self.fills:
-                    return
-                blocked = True
-                backfill.reserve(job)
-                if (nodes := backfill.nodes) is not None and backfill.reserved > now.time:
-                    yield Reserve(job, backfill.reserved, nodes)
+                continue
+            if not self.fills:
+                return
+            backfill.reserve(job)
+            if (nodes := backfill.nodes) is not None and backfill.reserved > now.time:
+                yield Reserve(job, backfill.reserved, nodes)
+            break
+        for job in self.queue.behind([*queue]):
+            start = backfill.start(job)
+            if start is not None:
+                yield start

@@ -1,7 +1,8 @@
-"""A learned order of the queue: a weighted sum of ten features of each waiting job.
+"""A learned order of the queue: a score of each waiting job that rests on ten features, see `order_score`.
 
-Rule: the smallest sum comes first, ties by submission; the kernel `queue.learned_score` computes the same. A job that
-has waited for longer than `max_wait` goes before all others. It sees what a scheduler knows: a job's limit and size,
+Rule: the smallest score comes first, ties by submission; the kernel `queue.learned_score` computes the same. A job that
+has waited for longer than `max_wait` goes before all others. The jobs behind the reservation may have an order of their
+own, by the same features when the decision begins. It sees what a scheduler knows: a job's limit and size,
 how long it has waited, and its expected run time: the prediction if run times are predicted, else the mean of its
 user's last two jobs that ended. Users are never compared by name.
 """
@@ -9,10 +10,11 @@ user's last two jobs that ended. Users are never compared by name.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from .order_score import scores_of
 from .queued_job import QueuedJob
 
 if TYPE_CHECKING:
@@ -45,7 +47,6 @@ UNKNOWN_USER = -1
 #: The longest wait before a job goes first, seconds: two days.
 MAX_WAIT_S = 172_800.0
 _LEAST_S = 60.0
-_ROUND = 8193.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +65,15 @@ class LearnedOrder:
 
     Args:
         text: its name in the SPEC of a policy, such as the path of its file.
-        weights: of FEATURES, finite.
+        weights: finite, see `order_score.score_of`.
         max_wait: seconds, above 0; inf: no bound.
+        fill: the weights of the order behind the reservation; empty: it is the same order.
     """
 
     text: str
     weights: tuple[float, ...]
     max_wait: float = MAX_WAIT_S
+    fill: tuple[float, ...] = ()
 
     def __str__(self) -> str:
         return self.text
@@ -108,11 +111,16 @@ class LearnedQueue:
     def __init__(self, order: LearnedOrder, run_times: Mapping[object, tuple[float, float]] | None = None) -> None:
         self._order, self._lately = order, dict(run_times or {})
         self._traits = dict[int, Traits]()  # by job; a job's expected run time is that when it came
+        self._candidates = dict[QueuedJob, tuple[float, int]]()  # score behind the reservation, place by submission
 
     def sorted(self, now: QueueView) -> list[QueuedJob]:
         """Return the waiting jobs, the first in the queue first. O(waiting jobs log waiting jobs)."""
         self.learn(now)
         return sorted(now.waiting, key=self.scores(now).__getitem__)
+
+    def behind(self, jobs: list[QueuedJob]) -> list[QueuedJob]:
+        """Return the jobs behind a reservation in their order, by the scores that `scores` found last."""
+        return sorted(jobs, key=self._candidates.__getitem__) if self._order.fill else jobs
 
     def learn(self, now: QueueView) -> None:
         """Take in the jobs that ended and that were submitted since the last call."""
@@ -127,17 +135,28 @@ class LearnedQueue:
 
     def scores(self, now: QueueView) -> dict[QueuedJob, float]:
         """Return the score of each waiting job; the least comes first."""
-        weights, longest, time, by_number = self._order.weights, self._order.max_wait, now.time, self._traits
-        processors, free, scores = now.machine.processors, now.free, dict[QueuedJob, float]()
-        for job in now.waiting:
-            wait = time - job.submit_time
-            values = features(by_number[job.number], wait, processors, free)
-            scores[job] = -math.inf if wait > longest else sum_of(weights, values)
-        return scores
+        jobs, rows = [*now.waiting], [self.values(job, now) for job in now.waiting]
+        if self._order.fill:
+            scores = zip(self._scores_of(self._order.fill, jobs, rows, now.time), range(len(jobs)), strict=True)
+            self._candidates = dict(zip(jobs, scores, strict=True))
+        return dict(zip(jobs, self._scores_of(self._order.weights, jobs, rows, now.time), strict=True))
+
+    def fill_scores(self, jobs: Iterable[QueuedJob]) -> dict[QueuedJob, float]:
+        """Return the scores of jobs behind a reservation, if `scores` found them; the least comes first."""
+        return {job: self._candidates[job][0] for job in jobs if job in self._candidates}
 
     def values(self, job: QueuedJob, now: QueueView) -> tuple[float, ...]:
         """Return FEATURES of a waiting job."""
         return features(self._traits[job.number], now.time - job.submit_time, now.machine.processors, now.free)
+
+    def _scores_of(
+        self, weights: Sequence[float], jobs: Sequence[QueuedJob], rows: Sequence[Sequence[float]], time: float
+    ) -> list[float]:
+        """Return the scores of jobs whose features are known; -inf of one that has waited too long."""
+        longest, scores = self._order.max_wait, scores_of(weights, rows)
+        return [
+            -math.inf if time - job.submit_time > longest else score for job, score in zip(jobs, scores, strict=True)
+        ]
 
     def _times_of(self, job: QueuedJob) -> tuple[float, float]:
         """Return the limit and the expected run time of a job that is submitted now, seconds."""
@@ -176,12 +195,3 @@ def features(job: Traits, wait: float, processors: int, free: int) -> tuple[floa
         limit, width, run, math.log1p(wait) / 10.0, patience, math.log1p(wait / run_floor) / 3.0,
         size / processors, float(size <= free), product, run * patience,
     )  # fmt: skip
-
-
-def sum_of(weights: tuple[float, ...], values: tuple[float, ...]) -> float:
-    """Return the weighted sum, rounded to 40 bits (Veltkamp's splitting)."""
-    total = 0.0
-    for weight, value in zip(weights, values, strict=True):
-        total += weight * value
-    large = total * _ROUND
-    return large - (large - total)

@@ -39,6 +39,10 @@ class Order:
         """Return the waiting jobs, the first in the queue first. O(waiting jobs log waiting jobs)."""
         return self.arranged(now.waiting, now.submitted, now.time, now.columns)
 
+    def behind(self, jobs: list[QueuedJob]) -> list[QueuedJob]:
+        """Return the jobs behind a reservation in their order, which is that of the queue."""
+        return jobs
+
     def arranged(
         self,
         waiting: Iterable[QueuedJob],

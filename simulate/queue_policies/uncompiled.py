@@ -6,6 +6,7 @@ import math
 from functools import partial
 from typing import Any
 
+from ..errors import ConfigError
 from .conservative_policy import ConservativeBackfilling
 from .easy_policy import Backfilling
 from .energy.power_limits import NoLimit, Window, limit_on
@@ -41,6 +42,9 @@ def uncompiled(
     if base.family == "mapping":
         return StartsWhatFits(text_of(base), limit)
     if isinstance(base.order, LearnedOrder):
+        if base.order.fill and (base.needs_nodes or policy.saves):
+            problem = "an order behind the reservation, in a policy with further parts"
+            raise ConfigError("policy", base.order.text, problem, "easy without further parts")
         queue: Any = LearnedQueue(base.order)
     else:
         queue = Order(base.order, seed, began)

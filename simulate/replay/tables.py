@@ -37,6 +37,8 @@ Tables = Replay | RichReplay | Reserving | Networked | NetworkedReserving | Powe
 ALLOCATIONS = {"basic": tables.BASIC, "contiguous": tables.CONTIGUOUS, "local": tables.LOCAL}
 #: Initial capacity of an availability profile, jobs, and of the changes of machines.
 FEW = 64
+#: Tables of a learned order.
+_OF_LEARNED = ("learned", "filling", "features", "fill_scores", "traits", "lately")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +80,7 @@ def _easy(setting: Setting, policy: Easy | Strict) -> Tables:
         kind, setting, policy, most, 2 * (size + machine), learned,
         {
             "jobs": (size,),
-            **(dict.fromkeys(("learned", "traits", "lately"), (0,)) if kind is RichReplay and not learned else {}),
+            **(dict.fromkeys(_OF_LEARNED, (0,)) if kind is RichReplay and not learned else {}),
             **dict.fromkeys(("expected", "ended"), (size if predicted else 0,)),
             "decided": (most if takes > 0.0 else 1,),
         },
@@ -98,6 +100,9 @@ def _learned_tables(workload: Workload, order: LearnedOrder) -> dict[str, Array]
         users, traits["user"] = len(names), np.where(column == UNKNOWN_USER, -1, rows)
     return {
         "learned": np.array([*order.weights, order.max_wait]),
+        "filling": np.array([*order.fill, order.max_wait] if order.fill else []),
+        "fill_scores": np.zeros(len(workload) if order.fill else 0),
+        "features": np.zeros(tables.FEATURE_COUNT),
         "traits": traits,
         "lately": np.zeros(users, tables.LATELY),
     }

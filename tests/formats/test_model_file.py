@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilotfish.formats.model_file import dump_model, parse_model, read_model, with_models, write_model
-from pilotfish.formats.models.linear_model import LinearModel
+from pilotfish.formats.models.order_model import OrderModel
 from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.queue_policies.learned_order import FEATURES, LearnedOrder
+from pilotfish.simulate.queue_policies.order_score import NETWORK
 from pilotfish.simulate.queue_policies.policy_specs import parse
 
-MODEL = LinearModel(
+MODEL = OrderModel(
     tuple(0.5 * place - 2.0 for place in range(len(FEATURES))), 3600.0, "bsld", (256,),
     {"traces": [{"name": "t", "sha256": "0" * 64, "jobs": 100, "processors": 256}], "part": "all"}, {"limit": (1.0, 2.0)},
 )  # fmt: skip
@@ -30,6 +32,26 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     policy = with_models(parse("easy:order=a.pfmodel.json"), tmp_path)
     assert policy.order == LearnedOrder("a.pfmodel.json", MODEL.weights, MODEL.max_wait)
     assert with_models(parse("easy:order=sjf")) == parse("easy:order=sjf")
+
+
+NETWORK_WEIGHTS = tuple(0.01 * place - 0.3 for place in range(NETWORK))
+OTHER_KINDS = {"tanh": replace(MODEL, weights=NETWORK_WEIGHTS), "fill": replace(MODEL, fill=MODEL.weights[::-1])}
+
+
+@pytest.mark.parametrize("kind", OTHER_KINDS)
+def test_an_order_of_another_kind_is_read(kind: str, tmp_path: Path) -> None:
+    path, model = tmp_path / "a.pfmodel.json", OTHER_KINDS[kind]
+    write_model(path, model)
+    assert read_model(path) == model and json.loads(path.read_text())["kind"] == model.kind == kind
+    assert read_model(path).order("m") == LearnedOrder("m", model.weights, model.max_wait, model.fill)
+    for key, change in (
+        ("weights", {"weights": list(MODEL.weights[:-1])}), ("weights", {"weights": [1e7, *model.weights[1:]]}),
+        ("examples", {"weights": [0.5] * len(model.weights), "fill": [0.5] * len(FEATURES)}),
+        *([("fill", {"fill": None}), ("fill", {"fill": [1.0]})] if kind == "fill" else []),
+    ):  # fmt: skip
+        with pytest.raises(ConfigError) as raised:
+            parse_model(signed(json.loads(dump_model(model)) | change), "m")
+        assert raised.value.key.startswith(key)
 
 
 def signed(body: dict[str, Any]) -> bytes:

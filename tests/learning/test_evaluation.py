@@ -14,7 +14,7 @@ from pilotfish.learning.contenders import RULES, Contender, numbers_of, rivals
 from pilotfish.learning.evaluation import Numbers, Scores, Verdict, beaten, scores, verdict
 from pilotfish.simulate.queue_policies.learned_order import MAX_WAIT_S, LearnedOrder
 from pilotfish.simulate.queue_policies.policy_specs import Easy
-from tests.learning.test_linear_search import trace
+from tests.learning.test_order_search import trace
 
 
 def sides(*contenders: Contender) -> dict[str, Numbers]:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from pilotfish.formats.model_file import write_model
-from pilotfish.formats.models.linear_model import Baseline, LinearModel
+from pilotfish.formats.models.order_model import Baseline, OrderModel
 from pilotfish.formats.models.verdicts import IN_TRAINING, LEAST_COPIES
 from pilotfish.simulate.queue_policies.learned_order import FEATURES
 
@@ -29,11 +29,11 @@ SJF, LIAR = weights_of(f0=1.0), weights_of(f0=-5.0, f1=-1.0)
 def model_of(
     weights: tuple[float, ...], *, processors: int = 16, max_wait: float = 1e7, baseline: str = "easy:order=sjf",
     limits: tuple[float, float] = (1.0, 1e6), evaluated: tuple[dict[str, Any], ...] = (),
-) -> LinearModel:  # fmt: skip
+) -> OrderModel:  # fmt: skip
     """Return a model that was trained on jobs of any size, with limits in a range, seconds."""
     trained = {"traces": [{"name": "t", "sha256": "0" * 64, "jobs": 100, "processors": processors}], "part": "all"}
     quantiles = {"limit": limits, "share": (1e-6, 1.0), "wait": (0.0, 1e6)}
-    return LinearModel(
+    return OrderModel(
         weights, max_wait, "bsld", (processors,), trained, quantiles, evaluated, baseline=Baseline(baseline)
     )
 

@@ -41,7 +41,7 @@ from .running import (
     remove_latest_end,
 )
 from .tables import DONE, ENDED, GOES_ON, GROW, PAUSED, REJECTED, RUNS, Replay, RichReplay
-from .waiting import append_to_queue, insert, never_refused, remove, search, sort_queue
+from .waiting import append_to_queue, insert, never_refused, remove, search, sort_candidates, sort_queue
 
 
 @inner
@@ -102,6 +102,7 @@ def _may_be_learned(world: Any) -> bool:
 _nothing = inner(lambda world, job: None)
 _describe = by_type(_may_be_learned, describe, _nothing)
 _learn_run_time = by_type(_may_be_learned, learn_run_time, _nothing)
+_arrange = by_type(_may_be_learned, sort_candidates, inner(lambda world, first: None))
 
 
 @inlined
@@ -214,7 +215,7 @@ def _starts(replay: Block, job: int, behind: bool, now: float) -> bool:
 
 
 _pass = ranked_pass(_fits, _start_waiting, _hold, _candidate, _fill)
-_pass_in_list = listed_pass(_starts, _reserve)
+_pass_in_list = listed_pass(_starts, _reserve, _arrange)
 
 
 # --- the steps of the loop ---

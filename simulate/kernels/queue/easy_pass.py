@@ -105,7 +105,9 @@ def ranked_pass(
 
 
 def listed_pass(
-    starts: Callable[[Any, int, bool, float], bool], reserve: Callable[[Any, int, float], None]
+    starts: Callable[[Any, int, bool, float], bool],
+    reserve: Callable[[Any, int, float], None],
+    arrange: Callable[[Any, int], None] = inner(lambda world, first: None),
 ) -> Callable[[Any, float], None]:
     """Return a pass along a list of waiting jobs: run(world, now). O(waiting jobs).
 
@@ -113,6 +115,7 @@ def listed_pass(
         starts: starts a job if it can start now; the third argument says that another job has the reservation. Returns
             whether it did.
         reserve: finds the reservation of a job.
+        arrange: orders the jobs behind the reservation, which begin at a place of the queue.
     """
 
     @inner
@@ -124,6 +127,7 @@ def listed_pass(
                 continue
             if waiting == 0:
                 reserve(world, job, now)
+                arrange(world, i + 1)
             queue[waiting] = job
             waiting += 1
         world.count.waiting = waiting

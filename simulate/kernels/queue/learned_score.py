@@ -1,27 +1,26 @@
-"""The score of a waiting job under a learned order: a weighted sum of ten features.
+"""The score of a waiting job under a learned order: a weighted sum of ten features, or a small network of them.
 
-Rule: the smallest sum comes first, ties by submission. Sums are rounded to 40 bits, so that the last bits of a
-logarithm decide nothing; `queue_policies.learned_order` computes the same in Python. A job that has waited for longer
-than the bound goes before all others. The expected run time of a job is its prediction if run times are predicted,
-else the mean of its user's last two, at most its limit. Complexity: O(1) a job and pass, three logarithms.
+Rule: the smallest score comes first, ties by submission; `queue_policies.learned_order` and `order_score` compute the
+same in Python, to the bit. A job that has waited for longer than the bound goes before all others. The expected run
+time of a job is its prediction if run times are predicted, else the mean of its user's last two, at most its limit. The
+jobs behind the reservation may have an order of their own, by the same features at the beginning of the pass.
+Complexity: O(1) a job and pass, three logarithms.
 """
 
 from __future__ import annotations
 
 import math
 
+from ...arrays import Array
 from ..block import Block
 from ..jit import inner
 from .running import has_predictions
+from .tables import FEATURE_COUNT, HIDDEN, ROUND, STEEP, UNIT
 
 #: Code of the order.
 LEARNED = 5
-#: Number of features; the table `learned` has one weight for each, then the longest wait.
-FEATURES = 10
 #: Times below count as this long where a wait is divided by them, seconds.
 LEAST_S = 60.0
-#: x * ROUND - (x * ROUND - x) is x rounded to 40 bits (Veltkamp's splitting).
-ROUND = 8193.0
 
 
 @inner
@@ -54,19 +53,46 @@ def learn_run_time(world: Block, job: int) -> None:
 
 
 @inner
-def learned_score(world: Block, job: int, now: float) -> float:
-    """Return the score of a waiting job; the largest comes first."""
-    weights, row, trait = world.learned, world.jobs[job], world.traits[job]
-    wait = now - row.submit
-    if wait > weights[FEATURES]:
-        return math.inf
+def note_learned_scores(world: Block, job: int, now: float) -> None:
+    """Note the scores of a waiting job: its place in the queue, and behind a reservation; the largest comes first."""
+    wait, bound = now - world.jobs[job].submit, world.learned[len(world.learned) - 1]
+    if wait > bound:
+        world.scores[job] = math.inf
+    else:
+        _observe(world, job, wait)
+        world.scores[job] = -_score(world.learned, world.features)
+    if len(world.filling) > 0:
+        world.fill_scores[job] = math.inf if wait > bound else -_score(world.filling, world.features)
+
+
+@inner
+def _observe(world: Block, job: int, wait: float) -> None:
+    """Write the features of a waiting job."""
+    row, trait, features = world.jobs[job], world.traits[job], world.features
     patience = math.log1p(wait / trait.wall_floor) / 3.0
-    value = weights[0] * trait.wall + weights[1] * trait.size + weights[2] * trait.expected
-    value += weights[3] * (math.log1p(wait) / 10.0) + weights[4] * patience
-    value += weights[5] * (math.log1p(wait / trait.expected_floor) / 3.0)
-    value += weights[6] * (row.size / world.count.machine)
-    if row.size <= world.count.free:
-        value += weights[7]
-    value += weights[8] * (trait.wall * trait.size) + weights[9] * (trait.expected * patience)
-    large = value * ROUND
-    return -(large - (large - value))
+    features[0], features[1], features[2] = trait.wall, trait.size, trait.expected
+    features[3], features[4] = math.log1p(wait) / 10.0, patience
+    features[5] = math.log1p(wait / trait.expected_floor) / 3.0
+    features[6] = row.size / world.count.machine
+    features[7] = 1.0 if row.size <= world.count.free else 0.0
+    features[8], features[9] = trait.wall * trait.size, trait.expected * patience
+
+
+@inner
+def _score(weights: Array, features: Array) -> float:
+    """Return the score of a job; the last of the weights is none, see the table `learned`."""
+    score = 0.0
+    if len(weights) == FEATURE_COUNT + 1:
+        for feature in range(FEATURE_COUNT):
+            score += weights[feature] * features[feature]
+    else:
+        for unit in range(HIDDEN):
+            first = unit * UNIT
+            total = weights[first]
+            for feature in range(FEATURE_COUNT):
+                total += weights[first + 1 + feature] * features[feature]
+            total = min(max(total, -STEEP), STEEP)
+            square = total * total
+            score += weights[first + UNIT - 1] * (total * (27.0 + square) / (27.0 + 9.0 * square))
+    large = score * ROUND
+    return large - (large - score)

@@ -108,6 +108,14 @@ class Replay(Block):
     }
 
 
+#: Features of a job under a learned order, units of a network, and numbers of a unit: its bias, the weight of each
+#: feature, and the weight of what the unit gives.
+FEATURE_COUNT, HIDDEN = 10, 6
+UNIT = FEATURE_COUNT + 2
+#: x * ROUND - (x * ROUND - x) is x rounded to 40 bits (Veltkamp's splitting).
+ROUND = 8193.0
+#: Beyond, the rational tanh is -1 or 1.
+STEEP = 3.0
 #: What the score of a job under a learned order rests on, see `learned_score`; `user`: row of `lately`, -1: not known.
 TRAITS = row_dtype("wall size expected wall_floor expected_floor", "user")
 #: The run times of a user's last two jobs that ended, seconds; the same twice after the first.
@@ -120,6 +128,9 @@ class RichReplay(Block):
     layout: ClassVar = {
         **Replay.layout,
         "learned": (FLOAT, 1),  # weights of the order, then the longest wait, seconds; empty if it is not learned
+        "filling": (FLOAT, 1),  # the same of the jobs behind a reservation; empty if they have no order of their own
+        "features": (FLOAT, 1),  # of the job whose scores are computed
+        "fill_scores": (FLOAT, 1),  # [jobs], as `scores`; empty as `filling` is
         "traits": (TRAITS, 1),  # [jobs], likewise
         "lately": (LATELY, 1),  # [users], likewise
     }

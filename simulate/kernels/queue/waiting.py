@@ -9,9 +9,10 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from ...arrays import Array
 from ..block import Block
 from ..jit import by_type, inner
-from .learned_score import LEARNED, learned_score
+from .learned_score import LEARNED, note_learned_scores
 from .tables import NO_JOB, REJECTED, WIDTH, RichReplay
 
 
@@ -134,39 +135,57 @@ def _written_score(replay: Block, job: int, order: int, now: float) -> float:
 
 
 @inner
-def _rich_score(replay: Block, job: int, order: int, now: float) -> float:
-    if order == LEARNED:
-        return learned_score(replay, job, now)
-    return _written_score(replay, job, order, now)
-
-
-#: score(replay, job, order, now): return the score of a waiting job; the largest comes first.
-score = by_type(lambda world: world == RichReplay.numba_type, _rich_score, _written_score)
+def _note_written_score(replay: Block, job: int, order: int, now: float) -> None:
+    replay.scores[job] = _written_score(replay, job, order, now)
 
 
 @inner
-def _before(replay: Block, a: int, b: int) -> bool:
-    x, y = replay.scores[a], replay.scores[b]
+def _note_rich_scores(replay: Block, job: int, order: int, now: float) -> None:
+    if order == LEARNED:
+        note_learned_scores(replay, job, now)
+    else:
+        _note_written_score(replay, job, order, now)
+
+
+#: note_scores(replay, job, order, now): note what a waiting job is sorted by; the largest comes first.
+_note_scores = by_type(lambda world: world == RichReplay.numba_type, _note_rich_scores, _note_written_score)
+
+
+@inner
+def _before(replay: Block, scores: Array, a: int, b: int) -> bool:
+    x, y = scores[a], scores[b]
     return x > y or (x == y and replay.jobs[a].rank < replay.jobs[b].rank)
 
 
 @inner
-def sort_queue(replay: Block, order: int, now: float) -> None:
-    """Score and sort the waiting jobs. Shell sort: nearly linear, as they are nearly sorted."""
-    queue, count = replay.queue, replay.count.waiting
-    for i in range(count):
-        replay.scores[queue[i]] = score(replay, queue[i], order, now)
-    gap = 1
-    while gap < count // 3:
+def _sort(replay: Block, scores: Array, first: int) -> None:
+    """Sort the queue from a place on. Shell sort: nearly linear where it is nearly sorted."""
+    queue, count, gap = replay.queue, replay.count.waiting, 1
+    while gap < (count - first) // 3:
         gap = 3 * gap + 1
     while gap > 0:
-        for i in range(gap, count):
+        for i in range(first + gap, count):
             job, k = queue[i], i
-            while k >= gap and _before(replay, job, queue[k - gap]):
+            while k >= first + gap and _before(replay, scores, job, queue[k - gap]):
                 queue[k] = queue[k - gap]
                 k -= gap
             queue[k] = job
         gap //= 3
+
+
+@inner
+def sort_queue(replay: Block, order: int, now: float) -> None:
+    """Score and sort the waiting jobs."""
+    for i in range(replay.count.waiting):
+        _note_scores(replay, replay.queue[i], order, now)
+    _sort(replay, replay.scores, 0)
+
+
+@inner
+def sort_candidates(replay: Block, first: int) -> None:
+    """Sort the jobs behind a reservation, which begin at a place of the queue, if they have an order of their own."""
+    if len(replay.filling) > 0:
+        _sort(replay, replay.fill_scores, first)
 
 
 @inner

@@ -62,6 +62,24 @@ def test_a_replay_under_the_model_is_that_of_its_weights(
     assert json.dumps(summary).count(f"{waits.mean():.6g}"[:5]) > 0
 
 
+@pytest.mark.parametrize("kind", ["tanh", "fill"])
+def test_other_kinds_of_orders_are_trained_shown_judged_and_guarded(
+    kind: str, trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "a.pfmodel.json"
+    assert main(["train", kind, str(trace), "--no-predictions", *FEW, "-o", str(path)]) == 0
+    assert main(["model", "show", str(path)]) == 0
+    shown = capsys.readouterr().out
+    assert max(map(len, shown.splitlines())) <= 80 and {"tanh": "UNIT 6", "fill": "BEHIND"}[kind] in shown
+    words = ["evaluate", str(path), str(trace), "--copies", "2", "--workers", "1", "--no-predictions", "--json"]
+    assert main(words) == 0 and json.loads(capsys.readouterr().out)["results"]
+    waits = []
+    for policy in (f"easy:order={path}", f"learned:{path}"):
+        assert main(["simulate", str(trace), "--policy", policy, "--json"]) == 0
+        waits.append(json.loads(capsys.readouterr().out)["mean_waiting_time"])
+    assert waits[0] == waits[1]
+
+
 def test_the_verdict_names_the_best_rival_and_fits_80_columns(
     trace: Path, model: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -14,6 +14,7 @@ from pilotfish.profiles.prediction.online_run_times import OnlineRunTimes
 from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.model.workload import Workload
 from pilotfish.simulate.queue_policies.learned_order import FEATURES, LearnedOrder, OrderFile
+from pilotfish.simulate.queue_policies.order_score import NETWORK
 from pilotfish.simulate.queue_policies.policy_specs import Easy, Strict, parse, parse_planned, text_of
 from pilotfish.simulate.queue_policies.uncompiled import uncompiled
 from pilotfish.simulate.replay.replay import replay
@@ -22,8 +23,12 @@ from tests.simulate.replay.test_replay import workload
 
 WEIGHT = st.sampled_from([0.0, 0.0, 1.0, -1.0, 0.37, -2.5, 8.0])
 WEIGHTS = st.lists(WEIGHT, min_size=len(FEATURES), max_size=len(FEATURES)).map(tuple)
+NETWORKS = st.integers(0, 99).map(lambda seed: tuple(np.random.default_rng(seed).normal(0.0, 2.0, NETWORK).tolist()))
 WAITS = st.sampled_from([5.0, 20.0, math.inf])
-ORDERED = st.builds(LearnedOrder, st.just("m"), WEIGHTS, WAITS)
+ORDERED = st.one_of(
+    st.builds(LearnedOrder, st.just("m"), WEIGHTS | NETWORKS, WAITS),
+    st.builds(LearnedOrder, st.just("m"), WEIGHTS, WAITS, WEIGHTS | NETWORKS),
+)
 USERS = st.lists(st.integers(-1, 3), min_size=30, max_size=30)
 
 
@@ -86,6 +91,25 @@ def test_later_run_times_and_the_names_of_users_change_no_earlier_start(
     second = replay(renamed, 8, policy)
     early = first.start_time < moment
     assert np.array_equal(first.start_time[early], second.start_time[early])
+
+
+def test_jobs_behind_the_reservation_may_have_an_order_of_their_own() -> None:
+    jobs = workload([(0.0, 10.0, 10.0, 6), (1.0, 9.0, 9.0, 8), (2.0, 3.0, 3.0, 2), (3.0, 4.0, 4.0, 2)])
+    jobs = replace(jobs, submit_time=np.array([0.0, 1.0, 1.0, 1.0]))
+    first_come = weights_of(f3=-1.0)
+    starts = {
+        fill: replay(jobs, 8, Easy(order=LearnedOrder("m", first_come, math.inf, fill))).start_time.tolist()
+        for fill in ((), weights_of(f0=1.0), weights_of(f0=-1.0))
+    }
+    assert starts[()] == starts[weights_of(f0=1.0)] == [0.0, 10.0, 1.0, 4.0]
+    assert starts[weights_of(f0=-1.0)] == [0.0, 10.0, 5.0, 1.0]
+
+
+def test_an_order_behind_the_reservation_goes_with_no_further_parts() -> None:
+    order = LearnedOrder("m.pfmodel.json", weights_of(f3=-1.0), math.inf, weights_of(f0=1.0))
+    saving = replace(parse("easy+opportunistic"), base=Easy(order=order))
+    with pytest.raises(ConfigError, match=r"m.pfmodel.json: an order behind the reservation"):
+        uncompiled(saving, 0)
 
 
 def test_a_job_that_waited_too_long_goes_before_all_others() -> None:

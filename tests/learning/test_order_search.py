@@ -8,9 +8,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from pilotfish.formats.models.order_model import ORDER_KINDS
 from pilotfish.learning.contenders import RULES, RecordedRunTimes, contender, numbers_of, replayed
-from pilotfish.learning.linear_search import PATIENCE, Search, SearchOptions, search, seen_quantiles, start_of
 from pilotfish.learning.objectives import OBJECTIVES
+from pilotfish.learning.order_kinds import KINDS
+from pilotfish.learning.order_search import PATIENCE, Search, SearchOptions, search, seen_quantiles, start_of
 from pilotfish.learning.traces import Trace
 from pilotfish.profiles.prediction.online_run_times import OnlineRunTimes
 from pilotfish.simulate.model.workload import Workload
@@ -43,6 +45,26 @@ def test_it_begins_at_the_rule_that_is_best() -> None:
     results = [search([trace(1)], FEW, start, seed) for seed in range(1, 5)]
     assert all(result.value <= start.value for result in results)
     assert all((result.weights == RULES[start.rule]) is result.is_rule for result in results)
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_each_kind_begins_with_the_schedules_of_the_rule_and_is_no_worse(kind: str) -> None:
+    options, one = replace(FEW, kind=kind), trace(1)
+    start = start_of([one], options)
+    for name, rule in RULES.items():
+        orders = [LearnedOrder("m", rule), KINDS[kind].order(KINDS[kind].first(rule, 3).tolist(), rule, math.inf)]
+        first, rule_starts = (
+            replayed(one, contender(replace(order, max_wait=math.inf), predicted=False), None).start_time
+            for order in orders
+        )
+        assert first.tolist() == rule_starts.tolist(), name
+    result = search([one], options, start, 1)
+    assert result.value <= start.value and result == search([one], options, start, 1)
+    assert len(result.weights) == ORDER_KINDS["linear" if kind == "fill" else kind]
+
+
+def test_the_kinds_are_those_of_model_files() -> None:
+    assert KINDS.keys() == ORDER_KINDS.keys()
 
 
 def test_the_bound_is_the_longest_wait_of_the_best_variant() -> None:

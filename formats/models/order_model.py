@@ -1,4 +1,8 @@
-"""The kind `linear` of a model's file: the weights of a learned order inside EASY backfilling."""
+"""Learned orders inside EASY backfilling in a model's file: the kinds `linear`, `tanh` and `fill`.
+
+Rule: a linear order has a weight for each feature; a `tanh` order is a network; `fill` has the weights of two linear
+orders, of the queue and of the jobs behind its reservation.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,8 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ...simulate.errors import ConfigError
-from ...simulate.queue_policies.learned_order import FEATURE_SET, FEATURES, LearnedOrder, sum_of
+from ...simulate.queue_policies.learned_order import FEATURE_SET, FEATURES, LearnedOrder
+from ...simulate.queue_policies.order_score import NETWORK, score_of
 from ...simulate.queue_policies.policy_specs import parse
 from ...simulate.world.known_run_times import PREDICTED, WALLTIME
 from .fields import (
@@ -25,6 +30,11 @@ from .verdicts import checked_verdicts, proves
 if TYPE_CHECKING:
     from ...simulate.learned.guarded_order import GuardedOrder
 
+#: Kinds of orders, and how many weights the order of the queue has.
+ORDER_KINDS = {"linear": len(FEATURES), "tanh": NETWORK, "fill": len(FEATURES)}
+#: Weights of a network are closer to 0 than this, so that no sum is too large for a number.
+_MOST_WEIGHT = 1e6
+
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
@@ -40,11 +50,11 @@ class Baseline:
 
 
 @dataclass(frozen=True, slots=True)
-class LinearModel:
+class OrderModel:
     """A learned order and its card.
 
     Args:
-        weights: of FEATURES.
+        weights: of the queue, see `order_score.score_of`.
         max_wait: see `LearnedOrder`, seconds.
         objective: what it makes small, a key of the objectives.
         processors: resources of the machines that it was trained on.
@@ -53,9 +63,9 @@ class LinearModel:
         evaluated: rows of verdicts.
         run_times: what it knows of run times, `walltime` or `predicted`.
         baseline: the best known policy on the traces.
+        fill: the weights of the jobs behind the reservation; empty: they have the order of the queue.
     """
 
-    KIND: ClassVar = "linear"
     FEATURE_SET: ClassVar = FEATURE_SET
 
     weights: tuple[float, ...]
@@ -67,10 +77,18 @@ class LinearModel:
     evaluated: tuple[Mapping[str, Any], ...] = ()
     run_times: str = WALLTIME
     baseline: Baseline = Baseline()
+    fill: tuple[float, ...] = ()
+
+    @property
+    def kind(self) -> str:
+        """The kind, a key of ORDER_KINDS."""
+        if self.fill:
+            return "fill"
+        return "tanh" if len(self.weights) == NETWORK else "linear"
 
     def order(self, text: str) -> LearnedOrder:
         """Return the order; `text` is its name in SPECs."""
-        return LearnedOrder(text, self.weights, self.max_wait)
+        return LearnedOrder(text, self.weights, self.max_wait, self.fill)
 
     def guarded(self, text: str, digest: str) -> GuardedOrder:
         """Return the guarded order.
@@ -108,23 +126,28 @@ class LinearModel:
         """Return what its file holds beyond the kind and the hash."""
         return {
             "features": list(FEATURES), "weights": list(self.weights),
+            **({"fill": list(self.fill)} if self.fill else {}),
             "max_wait_s": self.max_wait if math.isfinite(self.max_wait) else None,
             "objective": self.objective, "run_times": self.run_times, "baseline": asdict(self.baseline),
             "world": {"nodes": "alike", "processors": list(self.processors)},
             "trained": self.trained, "seen": {name: list(values) for name, values in self.seen.items()},
             "evaluated": list(self.evaluated),
-            "examples": [[row, sum_of(self.weights, tuple(row))] for row in example_inputs(len(FEATURES))],
+            "examples": [[row, score_of(self.fill or self.weights, row)] for row in example_inputs(len(FEATURES))],
         }  # fmt: skip
 
     @classmethod
-    def of(cls, body: Mapping[str, Any], source: str) -> LinearModel:
+    def of(cls, body: Mapping[str, Any], source: str) -> OrderModel:
         """Return the model of what a file holds; `source`: the file. Raises ConfigError."""
-        weights = finite_numbers(body.get("weights"), source, "weights", len(FEATURES))
+        kind = str(body["kind"])
+        weights = finite_numbers(body.get("weights"), source, "weights", ORDER_KINDS[kind], _MOST_WEIGHT)
+        fill: tuple[float, ...] = ()
+        if kind == "fill":
+            fill = finite_numbers(body.get("fill"), source, "fill", len(FEATURES), _MOST_WEIGHT)
         wait = body.get("max_wait_s")
         max_wait = math.inf if wait is None else finite_numbers([wait], source, "max_wait_s", 1)[0]
         if max_wait <= 0.0:
             raise ConfigError(source, "max_wait_s", f"{max_wait:g}", "above 0, or null")
-        check_examples(body.get("examples"), len(FEATURES), lambda row: sum_of(weights, row), source)
+        check_examples(body.get("examples"), len(FEATURES), lambda row: score_of(fill or weights, row), source)
         world, trained, columns = (mapping_of(body, source, key) for key in ("world", "trained", "seen"))
         verdicts = checked_verdicts(body.get("evaluated"), source)
         check_traces(trained, source)
@@ -134,7 +157,7 @@ class LinearModel:
         quantiles = {str(name): finite_numbers(values, source, f"seen.{name}") for name, values in columns.items()}
         return cls(
             weights, max_wait, str(body.get("objective")), processors, trained, quantiles, verdicts,
-            _run_times(body, source), _baseline(body.get("baseline"), source),
+            _run_times(body, source), _baseline(body.get("baseline"), source), fill,
         )  # fmt: skip
 
 

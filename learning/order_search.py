@@ -21,6 +21,7 @@ from ..simulate.queue_policies.learned_order import LearnedOrder
 from .cma_es import CmaEs
 from .contenders import RULES, Contender, Predicting, RecordedRunTimes, contender, numbers_of, replayed, variants
 from .objectives import OBJECTIVES
+from .order_kinds import KINDS
 from .traces import Trace
 
 #: First seeds of the copies that a search judges its result by; no generation sees them.
@@ -39,6 +40,7 @@ class SearchOptions:
         objective: a key of OBJECTIVES.
         generations, population: replays of each trace are their product.
         sigma: first step size of each weight.
+        kind: a key of `order_kinds.KINDS`.
         max_wait: see `LearnedOrder`, seconds; None: `patience` times the longest wait of the baseline.
         patience: above 0.
     """
@@ -49,6 +51,7 @@ class SearchOptions:
     sigma: float = 0.15
     max_wait: float | None = None
     patience: float = PATIENCE
+    kind: str = "linear"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +83,7 @@ class Search:
 
     Args:
         seed: its seed.
-        weights: the mean of the last generation.
+        weights: the mean of the last generation: of the queue, or of kind `fill`, of the jobs behind the reservation.
         value: of the weights, over copies that no generation saw: mean logarithm of the objective.
         longest_wait: mean over these copies, seconds.
         course: mean value of each generation.
@@ -134,17 +137,19 @@ def search(
         predict: see `start_of`.
         progress: called after each generation with its number, from 1, and its mean value.
     """
+    kind = KINDS[options.kind]
+    first = tuple(kind.first(RULES[start.rule], seed).tolist())
 
     def order_of(weights: Sequence[float]) -> Contender:
-        order = LearnedOrder("learned", tuple(weights), start.max_wait)
+        order = kind.order(weights, RULES[start.rule], start.max_wait)
         return contender(order, predicted=start.predicted)
 
     def judged(side: Contender, copies: Sequence[Trace], predictions: Sequence[Predicting | None]) -> float:
         rows = [numbers_of(copy, side, again) for copy, again in zip(copies, predictions, strict=True)]
         return _value(rows, options.objective)
 
-    rule = order_of(RULES[start.rule])
-    search_state = CmaEs(np.array(RULES[start.rule]), options.sigma, seed, options.population)
+    rule = order_of(first)
+    search_state = CmaEs(np.array(first), options.sigma, seed, options.population)
     course = list[float]()
     for generation in range(options.generations):
         copies = _copies(traces, seed * 100_000 + generation)
@@ -160,7 +165,7 @@ def search(
     if value < start.value:
         return Search(seed, weights, value, longest, tuple(course))
     value, longest = _judged(rule, _judging(traces), options, predict)
-    return Search(seed, RULES[start.rule], value, longest, tuple(course), is_rule=True)
+    return Search(seed, first, value, longest, tuple(course), is_rule=True)
 
 
 def _recorded(trace: Trace, side: Contender, predict: Predicting | None) -> Predicting | None:
