@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .formats.replays.workloads import read_workload
     from .formats.site.site_policy_folder import read_slurm_policy
     from .formats.workflows.workflow import read_workflow
+    from .learning.environments.orders import OrderEnvironment, OrderOptions
     from .learning.environments.pairs import PairEnvironment, PairNode, PairOptions
     from .learning.environments.rule_choice import RuleChoiceEnvironment, RuleOptions
     from .profiles.store import ProfileStore
@@ -69,6 +70,8 @@ __all__ = [
     "NodeLoads",
     "NodeType",
     "Objective",
+    "OrderEnvironment",
+    "OrderOptions",
     "Outcome",
     "PairEnvironment",
     "PairNode",
@@ -118,6 +121,7 @@ __all__ = [
 #: Module -> the names taken from it; a pair is (its name there, its name here).
 _SOURCES: dict[str, tuple[str | tuple[str, str], ...]] = {
     ".daemon.paths": ("profile_store_path",),
+    ".learning.environments.orders": ("OrderEnvironment", "OrderOptions"),
     ".learning.environments.pairs": ("PairEnvironment", "PairNode", "PairOptions"),
     ".learning.environments.rule_choice": ("RuleChoiceEnvironment", "RuleOptions"),
     ".profiles.store": ("ProfileStore",),

@@ -49,7 +49,10 @@ API_GROUPS = {
         "QueuePolicy", "QueueView", "QueuedJob", "Running", "Start", "Reserve", "Reject", "Wake", "Switch", "Kill",
         "Submit", "Backfill", "Forecast", "Decision", "NodeLoads", "MachineStates", "Switching",
     ),
-    "Train a policy": ("PairEnvironment", "PairOptions", "PairNode", "RuleChoiceEnvironment", "RuleOptions"),
+    "Train a policy": (
+        "PairEnvironment", "PairOptions", "PairNode", "RuleChoiceEnvironment", "RuleOptions", "OrderEnvironment",
+        "OrderOptions",
+    ),
     "Profiles": ("ProfileStore", "profile_store_path"),
     "Errors": ("PilotfishError", "ConfigError", "InvalidJobError", "PolicyError"),
 }  # fmt: skip

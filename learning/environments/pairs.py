@@ -34,6 +34,7 @@ from ...simulate.kernels.pairs.tables import (
 from ...simulate.model.cluster import Cluster
 from ...simulate.model.workload import Workload
 from ...simulate.wording import count
+from .episodes import Episodes, check_numbers
 from .faces import gymnasium_face, vec_env_face
 
 if TYPE_CHECKING:
@@ -132,14 +133,10 @@ class PairEnvironment:
         self, traces: Sequence[Workload], nodes: Sequence[PairNode], options: PairOptions = PairOptions(), *,
         copies: int = 1, seed: int = 0, starts: Array | None = None,
     ) -> None:  # fmt: skip
-        for key, number in (("copies", copies), ("nodes", len(nodes)), ("traces", len(traces))):
-            if number < 1:
-                raise ConfigError("environment", key, repr(number), "1 or more")
+        check_numbers(copies=copies, nodes=len(nodes), traces=len(traces))
         self.options, self.copies, self.node_count = options, copies, len(nodes)
-        self._starts = _possible_starts(traces, options.episode) if starts is None else np.asarray(starts, np.int64)
         jobs, node_rows = _job_table(traces, nodes, options), _node_table(nodes)
-        self._total = len(jobs)
-        self._check_starts(self._starts)
+        self._episodes = Episodes(traces, options.episode, starts)
         per_job, seen_nodes = (copies, options.episode), (copies, len(nodes) * NODE_COLUMNS)
         self._world = PairCopies(
             {"jobs": jobs, "nodes": node_rows},
@@ -170,7 +167,7 @@ class PairEnvironment:
 
     def seed(self, seed: int) -> None:
         """Draw all that follows from a seed, and begin an episode in each copy."""
-        self._generators = [np.random.default_rng([seed, copy]) for copy in range(self.copies)]
+        self._episodes.seed(seed, self.copies)
         self.reset()
 
     def reset(self, starts: Array | Sequence[int] | None = None) -> None:
@@ -184,13 +181,12 @@ class PairEnvironment:
         """
         upcoming = self._world.upcoming
         if starts is None:
-            self._draw_starts(np.arange(self.copies))
+            self._episodes.draw(upcoming, range(self.copies))
         else:
-            self._check_starts(np.asarray(starts, np.int64))
-            upcoming[:] = starts
+            upcoming[:] = self._episodes.checked(starts)
         self._draw()
         self._call(self._world.address, 1)
-        self._draw_starts(np.arange(self.copies))
+        self._episodes.draw(upcoming, range(self.copies))
 
     def step(self, actions: Array | Sequence[int]) -> None:
         """Start one job in each copy.
@@ -207,7 +203,7 @@ class PairEnvironment:
         if wrong := self._call(world.address, 0):
             raise PolicyError("", f"copy {wrong - 1}", f"the mask forbids action {world.action[wrong - 1]}")
         if world.done.any():
-            self._draw_starts(np.flatnonzero(world.done))
+            self._episodes.draw(world.upcoming, np.flatnonzero(world.done).tolist())
 
     def schedule(self, copy: int = 0) -> tuple[Array, Array]:
         """Return when each job of the present episode started, seconds, and on which node; nan, -1: it has not."""
@@ -230,33 +226,13 @@ class PairEnvironment:
     def _draw(self) -> None:
         """Draw what a rule that chooses jobs at random needs."""
         if DUE[self.options.due] == DRAWN:
-            self._world.draw[:] = [generator.random() for generator in self._generators]
-
-    def _draw_starts(self, copies: Array) -> None:
-        """Draw the next episodes of some copies."""
-        for copy in copies.tolist():
-            self._world.upcoming[copy] = self._starts[self._generators[copy].integers(len(self._starts))]
-
-    def _check_starts(self, starts: Array) -> None:
-        last = self._total - self.options.episode
-        if not len(starts) or starts.min() < 0 or starts.max() > last:
-            problem = f"{count(self._total, 'job')}, episodes of {self.options.episode:,}"
-            raise ConfigError("environment", "starts", problem, f"first jobs from 0 to {last}" if last >= 0 else "")
+            self._world.draw[:] = [generator.random() for generator in self._episodes.generators]
 
 
 def nodes_of(cluster: Cluster) -> tuple[PairNode, ...]:
     """Return the nodes of a cluster; one without a speed has the frequency of its type."""
     rates = [node.type.speed or node.type.frequency for node in cluster.nodes]
     return tuple(PairNode(node.type.cores, rate) for node, rate in zip(cluster.nodes, rates, strict=True))
-
-
-def _possible_starts(traces: Sequence[Workload], episode: int) -> Array:
-    """Return the first jobs of all episodes, counted through all traces."""
-    first, ranges = 0, list[Array]()
-    for trace in traces:
-        ranges.append(np.arange(first, first + max(len(trace) - episode + 1, 0)))
-        first += len(trace)
-    return np.concatenate(ranges)
 
 
 def _job_table(traces: Sequence[Workload], nodes: Sequence[PairNode], options: PairOptions) -> Array:

@@ -16,10 +16,11 @@ gymnasium = pytest.importorskip("gymnasium", reason="gymnasium, of the extra rl,
 from gymnasium.utils.env_checker import check_env
 
 from pilotfish.learning.environments.gymnasium_face import GymnasiumFace
+from pilotfish.learning.environments.orders import DECIDES, OrderEnvironment
 from pilotfish.learning.environments.pairs import PairEnvironment
 from pilotfish.learning.environments.rule_choice import RuleChoiceEnvironment
 from pilotfish.simulate.errors import ConfigError, PolicyError
-from tests.learning.environments import test_rule_choice
+from tests.learning.environments import test_orders, test_rule_choice
 from tests.learning.environments.test_pairs import small
 
 
@@ -29,6 +30,20 @@ def test_it_passes_the_checker(due, seed) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         check_env(small(due=due, seed=seed, rows=16).as_gymnasium(), skip_render_check=True)
+
+
+@pytest.mark.parametrize("decides", DECIDES)
+@pytest.mark.parametrize("seed", [0, 1])
+def test_an_order_passes_the_checker(decides, seed) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        face = test_orders.small(decides, seed=seed, rows=16).as_gymnasium()
+        check_env(face, skip_render_check=True)
+    observations, info = face.reset(seed=1)
+    while not face.world.done[0]:
+        assert face.observation_space.contains(observations)
+        observations, _, ended, _, info = face.step(face.action_space.sample(info["action_mask"]))
+    assert ended and not info["action_mask"].any() and (observations["jobs"] == 0.0).all()
 
 
 @pytest.mark.parametrize("observation", ["minimal", "small", "normal"])
@@ -96,3 +111,4 @@ def test_it_is_found_by_its_entry_point() -> None:
     found_by_name = entry_points(group="pilotfish.environments")
     assert found_by_name["pairs"].load() is PairEnvironment
     assert found_by_name["rule-choice"].load() is RuleChoiceEnvironment
+    assert found_by_name["orders"].load() is OrderEnvironment

@@ -10,6 +10,7 @@ import numpy as np
 from pilotfish.formats.replays.swf import read_swf
 from pilotfish.formats.site.site_folder import read_accounting
 from pilotfish.learning.environments import irmasim
+from pilotfish.learning.environments.orders import OrderEnvironment, OrderOptions
 from pilotfish.learning.environments.pairs import PairEnvironment, PairNode, PairOptions
 from pilotfish.learning.environments.rule_choice import RuleChoiceEnvironment
 from pilotfish.simulate.kernels import object_cache
@@ -67,6 +68,9 @@ def results() -> list[str]:
     choices = RuleChoiceEnvironment([irmasim.spread()[0]], irmasim.spread()[1])
     choices.step([3])
     found.append(f"choices: {choices.state[0, -21:].tolist()} {choices.reward.tolist()}")
+    orders = OrderEnvironment([jobs], 4, OrderOptions(episode=2))
+    orders.step([0])
+    found.append(f"orders: {orders.jobs[0, :2].tolist()} {orders.machine.tolist()} {orders.reward.tolist()}")
     starts = replay_site(small_sites.site([small_sites.job(id=str(i), tasks=9 + i) for i in range(8)])).starts
     found.append(f"Slurm's rules: {[(start.job, start.start, start.nodes, start.by) for start in starts]}")
     return found
