@@ -24,6 +24,8 @@ from ...simulate.queue_policies.learned_order import MODEL_SUFFIX
 from ...simulate.queue_policies.policy_specs import text_of
 from ...simulate.world.known_run_times import PREDICTED, WALLTIME
 from .. import options
+from ..charts import picture_files
+from ..charts.learning_figure import learning_curves
 from ..kernel_loading import load_kernels
 from ..lazy import CommandGroup
 from ..options import argument, flag, option
@@ -83,6 +85,7 @@ def search_order(
     resume: Annotated[
         Path | None, option("FILE", "Keep the searches that ended in FILE, and go on with them.", "--searches")
     ] = None,
+    picture: picture_files.PlotFile = None,
 ) -> int:
     """Search for an order of the kind that the command names, and write it as a model."""
     if objective not in OBJECTIVES:
@@ -92,6 +95,7 @@ def search_order(
     if not out.name.endswith(MODEL_SUFFIX):
         raise bad("--out", f"{out.name} (allowed: a name that ends with {MODEL_SUFFIX})")
     check_file(out)
+    picture_files.check(picture)
     load_kernels("swf.parser", "queue.easy_rich")
     source = TraceInput.of(traces, procs, part)
     bound = None if max_wait is None else max_wait * _DAYS_S
@@ -103,6 +107,10 @@ def search_order(
     best, start = min(searches, key=lambda one: float(one["value"])), tasks[0].start()
     write_model(out, _model(tasks[0], start, searches, best))
     _report(out, objective, start, searches, best)
+    if picture is not None:
+        courses = {int(one["seed"]): one["course"] for one in searches}
+        baseline = start.baseline.name, start.baseline_value
+        picture_files.save(learning_curves(objective, courses, baseline), picture)
     return 0
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
 import pytest
 
 from pilotfish.cli.__main__ import FAILED, USAGE, main
+from pilotfish.cli.charts.learning_figure import learning_curves
 from pilotfish.formats.model_file import read_order
 from pilotfish.formats.replays.swf import read_swf
 from pilotfish.simulate.queue_policies.policy_specs import Easy
@@ -60,6 +62,24 @@ def test_a_replay_under_the_model_is_that_of_its_weights(
     replayed = replay(jobs, 64, Easy(order=read_order(model).order("m")))
     waits = replayed.start_time - jobs.submit_time
     assert json.dumps(summary).count(f"{waits.mean():.6g}"[:5]) > 0
+
+
+def test_the_learning_curves_are_drawn(trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("matplotlib", reason="matplotlib, of the extra plot, is not installed")
+    words = ["train", "linear", str(trace), "--no-predictions", *FEW, "-o", str(tmp_path / "a.pfmodel.json"), "--plot"]
+    assert main([*words, str(tmp_path / "curves.svg")]) == 0
+    picture = (tmp_path / "curves.svg").read_text()
+    assert "generation" in picture and "the picture is in" in capsys.readouterr().err
+    assert main([*words, str(tmp_path / "curves.gif")]) == USAGE
+    assert "no known ending" in capsys.readouterr().err
+
+
+def test_curves_have_the_values_of_the_searches() -> None:
+    figure = learning_curves("bsld", {1: [0.0, math.log(2.0)], 7: [1.0]}, ("easy", math.log(3.0)))
+    ((panel,),) = figure.rows
+    lines = {line.label: (line.x.tolist(), line.y.tolist()) for line in panel.series}
+    assert lines["seed 1"] == ([1.0, 2.0], pytest.approx([1.0, 2.0])) and lines["seed 7"][0] == [1.0]
+    assert lines["baseline: easy"] == ([1.0, 2.0], pytest.approx([3.0, 3.0]))
 
 
 @pytest.mark.parametrize("kind", ["tanh", "fill"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +17,6 @@ from pilotfish.formats.model_file import write_model
 from pilotfish.simulate.learned.pair_network import Layer
 from pilotfish.simulate.model.cluster import Cluster, Contention, Node, NodeType
 from pilotfish.simulate.model.workload import Workload
-from pilotfish.simulate.planning.mapping_policies import POLICIES
 from tests.daemon.planning.test_learned_policy import waits_of
 from tests.support.pair_models import PAIR_NODES, SEEN, pair_model
 
@@ -26,15 +24,6 @@ from tests.support.pair_models import PAIR_NODES, SEEN, pair_model
 SHORTEST, LONGEST = (
     ((((0.0,), (sign,), (0.0,), (0.0,), (0.0,), (0.0,), (1e-3,)), (0.0,)),) for sign in (-1.0, 1.0)
 )  # fmt: skip
-
-
-@pytest.fixture(autouse=True)
-def registry() -> Iterator[None]:
-    """Forget what a test registers."""
-    before = dict(POLICIES)
-    yield
-    POLICIES.clear()
-    POLICIES.update(before)
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +24,6 @@ from pilotfish.simulate.learned.kept_model import KeptModel
 from pilotfish.simulate.learned.learned_mapping import LearnedMapping
 from pilotfish.simulate.model.cluster import Cluster, Contention, Node, NodeType
 from pilotfish.simulate.model.workload import Workload
-from pilotfish.simulate.planning.mapping_policies import POLICIES
 from tests.formats.test_model_file import BROKEN
 from tests.support.learned_models import BEATS, LIAR, SJF, model_file, weights_of
 
@@ -33,15 +31,6 @@ from tests.support.learned_models import BEATS, LIAR, SJF, model_file, weights_o
 NEWEST = weights_of(f3=5.0)
 HEAD = "schema: pilotfish/daemon/v1\ncluster: lab.yaml\n"
 CORES = 16
-
-
-@pytest.fixture(autouse=True)
-def registry() -> Iterator[None]:
-    """Forget what a test registers."""
-    before = dict(POLICIES)
-    yield
-    POLICIES.clear()
-    POLICIES.update(before)
 
 
 @pytest.fixture(scope="module")

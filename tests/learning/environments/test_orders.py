@@ -23,7 +23,7 @@ from tests.learning.environments.pair_worlds import any_action, workload
 from tests.reference.plain_orders import Job, PlainOrders
 from tests.support.learned_models import weights_of
 
-CHOICES = st.tuples(*map(st.sampled_from, (sorted(DECIDES), QUEUES, sorted(OBJECTIVES))))
+CHOICES = st.tuples(st.sampled_from(sorted(DECIDES)), st.sampled_from(QUEUES), st.sampled_from(sorted(OBJECTIVES)))
 WAIT, LIMIT, SIZE = 0, 1, 3
 
 
