@@ -63,14 +63,17 @@ def least(world: OrderEnvironment, column: int, sign: float = 1.0) -> Array:
 def test_it_is_the_plain_one(data, processors, choices, rows) -> None:
     jobs = data.draw(traces(processors))
     warm = data.draw(st.integers(0, len(jobs) - 1))
-    options, users = OrderOptions(*choices, len(jobs), warm, rows), [number // 3 for number in range(len(jobs))]
-    if PlainOrders(jobs, users, processors, *choices, rows).over:
+    options, users = (
+        OrderOptions(*choices, episode=len(jobs), warm=warm, rows=rows),
+        [number // 3 for number in range(len(jobs))],
+    )
+    if PlainOrders(jobs, users, processors, *choices, rows=rows).over:
         with pytest.raises(ConfigError, match="no decision in 1,000 episodes"):
             OrderEnvironment([of_users(jobs)], processors, options)
         return
     world, random = OrderEnvironment([of_users(jobs)], processors, options), np.random.default_rng(len(jobs))
     for _ in range(2):  # the second episode begins by itself
-        plain, total = PlainOrders(jobs, users, processors, *choices, rows, warm), 0.0
+        plain, total = PlainOrders(jobs, users, processors, *choices, rows=rows, warm=warm), 0.0
         assert world.mask[0, world.first_actions].all()
         while not plain.over:
             assert world.mask[0].tolist() == plain.allowed() and world.mask.any()
@@ -144,7 +147,7 @@ def test_who_always_waits_keeps_each_promise_and_waits_no_longer_than_the_patien
 @settings(max_examples=100)
 def test_later_run_times_and_submissions_and_names_change_no_observation(data, processors, choices) -> None:
     jobs = data.draw(traces(processors))
-    options = OrderOptions(*choices, len(jobs), rows=4)
+    options = OrderOptions(*choices, episode=len(jobs), rows=4)
     plain = PlainOrders(jobs, [-1] * len(jobs), processors, *choices, rows=4)
     if plain.over:
         return
