@@ -14,7 +14,6 @@ import numpy as np
 
 from ...simulate.arrays import Array
 from ...simulate.slurm.job_columns import Coded, RunColumns, constant, offsets, spans, taken
-from ...simulate.slurm.site import JobRecord
 from .. import slurm_values
 from .accounting_records import TEXTS, AccountingRecords, whole_number
 from .bar_table import Record
@@ -38,21 +37,24 @@ class JobRow:
 
     Args:
         record: the fields that requests are read from.
-        job: number of the job, or of its array.
-        task: index in the array; -1: it is no array.
         array_limit: the `%` of a record of waiting tasks; None: not there.
-        component: `+1` for a component of a heterogeneous job, else "".
-        submit: epoch seconds.
-        run: what happened.
+        partition: that it ran in.
+        cpus: that it got.
+        node_list: its place in `lists`.
+        lists: nodes, each list expanded when it is asked for.
     """
 
     record: Record
-    job: int
-    task: int
     array_limit: int | None
-    component: str
-    submit: float
-    run: JobRecord
+    partition: str
+    cpus: int
+    node_list: int
+    lists: Sequence[tuple[str, ...]]
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """Return the names of the nodes that it got. O(names)."""
+        return self.lists[self.node_list]
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,17 +203,20 @@ class SiteAccounting:
 
     def row(self, row: int) -> JobRow:
         """Return a row as a value."""
-        records, record = self._records, int(self.rows["record"][row])
-        fields = {name: texts[int(records.columns[name][record])] for name, texts in self._texts.items()}
-        numbers = {name: int(self.rows[name][row]) for name in ("job", "task")}
+        rows = self.rows
         return JobRow(
-            Record("", 0, fields),
-            **numbers,
-            array_limit=int(self.rows["array_limit"][row]) or None,
-            component=records.components.values_by_code[self.rows["component"][row]],
-            submit=float(self.rows["submit"][row]),
-            run=next(self.runs(np.array([row])).rows(0, 1)),
+            self.record(row, *self._texts),
+            array_limit=int(rows["array_limit"][row]) or None,
+            partition=self._texts["partition"][int(rows["partition"][row])],
+            cpus=int(rows["cpus"][row]),
+            node_list=int(rows["nodelist"][row]),
+            lists=self._records.nodes,
         )
+
+    def record(self, row: int, *names: str) -> Record:
+        """Return the texts with these names of a row."""
+        columns, record = self._records.columns, int(self.rows["record"][row])
+        return Record("", 0, {name: self._texts[name][int(columns[name][record])] for name in names})
 
     def ids(self, rows: Array) -> JobIds:
         """Return the JobIDs of rows."""

@@ -16,6 +16,7 @@ from ...simulate.slurm.site import SiteNode, SitePartition, SiteRules
 from .. import slurm_values
 from ..hostlist import expand
 from .accounting_table import JobRow, number_of, requested_tres
+from .bar_table import Record
 from .submit_line import SubmitOptions
 
 _RANGE = re.compile(r"(\d{1,9})([kKmM]?)(?:-(\d{1,9})([kKmM]?))?", re.ASCII)
@@ -61,7 +62,7 @@ def job_request(options: SubmitOptions, row: JobRow, machine: SiteMachine) -> Jo
     least, most = _node_range(values.get("nodes", ""))
     cpus_per_task = _count(values.get("cpus-per-task", ""))
     per_node = _count(values.get("ntasks-per-node", ""))
-    recorded = recorded_cpus(row)
+    recorded = recorded_cpus(record)
     nodes = least or number_of(record, "reqnodes") or 1
     required = len(named_nodes(values.get("nodelist", "")))
     tasks = _count(values.get("ntasks", ""))
@@ -119,20 +120,19 @@ def _node_range(text: str) -> tuple[int | None, int | None]:
     return least or 1, max(most, least)
 
 
-def recorded_cpus(row: JobRow) -> int:
+def recorded_cpus(record: Record) -> int:
     """Return the CPUs that a job requested: Slurm raises ReqCPUS of an exclusive job when it starts; 0: not known."""
-    numbers = (number_of(row.record, "reqcpus"), int(requested_tres(row.record).get("cpu", 0)))
+    numbers = (number_of(record, "reqcpus"), int(requested_tres(record).get("cpu", 0)))
     return min((number for number in numbers if number), default=0)
 
 
 def _had_whole_nodes(row: JobRow, requested: int, machine: SiteMachine) -> bool:
     """Return whether a job got all CPUs of its nodes without requesting them, where that is not the partition's way."""
-    run = row.run
-    if not requested or machine.rules.selects == "nodes":
+    if not 0 < requested < row.cpus or machine.rules.selects == "nodes":
         return False
-    if any(partition.is_exclusive for partition in machine.partitions if partition.name == run.partition):
+    if any(partition.is_exclusive for partition in machine.partitions if partition.name == row.partition):
         return False
-    return has_all_cpus(run.nodes, run.cpus, requested, machine)
+    return has_all_cpus(row.nodes, row.cpus, requested, machine)
 
 
 def has_all_cpus(names: Sequence[str], cpus: int, requested: int, machine: SiteMachine) -> bool:
@@ -175,7 +175,7 @@ def _memory(
 
 def _is_default(row: JobRow, memory: int, cpus: int, nodes: int, machine: SiteMachine) -> bool:
     """Return whether the memory of a record is what Slurm fills in where nothing is requested."""
-    name = row.run.partition.partition(",")[0]
+    name = row.partition.partition(",")[0]
     partition = next((partition for partition in machine.partitions if partition.name == name), None)
     rules = machine.rules
     per_cpu = (partition and partition.default_memory_per_cpu_mib) or rules.default_memory_per_cpu_mib

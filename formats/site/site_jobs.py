@@ -21,6 +21,7 @@ from ...simulate.slurm.job_columns import Coded, SiteJobs, constant, distinct
 from ...simulate.slurm.site import SiteJob
 from .. import slurm_values
 from .accounting_table import JobGroups, JobRow, SiteAccounting
+from .bar_table import Record
 from .job_request import (
     MEMORY_OPTIONS,
     WHOLE_NODES,
@@ -131,7 +132,7 @@ class JobReader:
         )  # fmt: skip
         examples, pattern = distinct(*keys)
         patterns = [
-            self._job(self.accounting.row(int(first[job])), self.accounting.row(int(last[job])), int(number), request)
+            self._job(int(first[job]), int(last[job]), int(number), request)
             for job, number, request in zip(examples, np.bincount(pattern), request_of[examples].tolist(), strict=True)
         ]
         is_read = np.array([one is not None for one in patterns], bool)[pattern]
@@ -253,7 +254,8 @@ class JobReader:
         accounting = self.accounting
         cpus, nodes = accounting.rows["cpus"][rows], accounting.rows["nodelist"][rows]
         first, pair = distinct(self.accounting.codes("reqcpus", rows), self.accounting.codes("reqtres", rows))
-        requested = np.array([_requested(accounting.row(int(rows[job]))) for job in first.tolist()], np.int64)[pair]
+        records = (accounting.record(row, "reqcpus", "reqtres") for row in rows[first].tolist())
+        requested = np.array([_requested(record) for record in records], np.int64)[pair]
         result = np.zeros(len(rows), bool)
         candidates = np.flatnonzero((requested > 0) & (cpus > requested))
         first, request = distinct(nodes[candidates], cpus[candidates], requested[candidates])
@@ -265,10 +267,20 @@ class JobReader:
         result[candidates] = np.array(answers, bool)[request]
         return result
 
-    def _job(self, first: JobRow, last: JobRow, jobs: int, request: int) -> SiteJob | None:
-        """Return the pattern of so many jobs; None, and they are counted, if a value cannot be read."""
+    def _job(self, first: int, last: int, jobs: int, request: int) -> SiteJob | None:
+        """Return the pattern of so many jobs; None, and they are counted, if a value cannot be read.
+
+        Args:
+            first: the row of the first run of one of them.
+            last: the row of its last run.
+            jobs: how many they are.
+            request: the row of their options.
+        """
+        first_row = last_row = self.accounting.row(first)
+        if last != first:
+            last_row = self.accounting.row(last)
         try:
-            return self._pattern(first, last, jobs, self._options[request])
+            return self._pattern(first_row, last_row, jobs, self._options[request])
         except (ValueError, OverflowError, ConfigError):
             self.left_out["jobs with an option or a request that cannot be read"] += jobs
             return None
@@ -294,7 +306,7 @@ class JobReader:
             self.unfollowed[f"exclusive={kind}"] += jobs
         self.hidden += jobs * (not options.is_whole)
         request = job_request(options, last, self.machine)
-        recorded = recorded_cpus(last)
+        recorded = recorded_cpus(last.record)
         self.differing += jobs * (recorded not in (0, request.cpus) and not request.is_exclusive)
         return replace(
             _NO_JOB,
@@ -384,9 +396,9 @@ def _array_limit(text: str) -> int | None:
     return int(limit) if limit.isdigit() and 0 < len(limit) < 10 and int(limit) else None
 
 
-def _requested(row: JobRow) -> int:
+def _requested(record: Record) -> int:
     """Return the CPUs that a job requested; 0 if that is not known, or cannot be read."""
     try:
-        return recorded_cpus(row)
+        return recorded_cpus(record)
     except (ValueError, OverflowError):
         return 0
