@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, tzinfo
 from operator import lt
 from typing import overload
@@ -30,6 +30,23 @@ _HOUR = re.compile(r"\d{4}-\d\d-\d\dT\d\d", re.ASCII)
 #: Texts that are all kept once one is looked at; texts that are made at once; texts and bytes with room at first.
 _FEW, _MADE, _ROOM = 2**16, 4096, 1024
 _BLANK = ord(" ")
+
+
+def _texts_at(data: Array, ends: Array, places: range) -> list[str]:
+    """Return the texts at places. O(bytes from the first of them to the last).
+
+    Args:
+        data: the bytes of all texts.
+        ends: text i is bytes `ends[i]` to `ends[i + 1]`.
+        places: of the texts.
+    """
+    if not places:
+        return []
+    first = min(places[0], places[-1])
+    bounds = ends[first : max(places[0], places[-1]) + 2].tolist()
+    part, begin = data[bounds[0] : bounds[-1]].tobytes(), bounds[0]
+    offsets = (place - first for place in places)
+    return [text_of(part[bounds[offset] - begin : bounds[offset + 1] - begin]) for offset in offsets]
 
 
 class KeptTexts(Sequence[str]):
@@ -54,14 +71,12 @@ class KeptTexts(Sequence[str]):
         if self._made:
             return self._made[place]
         if len(self) <= _FEW:
-            self._made = self._texts(range(len(self)))
+            self._made = _texts_at(self._data, self._ends, range(len(self)))
             return self._made[place]
         places = range(len(self))[place]
-        return self._texts([places])[0] if isinstance(places, int) else self._texts(places)
-
-    def _texts(self, places: Iterable[int]) -> list[str]:
-        data, ends = self._data, self._ends
-        return [text_of(data[ends[place] : ends[place + 1]].tobytes()) for place in places]
+        if isinstance(places, int):
+            return _texts_at(self._data, self._ends, range(places, places + 1))[0]
+        return _texts_at(self._data, self._ends, places)
 
     def __iter__(self) -> Iterator[str]:
         for first in range(0, len(self), _MADE):
@@ -91,8 +106,8 @@ class FieldTexts(Sequence[str]):
     def __getitem__(self, place: int | slice) -> str | list[str]:
         texts, places = self._texts, range(len(self))[place]
         if isinstance(places, int):
-            return text_of(texts.bytes[texts.ends[places] : texts.ends[places + 1]].tobytes())
-        return [self[one] for one in places]
+            return _texts_at(texts.bytes, texts.ends, range(places, places + 1))[0]
+        return _texts_at(texts.bytes, texts.ends, places)
 
     def kept(self) -> KeptTexts:
         """Return the texts so far, which need less memory."""
