@@ -9,6 +9,7 @@ waited for longer than the bound goes first.
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -116,6 +117,10 @@ class GuardedOrder:
     def most_of(self, cluster: Cluster) -> float:
         """Return the most cores of a job that the order has a say in."""
         return math.inf
+
+    def jobs_compared(self, cluster: Cluster) -> int:
+        """Return the most jobs of either kind in `replays`: any number."""
+        return sys.maxsize
 
     def pace_of(self, nodes: Sequence[str], cluster: Cluster) -> float:
         """Return 1: the order takes nodes as alike."""

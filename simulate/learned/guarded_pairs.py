@@ -8,6 +8,7 @@ a reservation that no other job delays.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from ..model.workload import Workload
 
 _CLOSE = 1.0 + 1e-9
+#: Jobs of either kind in a comparison at least; at most; and the nodes up to which there are as many.
+_LEAST_COMPARED, _MOST_COMPARED, _NODES_COMPARED = 20, 50, 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +107,10 @@ class GuardedPairs:
     def most_of(self, cluster: Cluster) -> float:
         """Return the most cores of a job that the model has a say in: those of the largest node."""
         return max(node.type.cores for node in cluster.nodes)
+
+    def jobs_compared(self, cluster: Cluster) -> int:
+        """Return the most jobs of either kind in `replays`, which takes about 100 ns for jobs^2 x nodes."""
+        return max(_LEAST_COMPARED, int(_MOST_COMPARED * math.sqrt(min(1.0, _NODES_COMPARED / len(cluster.nodes)))))
 
     def pace_of(self, nodes: Sequence[str], cluster: Cluster) -> float:
         """Return the speed of the slowest of some nodes as a factor on the slowest of all. O(nodes of the cluster)."""

@@ -81,6 +81,10 @@ class GuardedModel(Protocol):
         """Return the most cores of a job that the model has a say in."""
         ...
 
+    def jobs_compared(self, cluster: Cluster) -> int:
+        """Return the most ended jobs, and the most others, that `replays` takes well under 0.2 s for."""
+        ...
+
     def pace_of(self, nodes: Sequence[str], cluster: Cluster) -> float:
         """Return the speed of the slowest of some nodes as a factor on the slowest of all; 1: nodes are alike."""
         ...
@@ -188,12 +192,13 @@ class KeptModel(Kept):
 
     def _harm(self, now: float) -> str:
         """Return by how much the order has made jobs wait longer, "" if that is within the slack or not known yet."""
-        present = list(self._present.values())[:WINDOW]
-        jobs = sorted([*self._ended, *present], key=lambda one: one.submit_time)
-        jobs = [one for one in jobs if one.submit_time <= now]
-        cores, cluster, model = _most_at_once(jobs, now), self._cluster, self._model
+        cluster, model = self._cluster, self._model
         if cluster is None:
             return ""
+        most = min(WINDOW, model.jobs_compared(cluster))
+        jobs = [*list(self._ended)[-most:], *list(self._present.values())[:most]]
+        jobs = sorted((one for one in jobs if one.submit_time <= now), key=lambda one: one.submit_time)
+        cores = _most_at_once(jobs, now)
         jobs = [one for one in jobs if one.size <= min(cores, model.most_of(cluster))]
         if len(jobs) < LEAST:
             return ""

@@ -14,6 +14,7 @@ from pilotfish.simulate.arrays import Array
 from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.learned.guarded_pairs import GuardedPairQueue, GuardedPairs
 from pilotfish.simulate.learned.pair_network import PAIR_COLUMNS
+from pilotfish.simulate.model.cluster import Cluster, Node, NodeType
 from pilotfish.simulate.queue_policies.easy_policy import Backfilling
 from pilotfish.simulate.queue_policies.order import Order
 from pilotfish.simulate.replay.replay import replay
@@ -108,3 +109,10 @@ def test_a_file_without_what_was_seen_has_no_net() -> None:
 def test_only_a_verdict_on_enough_copies_against_its_baseline_proves_it(verdict: dict[str, Any], proven: bool) -> None:
     model = replace(pair_model(seen=SEEN), evaluated=(verdict,))
     assert with_net(model).is_proven == proven
+
+
+@pytest.mark.parametrize(("nodes", "jobs"), [(4, 50), (100, 50), (400, 25), (10_000, 20)])
+def test_more_nodes_are_compared_with_fewer_jobs(nodes: int, jobs: int) -> None:
+    kind = NodeType("t", 4, 8e9, 1e10)
+    cluster_of_nodes = Cluster("c", tuple(Node(f"n{place}", kind) for place in range(nodes)))
+    assert with_net(pair_model(seen=SEEN)).jobs_compared(cluster_of_nodes) == jobs
