@@ -81,7 +81,8 @@ def edited_site(
         _set(conf, edit)
     conf.names.clear()
     try:
-        rules = replace(site_rules(conf, site.rules.version), pass_s=site.rules.pass_s)
+        measured = {name: getattr(site.rules, name) for name in ("pass_s", "test_s", "record_s")}
+        rules = replace(site_rules(conf, site.rules.version), **measured)
     except ConfigError as error:
         if not settings or error.source != settings[0].option:
             raise

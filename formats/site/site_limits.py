@@ -36,6 +36,10 @@ _COLUMNS: dict[str, tuple[Callable[[str], Any], tuple[str, ...]]] = {
     "max_tres": (_AMOUNTS, ("maxtres", "maxtrespj", "maxtresperjob")),
     "max_tres_per_node": (_AMOUNTS, ("maxtrespernode", "maxtrespn")),
     "max_tres_minutes": (_AMOUNTS, ("maxtresmins", "maxtresminspj", "maxtresminsperjob")),
+    "group_accrue": (_COUNT, ("grpjobsaccrue",)),
+    "max_accrue": (_COUNT, ("maxjobsaccrue",)),
+    "user_accrue": (_COUNT, ("maxjobsaccruepu", "maxjobsaccrueperuser")),
+    "account_accrue": (_COUNT, ("maxjobsaccruepa", "maxjobsaccrueperaccount")),
     "min_tres": (_AMOUNTS, ("mintres", "mintrespj", "mintresperjob")),
     "user_jobs": (_COUNT, ("maxjobspu", "maxjobsperuser")),
     "user_submit": (_COUNT, ("maxsubmitpu", "maxsubmitjobspu", "maxsubmitjobsperuser")),
@@ -47,10 +51,7 @@ _COLUMNS: dict[str, tuple[Callable[[str], Any], tuple[str, ...]]] = {
     "account_run_minutes": (_AMOUNTS, ("maxtresrunminspa", "maxtresrunminsperaccount")),
 }
 #: Columns that are not followed if they are set: field -> texts that mean that they are not.
-_UNFOLLOWED = {
-    "maxjobsaccrue": (), "grpjobsaccrue": (), "maxjobsaccruepu": (), "maxjobsaccruepa": (),
-    "usagethres": ("0", "0.000000"),
-}  # fmt: skip
+_UNFOLLOWED = {"usagethres": ("0", "0.000000")}
 
 
 def site_limits(record: Record, unfollowed: Counter[str]) -> SiteLimits:

@@ -25,7 +25,8 @@ Default = TypeVar("Default")
 _VERSION = re.compile(r"(\d{2})\.(\d{2})(?:\.|-|$|\D)", re.ASCII)
 #: From this version on, cons_tres and multifactor are the defaults.
 _NEW_DEFAULTS = (23, 11)
-_MEAN_PASS = re.compile(r"Backfilling stats.*?^\s*Mean cycle:\s*(\d{1,12})", re.DOTALL | re.MULTILINE | re.ASCII)
+#: Numbers that sdiag prints below these headings, after these words; microseconds and records.
+_BACKFILL, _MAIN = "Backfilling stats", "Main schedule statistics"
 _LONGEST_PASS_US = 3_600_000_000
 
 
@@ -174,6 +175,7 @@ def site_rules(conf: SlurmConf, version: tuple[int, int] | None) -> SiteRules:
         is_safe=is_safe,
         complete_wait_s=float(setting(conf, "CompleteWait", _whole, 0, "seconds")),
         kill_wait_s=float(setting(conf, "KillWait", _whole, 30, "seconds")),
+        part_limits=setting(conf, "EnforcePartLimits", _part_limits, "NO", "NO, ANY or ALL"),
         over_time_limit_min=setting(conf, "OverTimeLimit", over_time, 0, "minutes, or UNLIMITED"),
         resv_over_run_min=setting(conf, "ResvOverRun", over_time, 0, "minutes, or UNLIMITED"),
         preempt_type="" if preemption == "none" else preemption,
@@ -183,8 +185,17 @@ def site_rules(conf: SlurmConf, version: tuple[int, int] | None) -> SiteRules:
         message_timeout_s=float(setting(conf, "MessageTimeout", _whole, 10, "seconds")),
         **_power_saving(conf),
         licences=setting(conf, "Licenses", licence_counts, {}, "NAME:COUNT, divided by commas"),
+        has_epilog=conf.text("Epilog").lower() not in slurm_values.UNKNOWN,
         kills_invalid_dependents="kill_invalid_depend" in dependencies.lower(),
     )
+
+
+def _part_limits(text: str) -> str:
+    """Return the value of EnforcePartLimits; before Slurm 16.05 it was YES, which is ALL."""
+    word = {"YES": "ALL"}.get(text.upper(), text.upper())
+    if word not in ("NO", "ANY", "ALL"):
+        raise ValueError(text)
+    return word
 
 
 def _power_saving(conf: SlurmConf) -> dict[str, Any]:
@@ -251,15 +262,27 @@ def licence_counts(text: str) -> dict[str, int]:
 
 
 def with_measured_passes(rules: SiteRules, text: str) -> SiteRules:
-    """Return rules whose backfill passes take as long in the mean as `sdiag` measured, where that is longer.
+    """Return rules whose passes take as long in the mean, and for a job, as `sdiag` measured.
 
     Args:
-        rules: the rules.
+        rules: the rules; their backfill passes get no shorter.
         text: what `sdiag` printed, which leaves out the time in which a pass sleeps; "" changes nothing.
     """
-    match = _MEAN_PASS.search(text)
-    seconds = 2e-6 * min(int(match[1]), _LONGEST_PASS_US) if match else 0.0
-    return replace(rules, pass_s=(0.0, seconds)) if seconds > rules.pass_s[1] else rules
+    backfill, tests = _printed(text, _BACKFILL, "Mean cycle"), _printed(text, _BACKFILL, "Depth Mean (try depth)")
+    main, records = _printed(text, _MAIN, "Mean cycle"), _printed(text, _MAIN, "Mean depth cycle")
+    return replace(
+        rules,
+        pass_s=(rules.pass_s[0], max(rules.pass_s[1], 2e-6 * backfill)),
+        test_s=1e-6 * backfill / tests if tests else 0.0,
+        record_s=1e-6 * main / records if records else 0.0,
+    )
+
+
+def _printed(text: str, heading: str, words: str) -> int:
+    """Return the number behind words below a heading of `sdiag`, at most an hour in microseconds; 0 without it."""
+    pattern = rf"^{re.escape(heading)}.*?^\s*{re.escape(words)}:\s*(\d{{1,12}})"
+    match = re.search(pattern, text, re.DOTALL | re.MULTILINE | re.ASCII)
+    return min(int(match[1]), _LONGEST_PASS_US) if match else 0
 
 
 #: Settings of what a replay does not have: key, values without an effect, and what it does.

@@ -18,8 +18,8 @@ import numpy as np
 from ..arrays import Array
 from ..kernels.slurm import job_limits as kinds
 from ..kernels.slurm import tables
-from .job_columns import Coded, SiteJobs, distinct, spans
-from .partition_limits import has_flag, has_qos, node_numbers, takes_owner
+from .job_columns import SiteJobs, distinct, spans
+from .partition_limits import PartitionSlots, has_flag
 from .site import TRES, Site, SiteLimits
 
 #: Who shares the counter of a limit: all jobs of a QOS, or those of a user or an account in it; all jobs of an
@@ -72,6 +72,8 @@ _KINDS = (
 )
 
 
+#: The limit of an association on the jobs whose age counts. Of all such limits a job has one, see `_accrual_limit`.
+_MAX_ACCRUE = _Kind("max_accrue", lambda limits: limits.max_accrue, kinds.HELD, tables.ACCRUING, _USER, _OWN)
 #: Families of limits that LimitFactor multiplies, and those that are percentages in a QOS with the flag Relative.
 _SCALED = frozenset({"group_tres", "max_tres"})
 _PERCENTAGES = frozenset({"group_tres", "max_tres", "user_tres", "account_tres", "min_tres", "max_tres_per_node"})
@@ -100,6 +102,7 @@ class _Groups:
     """The groups of jobs that the same limits bind, and the counters of these limits."""
 
     site: Site
+    limits_accrual: bool
     rows: dict[_Owner, int] = field(default_factory=dict)
     limits: list[list[_Limit]] = field(default_factory=list)
     counters: dict[Counter, int] = field(default_factory=dict)
@@ -110,6 +113,8 @@ class _Groups:
         if row is None:
             row = self.rows[owner] = len(self.limits)
             self.limits.append(_limits_of(self.site, owner))
+            if self.limits_accrual:
+                self.limits[row] += _accrual_limit(self.site, owner)
             for limit in self.limits[row]:
                 if limit.counter != _NO_COUNTER:
                     self.counters.setdefault(limit.counter, len(self.counters))
@@ -126,15 +131,16 @@ def limit_tables(site: Site, jobs: Array, job_parts: Array) -> dict[str, Array]:
             and licences are filled.
         job_parts: rows of partitions of each job.
     """
-    slots = _Slots(site, jobs, job_parts)
-    groups, group_of = slots.groups()
+    slots = PartitionSlots(site, jobs, job_parts)
+    groups, group_of = _groups_of(site, slots)
     least, most = slots.node_numbers()
     allowed = slots.allowances(least, most)
+    denied = _denials(site, slots, groups, group_of) | slots.rejections(least, most)
     bounds = np.array([_most_nodes(limits) for limits in groups.limits])[group_of]
     most = np.where(most < 0, bounds, np.minimum(most, bounds))
     most = np.where(np.isinf(most), -1, np.minimum(most, tables.LARGEST)).astype(np.int64)
     columns = {
-        "part_allowed": (allowed, 0), "part_denied": (slots.denials(groups, group_of), 0),
+        "part_allowed": (allowed, 0), "part_denied": (denied, 0),
         "part_least_nodes": (least, -1), "part_most_nodes": (most, -1), "part_group": (group_of, -1),
     }  # fmt: skip
     empty = len(job_parts) - len(least)  # a table has a row, also without jobs
@@ -151,90 +157,40 @@ def _most_nodes(limits: list[_Limit]) -> float:
     return min((limit.bound for limit in bounds if limit.test in (kinds.HELD, kinds.MOST)), default=np.inf)
 
 
-class _Slots:
-    """The rows of `job_parts` as columns: a job in one of its partitions."""
+def _groups_of(site: Site, slots: PartitionSlots) -> tuple[_Groups, Array]:
+    """Return the groups of jobs that the same limits bind, and that of each row."""
+    groups, binding = _Groups(site, limits_accrual(site)), site.rules.enforces_limits
+    part_qos = np.array(_partition_qos(site), np.int64)[slots.part]
+    keys = (part_qos, *slots.of_jobs("qos", "assoc", "user", "account"))
+    first, owners = distinct(*keys)
+    rows = list[int]()
+    for partition_qos, qos, association, user, account in zip(*(key[first].tolist() for key in keys), strict=True):
+        order = _qos_order(site, partition_qos, qos) if binding else ()
+        rows.append(groups.row_of(_Owner(order, qos, association if binding else -1, user, account)))
+    return groups, np.array(rows, np.int64)[owners]
 
-    def __init__(self, site: Site, jobs: Array, job_parts: Array) -> None:
-        self._site, self._jobs = site, jobs
-        self._job = np.repeat(np.arange(len(jobs)), jobs["parts"])
-        self._part = job_parts[: len(self._job)]
 
-    def _of_jobs(self, *names: str) -> Iterator[Array]:
-        return (self._jobs[name][self._job] for name in names)
+def _denials(site: Site, slots: PartitionSlots, groups: _Groups, group_of: Array) -> Array:
+    """Return 1 where sbatch rejects the job of a row for the limits of its group, by the flag DenyOnLimit."""
+    denied = np.zeros(len(group_of), np.int64)
+    denies = [any(has_flag(site.qos[qos], "DenyOnLimit") for qos in owner.qos) for owner in groups.rows]
+    rows = np.flatnonzero(np.array(denies, bool)[group_of])
+    keys = (group_of, *slots.of_jobs("min_cpus", "min_nodes", "limit"))
+    first, requests = distinct(*(key[rows] for key in keys))
+    answers = [
+        _is_denied(groups.limits[group], cpus, nodes, limit)
+        for group, cpus, nodes, limit in zip(*(key[rows[first]].tolist() for key in keys), strict=True)
+    ]
+    denied[rows] = np.array(answers, np.int64)[requests]
+    return denied
 
-    def groups(self) -> tuple[_Groups, Array]:
-        """Return the groups of jobs that the same limits bind, and that of each row."""
-        site, groups, binding = self._site, _Groups(self._site), self._site.rules.enforces_limits
-        part_qos = np.array(_partition_qos(site), np.int64)[self._part]
-        keys = (part_qos, *self._of_jobs("qos", "assoc", "user", "account"))
-        first, owners = distinct(*keys)
-        rows = list[int]()
-        for partition_qos, qos, association, user, account in zip(*(key[first].tolist() for key in keys), strict=True):
-            order = _qos_order(site, partition_qos, qos) if binding else ()
-            rows.append(groups.row_of(_Owner(order, qos, association if binding else -1, user, account)))
-        return groups, np.array(rows, np.int64)[owners]
 
-    def node_numbers(self) -> tuple[Array, Array]:
-        """Return the least and the most nodes of each row by its partition; -1 for no limit."""
-        (qos,) = self._of_jobs("qos")
-        first, pairs = distinct(self._part, qos)
-        numbers = [
-            node_numbers(self._site, self._site.partitions[part], one)
-            for part, one in zip(self._part[first].tolist(), qos[first].tolist(), strict=True)
-        ]
-        table = np.array(numbers, np.int64).reshape(len(first), 2)[pairs]
-        return table[:, 0].copy(), table[:, 1].copy()
-
-    def allowances(self, least: Array, most: Array) -> Array:
-        """Return whether the partition of each row takes the job: `job_limits.NEVER`, SHORTENED or ALLOWED."""
-        site, part = self._site, self._part
-        qos, association, max_nodes, min_nodes, limit, time_min, reservation = self._of_jobs(
-            "qos", "assoc", "max_nodes", "min_nodes", "limit", "time_min", "reservation"
-        )
-        too_few = (max_nodes >= 0) & (max_nodes < least)
-        too_many = (min_nodes > most) & (most >= 0)
-        first, owners = distinct(association, qos)
-        answers = [has_qos(site, *pair) for pair in zip(association[first].tolist(), qos[first].tolist(), strict=True)]
-        is_refused = too_few | too_many | ~self._are_taken() | ~np.array(answers, bool)[owners]
-        is_refused |= (reservation < 0) & self._need_reservations(qos)
-        longest = np.array([np.inf if one.max_time_min is None else one.max_time_min for one in site.partitions])[part]
-        passes = np.array([has_flag(one, "PartitionTimeLimit") for one in site.qos], bool)[qos]
-        is_short = (time_min >= 0) & (time_min <= longest)
-        by_time = np.where((limit <= longest) | passes, kinds.ALLOWED, np.where(is_short, kinds.SHORTENED, kinds.NEVER))
-        return np.where(is_refused, kinds.NEVER, by_time)
-
-    def _need_reservations(self, qos: Array) -> Array:
-        """Return whether the partition, or the QOS, of each row takes only jobs in a reservation."""
-        of_part = np.array([part.requires_reservation for part in self._site.partitions], bool)
-        of_qos = np.array([has_flag(one, "RequiresReservation") for one in self._site.qos], bool)
-        return np.asarray(of_part[self._part] | of_qos[qos])
-
-    def _are_taken(self) -> Array:
-        """Return whether the lists of the partition allow the account and the QOS that the job of each row names."""
-        columns = SiteJobs.of(self._site.jobs)
-        names = Coded.of(job.qos for job in columns.patterns)
-        qos, account = names.codes[columns.pattern][self._job], columns.accounts.codes[self._job]
-        first, owners = distinct(self._part, account, qos)
-        keys = (self._part[first].tolist(), account[first].tolist(), qos[first].tolist())
-        answers = [
-            takes_owner(self._site.partitions[part], columns.accounts.values[account], names.values[one])
-            for part, account, one in zip(*keys, strict=True)
-        ]
-        return np.array(answers, bool)[owners]
-
-    def denials(self, groups: _Groups, group_of: Array) -> Array:
-        """Return whether sbatch rejects the job of each row."""
-        denied = np.zeros(len(group_of), np.int64)
-        denies = [any(has_flag(self._site.qos[qos], "DenyOnLimit") for qos in owner.qos) for owner in groups.rows]
-        rows = np.flatnonzero(np.array(denies, bool)[group_of])
-        keys = (group_of, *self._of_jobs("min_cpus", "min_nodes", "limit"))
-        first, requests = distinct(*(key[rows] for key in keys))
-        answers = [
-            _is_denied(groups.limits[group], cpus, nodes, limit)
-            for group, cpus, nodes, limit in zip(*(key[rows[first]].tolist() for key in keys), strict=True)
-        ]
-        denied[rows] = np.array(answers, np.int64)[requests]
-        return denied
+def limits_accrual(site: Site) -> bool:
+    """Return whether a limit bounds the jobs whose age counts; with ACCRUE_ALWAYS none does."""
+    if not site.rules.enforces_limits or "ACCRUE_ALWAYS" in site.rules.priority.flags:
+        return False
+    owners = (*(one.limits for one in site.qos), *(one.limits for one in site.associations))
+    return any(bound is not None for limits in owners for bound in _accruals(limits))
 
 
 def unfollowed_limits(site: Site) -> list[str]:
@@ -277,6 +233,30 @@ def _limits_of(site: Site, owner: _Owner) -> list[_Limit]:
     return sorted(limits, key=_stage)
 
 
+def _accruals(limits: SiteLimits) -> tuple[int | None, ...]:
+    """Return the bounds on the jobs whose age counts."""
+    return limits.group_accrue, limits.account_accrue, limits.user_accrue, limits.max_accrue
+
+
+def _accrual_limit(site: Site, owner: _Owner) -> list[_Limit]:
+    """Return the limit on the jobs of an owner whose age counts: the first one that is set, of its QOS or upwards."""
+    bounds, level = list[tuple[float | None, Counter]](), owner.association
+    if owner.qos and owner.job_qos >= 0:
+        group, account, user, _ = _accruals(site.qos[owner.job_qos].limits)
+        bounds = [
+            (bound, _qos_counter(sharers, owner.job_qos, owner))
+            for bound, sharers in ((group, _TOGETHER), (account, _ACCOUNT), (user, _USER))
+        ]
+    while level >= 0:
+        counter = (_ASSOCIATION, level, -1)
+        bounds.append((site.associations[level].limits.group_accrue, counter))
+        if level == owner.association:
+            bounds += [(bound, counter) for _, bound in _inherited(site, level, _MAX_ACCRUE)]
+        level = site.associations[level].parent
+    limits = (_Limit(bound, kinds.HELD, counter, tables.ACCRUING) for bound, counter in bounds if bound is not None)
+    return [*limits][:1]
+
+
 def _qos_counter(sharers: int, qos: int, owner: _Owner) -> Counter:
     if sharers == _ALONE:
         return _NO_COUNTER
@@ -284,7 +264,9 @@ def _qos_counter(sharers: int, qos: int, owner: _Owner) -> Counter:
 
 
 def _stage(limit: _Limit) -> int:
-    """Return when a limit is tested: 0 before nodes are picked, 1 after that, 2 at the submission."""
+    """Return when a limit is tested: 0 before nodes are picked, 1 after that, 2 at the submission, 3 for its age."""
+    if limit.column == tables.ACCRUING:
+        return 3
     if limit.column == tables.SUBMITTED and limit.test == kinds.HELD:
         return 2
     return (
@@ -374,8 +356,8 @@ def _group_tables(site: Site, groups: _Groups) -> dict[str, Array]:
     for owner, group in groups.rows.items():
         limits, row = groups.limits[group], group_rows[group]
         stages = [_stage(limit) for limit in limits]
-        ends = np.cumsum([len(limit_rows), *(stages.count(stage) for stage in range(3))])
-        row["limits0"], row["after0"], row["limits1"], row["submit1"] = ends
+        ends = np.cumsum([len(limit_rows), *(stages.count(stage) for stage in range(4))])
+        row["limits0"], row["after0"], row["limits1"], row["submit1"], row["accrual1"] = ends
         limit_rows += limits
         row["counters0"] = len(counters)
         counters += [groups.counters[key] for key in _counters_of(site, owner) if key in groups.counters]
@@ -419,7 +401,7 @@ def _counter_tables(site: Site, groups: _Groups, jobs: int) -> dict[str, Array]:
             spent[counter, [tables.CPU, tables.BILLING]] = site.usage[owner]
     return {
         "counters": rows, "spent": spent, "counted_nodes": np.zeros((len(on_nodes), len(site.nodes)), tables.COUNTED),
-        "held": np.zeros((len(rows), tables.SUBMITTED + 1), np.int64),
+        "held": np.zeros((len(rows), tables.ACCRUING + 1), np.int64),
         "promised": np.zeros((len(rows), tables.TRES_COUNT), np.int64),
         "promised_seconds": np.zeros(jobs, np.int64), "usage_until": np.zeros(jobs, np.int64),
         "request": np.zeros(tables.TRES_COUNT, np.int64),

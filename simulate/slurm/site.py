@@ -69,7 +69,7 @@ class SitePartition:
 
 @dataclass(frozen=True, slots=True)
 class SiteLimits:
-    """Limits of a QOS or of an association; the last eight, and `min_tres`, of a QOS only."""
+    """Limits of a QOS or of an association; the last ten, and `min_tres`, of a QOS only."""
 
     group_jobs: int | None = None
     group_submit: int | None = None
@@ -84,9 +84,13 @@ class SiteLimits:
     max_tres_per_node: Amounts = field(default_factory=dict)
     max_tres_minutes: Amounts = field(default_factory=dict)
     min_tres: Amounts = field(default_factory=dict)
+    group_accrue: int | None = None  # jobs whose age counts
+    max_accrue: int | None = None
     user_jobs: int | None = None
     user_submit: int | None = None
     user_tres: Amounts = field(default_factory=dict)
+    user_accrue: int | None = None
+    account_accrue: int | None = None
     account_jobs: int | None = None
     account_submit: int | None = None
     account_tres: Amounts = field(default_factory=dict)
@@ -240,6 +244,7 @@ class SchedulerRules:
     default_queue_depth: int = 100
     partition_job_depth: int = 0
     sched_max_job_start: int = 0
+    max_sched_time: float = 2.0
     is_deferred: bool = False
     goes_past_limits: bool = True  # False: assoc_limit_stop
     bf_interval: float = 30.0  # below 0: no backfilling
@@ -247,6 +252,8 @@ class SchedulerRules:
     bf_resolution: int = 60
     bf_max_job_test: int = 500
     bf_max_time: float = 0.0  # 0: bf_interval
+    bf_yield_interval: float = 2.0
+    bf_yield_sleep: float = 0.5
     bf_continue: bool = False
     bf_max_job_start: int = 0
     bf_max_job_user: int = 0
@@ -291,6 +298,7 @@ class SiteRules:
     is_safe: bool = False
     complete_wait_s: float = 0.0
     kill_wait_s: float = 30.0
+    part_limits: str = "NO"  # EnforcePartLimits: NO; ANY, ALL: a job needs one partition, or all
     over_time_limit_min: int | None = 0  # None: jobs are never killed
     resv_over_run_min: int | None = 0  # None: jobs go on after their reservation
     preempt_type: str = ""  # "", partition_prio or qos
@@ -305,8 +313,11 @@ class SiteRules:
     resume_rate: int = 300
     licences: Mapping[str, int] = field(default_factory=dict)
     kills_invalid_dependents: bool = False
+    has_epilog: bool = True  # Epilog: a main pass follows the end of a job at once
     epilog_s: tuple[float, float] = (0.1, 1.0)  # least and most seconds from a job's end until its nodes are free
     pass_s: tuple[float, float] = (0.0, 0.1)  # least and most seconds of a backfill pass
+    test_s: float = 0.0  # seconds in which a backfill pass tests a job; 0: not known
+    record_s: float = 0.0  # seconds that a main pass takes for a record; 0: not known
 
 
 @dataclass(frozen=True, slots=True)

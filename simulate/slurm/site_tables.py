@@ -5,6 +5,7 @@ Rule: nothing here decides anything; what cannot be said in tables is in `Site.u
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import Any
@@ -35,7 +36,7 @@ from ..kernels.slurm.tables import (
 from .history_tables import history_table
 from .job_columns import SiteJobs, distinct
 from .job_tables import NodeSets, agenda, job_tables, node_words
-from .limit_tables import limit_tables
+from .limit_tables import limit_tables, limits_accrual
 from .ordered_jobs import OrderedJobs, order_tables, seen_late
 from .preemption_tables import preemption_tables, set_preemption
 from .reservation_tables import instances, reservation_tables
@@ -332,7 +333,8 @@ def _fill_rules(block: Any, site: Site) -> None:
         "max_age": priority.max_age_s, "half_life": priority.half_life_s, "dampening": priority.dampening,
         "epilog_least": rules.epilog_s[0], "epilog_most": rules.epilog_s[1],
         "pass_least": rules.pass_s[0], "pass_most": rules.pass_s[1],
-        "deferred": scheduler.is_deferred, "backfills": rules.is_backfilling and scheduler.bf_interval > 0,
+        "deferred": scheduler.is_deferred or not rules.has_epilog,
+        "backfills": rules.is_backfilling and scheduler.bf_interval > 0,
         "bf_window": scheduler.bf_window_min * 60, "assoc_limit_stop": not scheduler.goes_past_limits,
         "multifactor": priority.is_multifactor, "period": priority.period_s,
         "enforces_limits": rules.enforces_limits, "enforces_qos": rules.enforces_qos, "safe": rules.is_safe,
@@ -344,7 +346,9 @@ def _fill_rules(block: Any, site: Site) -> None:
         "cpus_total": sum(node.cpus for node in site.nodes), "nodes_total": len(site.nodes),
         "drops_jobs": rules.kills_invalid_dependents or bool((block.jobs["deadline"] > 0).any()),
         "kills_dependents": rules.kills_invalid_dependents, "pack_serial": scheduler.pack_serial_at_end,
-        "bf_node_space_size": scheduler.bf_node_space_size, **version_rules(rules),
+        "bf_node_space_size": scheduler.bf_node_space_size, "test_s": rules.test_s,
+        "most_records": math.ceil(scheduler.max_sched_time / rules.record_s) if rules.record_s > 0 else 0,
+        "limits_accrual": limits_accrual(site), **version_rules(rules),
     }  # fmt: skip
     for name in block.rules.dtype.names:
         if name in values:

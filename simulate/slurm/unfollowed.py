@@ -12,8 +12,6 @@ from .share_tables import unfollowed_shares
 from .site import Site
 from .version_rules import unfollowed_version
 
-#: Seconds after which a backfill pass gives others a turn.
-_YIELD_S = 2.0
 #: Flags of QOS that are followed.
 _QOS_FLAGS = frozenset((
     "denyonlimit", "nodecay", "noreserve", "overpartqos", "partitionmaxnodes", "partitionminnodes",
@@ -57,11 +55,6 @@ def _scheduler_rules(site: Site) -> Iterator[str]:
     rules = site.rules.scheduler
     if rules.bf_licenses:
         yield "bf_licenses: jobs that lack a licence have no reservation here, and may start later than in Slurm"
-    longest = site.rules.pass_s[1]
-    if longest > _YIELD_S and not rules.bf_continue:
-        yield "bf_continue is not set: long backfill passes of Slurm end when jobs or nodes change; here they go on"
-    if rules.bf_interval > 0 and longest / 2 > (rules.bf_max_time or rules.bf_interval):
-        yield "bf_max_time: backfill passes end by the number of jobs, and not by their time; they try more jobs"
     if rules.bf_running_job_reserve:
         yield "bf_running_job_reserve: running jobs have no reservation in the plan of a pass"
 

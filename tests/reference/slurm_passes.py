@@ -235,6 +235,7 @@ class _Backfill:
     def __init__(self, machine: Machine) -> None:
         self.machine, self.rules, self.starts = machine, machine.site.rules.scheduler, list[Start]()
         self.now, self.tests = machine.now, 0
+        self.elapsed_s, self.worked_s = 0.0, 0.0  # since the pass began, and since it slept
         self.records = Counter[tuple[str, ...]]()
         self.reserves = Counter[str]()
         window = int(self.rules.bf_window_min * 60)
@@ -273,7 +274,19 @@ class _Backfill:
 
     def _is_over(self) -> bool:
         most = self.rules.bf_max_job_start
-        return self.tests >= self.rules.bf_max_job_test or (0 < most <= len(self.starts))
+        if self.tests >= self.rules.bf_max_job_test or (0 < most <= len(self.starts)):
+            return True
+        if self.elapsed_s >= self.rules.bf_max_time:
+            return True
+        if self.worked_s >= self.rules.bf_yield_interval:
+            self.elapsed_s, self.worked_s = self.elapsed_s + self.rules.bf_yield_sleep, 0.0
+        return False
+
+    def _take_time(self) -> None:
+        """Count a test of a job, and the time that it takes."""
+        self.tests += 1
+        self.elapsed_s += self.machine.site.rules.test_s
+        self.worked_s += self.machine.site.rules.test_s
 
     def _counts_too_many(self, job: Job, part: SitePartition) -> bool:
         """Count a record of a user and partition; return whether it is one too many."""
@@ -318,7 +331,7 @@ class _Backfill:
                 later = freed + 1
             answer = None
             if len(nodes) >= least:
-                self.tests += 1
+                self._take_time()
                 answer = will_run(machine, job, part, nodes)
             if answer is None:
                 if later and not now_only:

@@ -40,7 +40,7 @@ GAPS_S = (1, 3, 30, 61, 301, 907)
 ASPECTS = frozenset(
     {
         "partitions", "node lists", "weights", "memory", "gpus", "shapes", "ranges", "exclusive", "arrays",
-        "dependencies", "overdue", "scheduler", "limits",
+        "dependencies", "overdue", "scheduler", "limits", "slow passes",
     }
 )  # fmt: skip
 Draw = Callable[[Any], Any]
@@ -59,6 +59,7 @@ def sites(draw: Draw, aspects: frozenset[str] = frozenset()) -> Site:
         priority=PriorityRules(period_s=NEVER_S, partition=100.0, qos=100.0), epilog_s=(2.0, 2.0),
         counts_memory="memory" in aspects, default_memory_per_cpu_mib=draw(st.sampled_from((None, 0, 100))), enforces_limits="limits" in aspects,
         over_time_limit_min=draw(st.sampled_from((0, 1))) if "overdue" in aspects else 0,
+        test_s=2.0 if "slow passes" in aspects else 0.0,
     )  # fmt: skip
     site = Site(rules, nodes, parts, jobs=_jobs(draw, nodes, parts, aspects))
     if "limits" in aspects:
@@ -130,8 +131,14 @@ def _partitions(draw: Draw, names: tuple[str, ...], aspects: frozenset[str]) -> 
 
 def _scheduler(draw: Draw, aspects: frozenset[str]) -> dict[str, Any]:
     """Draw a few values of SchedulerParameters."""
+    time = dict[str, Any]()
+    if "slow passes" in aspects:  # a test takes two seconds
+        time = {
+            "bf_continue": True, "bf_max_time": float(draw(st.integers(1, 12))),
+            "bf_yield_interval": draw(st.sampled_from((1.0, 2.0, 3.0))), "bf_yield_sleep": draw(st.sampled_from((0.5, 3.0))),
+        }  # fmt: skip
     if "scheduler" not in aspects:
-        return {}
+        return time
     values = {
         "default_queue_depth": (0, 1, 3), "partition_job_depth": (1, 3), "sched_max_job_start": (1, 2),
         "bf_window_min": (1, 5, 30), "bf_resolution": (1, 30, 300), "bf_max_job_test": (1, 3),
@@ -142,7 +149,7 @@ def _scheduler(draw: Draw, aspects: frozenset[str]) -> dict[str, Any]:
         "pack_serial_at_end": (True,), "bf_busy_nodes": (True,), "goes_past_limits": (False,),
     }  # fmt: skip
     names = draw(st.lists(st.sampled_from(sorted(values)), max_size=3, unique=True))
-    return {name: draw(st.sampled_from(values[name])) for name in names}
+    return time | {name: draw(st.sampled_from(values[name])) for name in names}
 
 
 def _jobs(

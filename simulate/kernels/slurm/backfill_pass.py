@@ -12,6 +12,7 @@ from ..jit import inner
 from .bits import copy
 from .job_limits import has_licences, is_allowed_when_shortened, is_blocked_before_nodes
 from .job_states import is_eligible
+from .pass_length import most_tests
 from .pass_records import begin_pass, count_test, end_pass, is_preempting, is_task_refused, refuse_tasks
 from .plan import begin_plan, is_full
 from .put_off import (
@@ -44,12 +45,12 @@ def backfill_pass(world: Block, now: int) -> int:
         part, array = world.job_parts[slot], world.jobs[job].array
         if not is_eligible(world, job, now) or is_preempting(world, job):
             continue
-        if tests >= rules.bf_max_job_test or is_full(world):
+        if tests >= count.most_tests or is_full(world):
             break
         if 0 <= hope < k:
             hope = next_that_may_start(world, k, tests, now)
         is_counted = world.jobs[job].counted_cpus > 0
-        if hope < 0 and is_counted and not has_counts(world) and tests + count.records - k <= rules.bf_max_job_test:
+        if hope < 0 and is_counted and not has_counts(world) and tests + count.records - k <= count.most_tests:
             continue
         if rules.bf_max_job_start > 0 and started >= rules.bf_max_job_start:
             break
@@ -109,7 +110,7 @@ def _begin(world: Block, now: int) -> None:
     """Begin a pass with an empty plan; jobs have no expected starts."""
     begin_pass(world, now)
     count = world.count
-    count.backfill_started, count.ends_noted = now, -1
+    count.backfill_started, count.ends_noted, count.most_tests = now, -1, most_tests(world)
     copy(world.scratch[AVAILABLE], world.node_sets[TAKING])
     save_power(world, now)
     begin_plan(world, world.scratch[AVAILABLE], now)

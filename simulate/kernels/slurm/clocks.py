@@ -14,6 +14,7 @@ from ...arrays import Array
 from ..block import Block, int64
 from ..compile import register
 from ..jit import inner
+from .accrual import begin_to_accrue
 from .backfill_pass import backfill_pass
 from .bits import add, drop, next_node
 from .early_ends import fail_node, kill_out_of_minutes
@@ -222,9 +223,10 @@ def _backfill(world: Block, now: int) -> None:
 @inner
 def _calculate(world: Block, now: int) -> None:
     """Book usage, and calculate shares and priorities again (the decay thread)."""
-    if world.count.history == 1:
-        _count_untested(world)
     see_eligible(world, now)
+    if world.count.history == 1:  # a record has passes that are not repeated
+        _count_untested(world)
+        begin_to_accrue(world, now)
     calculate_priorities(world, now)
     if counts_minutes(world):
         age_run_minutes(world, now)
@@ -237,7 +239,7 @@ def _calculate(world: Block, now: int) -> None:
 
 @inner
 def _count_untested(world: Block) -> None:
-    """Note the CPUs of jobs that want whole nodes, as a pass would have: a record has passes that are not repeated."""
+    """Note the CPUs of jobs that want whole nodes, as a pass would have."""
     for i in range(world.count.waiting):
         job = world.waiting[i]
         if world.jobs[job].counted_cpus == 0 and world.jobs[job].begin > 0:

@@ -11,6 +11,7 @@ import math
 from ..block import Block, int64
 from ..heap import push, rekey, remove_first
 from ..jit import inner
+from .accrual import stop_to_accrue
 from .bits import add, drop
 from .job_limits import (
     count_departure,
@@ -151,7 +152,7 @@ def is_eligible(world: Block, job: int, now: int) -> bool:
         return False
     if row.begin == 0:
         row.begin = max(row.begin_at, row.submit) if row.begin_at > 0 else now
-        if row.accrue == 0:
+        if row.accrue == 0 and world.rules.limits_accrual == 0:
             row.accrue = row.begin
     return True
 
@@ -167,6 +168,7 @@ def see_eligible(world: Block, now: int) -> None:
 @inner
 def leave_queue(world: Block, job: int) -> None:
     """Remove a job from the queue, if it is there."""
+    stop_to_accrue(world, job)
     count, waiting, places = world.count, world.waiting, world.waiting_places
     place = int64(places[job])
     if place < count.waiting and waiting[place] == job:

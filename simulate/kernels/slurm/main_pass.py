@@ -46,7 +46,7 @@ def main_pass(world: Block, now: int, is_full: bool) -> int:
         if rules.partition_job_depth > 0 and tested > rules.partition_job_depth:
             continue
         depth += 1
-        if not is_full and depth > rules.default_queue_depth + 1:
+        if (not is_full and depth > rules.default_queue_depth + 1) or 0 < rules.most_records < depth:
             break
         if _is_closed(world, job, part):
             continue

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..block import Block, int64
 from ..jit import inner
+from .accrual import begin_to_accrue
 from .held_order import order_held, restore_order
 from .record_order import sort_records
 
@@ -11,6 +12,7 @@ from .record_order import sort_records
 @inner
 def begin_pass(world: Block, now: int) -> None:
     """Begin a pass, with the records in order."""
+    begin_to_accrue(world, now)
     if world.count.stale == 1:
         sort_records(world)
     order_held(world, now)

@@ -29,7 +29,7 @@ def next_that_may_start(world: Block, first: int, tests: int, now: int) -> int:
         tests: how many tests the pass has made at least when it comes to it.
         now: the time.
     """
-    count, most = world.count, world.rules.bf_max_job_test
+    count, most = world.count, world.count.most_tests
     if _are_hopes_listed(world):
         for place in range(count.hopes):
             record = world.hopes[place]
@@ -81,7 +81,7 @@ def _are_hopes_listed(world: Block) -> bool:
 @inner
 def _list_hopes(world: Block, first: int, now: int) -> None:
     """List the records from one on that may start and that the pass reaches."""
-    count, most, tests = world.count, world.rules.bf_max_job_test, world.count.reached
+    count, most, tests = world.count, world.count.most_tests, world.count.reached
     count.hopes, count.hopes_pass, count.hopes_starts = 0, count.passes, count.starts
     for k in range(first, count.records):
         job, slot = world.records[k].job, world.records[k].slot

@@ -55,7 +55,7 @@ AFTER_ANY, AFTER_OK, AFTER_NOT_OK, AFTER_START = range(4)
 CPU, MEM, NODE_COUNT, GPU, BILLING = range(5)
 TRES_COUNT = 5
 #: Further columns: of what a counter holds, numbers of jobs; of what was spent, the run time.
-JOBS, SUBMITTED, WALL = 5, 6, 5
+JOBS, SUBMITTED, ACCRUING, WALL = 5, 6, 7, 5
 NO_LIMIT = -1.0
 #: Rows of `node_sets`, kept up to date: nodes that take jobs; nodes on which nothing is cleaned up; nodes with free
 #: cores; nodes without jobs; the last two in the later view.
@@ -69,12 +69,12 @@ SCRATCH_ROWS = 7
 #: What the site's configuration says; see `simulate.slurm.site`.
 RULES = row_dtype(
     "weight_age weight_assoc weight_fair_share weight_size weight_part weight_qos max_age half_life dampening "
-    "epilog_least epilog_most pass_least pass_most",
+    "epilog_least epilog_most pass_least pass_most test_s bf_yield_interval bf_yield_sleep",
     "sched_interval sched_min_interval batch_sched_delay deferred backfills bf_interval bf_max_time "
     "default_queue_depth partition_job_depth sched_max_job_start assoc_limit_stop "
     "bf_window bf_resolution bf_max_job_test bf_max_job_start bf_max_job_user bf_max_job_part bf_max_job_user_part "
     "bf_max_job_assoc bf_max_job_array_resv bf_job_part_count_reserve bf_min_age_reserve bf_min_prio_reserve "
-    "bf_one_resv_per_job bf_window_linear bf_busy_nodes bf_node_space_size "
+    "bf_one_resv_per_job bf_window_linear bf_busy_nodes bf_node_space_size bf_continue most_records limits_accrual "
     "multifactor priority_flags period enforces_limits enforces_qos safe complete_wait kill_wait over_time_limit "
     "resv_over_run counts_memory least_loaded threads cpus_total nodes_total pack_serial weighs_tres "
     "restarts preempts preempt_pause preempt_exempt preempt_youngest_first preempt_strict_order "
@@ -109,6 +109,7 @@ PARTITION = row_dtype(
 #: `yields`: 1 once it was preempted; `preempted_at`, `preempted_pass`: when it last preempted jobs, 0 if never;
 #: `held_until`: when its hold by something else than Slurm ends, 0: it is not held, or was released;
 #: `granted`: the limit with which it starts, -1: `limit`;
+#: `accruing`: whether its age counts and it is counted for that;
 #: `limited`: whether a limit stopped it when a main pass tested it last, or at its submission;
 #: `never`: 1 once a job ended so that this one's dependency on it can no longer be met;
 #: `possible`: 1 + the row of `job_parts` in which it could run if no other job did, 0 if none is known.
@@ -120,7 +121,7 @@ JOB = row_dtype(
     "refused refused_part running_tasks restarts log preempted_pass resv_count resv_pass licence0 licences magnet0 "
     "magnets granted possible",
     "memory_per_cpu exclusive contiguous requeued successful state started_by fate yields submitted listed never "
-    "limited",
+    "limited accruing",
 )
 #: How a job stands still: `rest`: seconds that it has still to run, `since`: when it was suspended.
 PAUSE = row_dtype("rest", "since")
@@ -171,13 +172,14 @@ RESERVATION = row_dtype("", "start end created maint overlap flex next began clo
 #: A limit: `kind` as in `job_limits`; its counter and column; `bound`: an amount, or minutes of it.
 LIMIT = row_dtype("bound", "kind counter column")
 #: Jobs that the same limits bind. Rows of `limits`: `limits0` to `after0` are tested before nodes are picked, to
-#: `limits1` after that, to `submit1` at the submission. `counters0`, `counters1`: rows of `group_counters`.
+#: `limits1` after that, to `submit1` at the submission, to `accrual1` before its age
+#: counts (one at most). `counters0`, `counters1`: rows of `group_counters`.
 #: `usage_factor`: of the QOS; `time_factor`: the same where it multiplies the minutes of requests, else 1. Known while
 #: `count.limit_changes` is `change`: `stopped`: 1 if a limit stops each of them whatever it asks for; `most_minutes`,
 #: `most_cpus`, `most_gpus`: what one may ask for at most, by the limits on nothing but that.
 LIMIT_GROUP = row_dtype(
     "usage_factor time_factor most_minutes most_cpus most_gpus",
-    "limits0 after0 limits1 submit1 counters0 counters1 change stopped",
+    "limits0 after0 limits1 submit1 accrual1 counters0 counters1 change stopped",
 )
 #: A counter of jobs and resources; `nodes`: its row of `counted_nodes`, -1 if no limit counts nodes; `decays`: its
 #: usage decays.
@@ -192,6 +194,7 @@ HISTORY = row_dtype("finish clean", "job part start nodes by cpus")
 
 #: Counters and clocks; times that are not whole are in CLOCK. `changed`: when something changed last; `armed`: the
 #: backfill thread waits for a change; `wanted`: a main pass was asked for; `passes`: number of the present pass;
+#: `most_tests`: records that the present backfill pass tests at most;
 #: `owed`: 1 if a main pass waits for sched_min_interval, 2 if it is a full one; `suspended`: suspended jobs; of CLOCK,
 #: `main_ended`: the last main pass; `next_suspend`, `next_resume`: when another node may go to sleep, or boot;
 #: `asleep_s`: seconds for which nodes slept that have woken since;
@@ -206,7 +209,7 @@ COUNT = row_dtype(
     "ends_noted noted block_jobs block_shift noted_blocks shared_nodes try_later reached delayed full "
     "ended_reservations owed suspended turns puts_off put_off put_off_until horizon reach tight added gaps first_gap "
     "notes later_notes later_question later_ended oldest_roomy bounds is_sure bound looks "
-    "hopes hopes_pass hopes_starts planned limit_changes",
+    "hopes hopes_pass hopes_starts planned limit_changes most_tests",
 )
 CLOCK = row_dtype("now tick_phase next_backfill next_period main_ended next_suspend next_resume asleep_s", "")
 
@@ -303,7 +306,7 @@ class Slurm(Block):
         "limits": (LIMIT, 1),
         "counters": (COUNTER, 1),
         "group_counters": (INT, 1),
-        "held": (INT, 2),  # [counters, TRES, JOBS and SUBMITTED] of running jobs
+        "held": (INT, 2),  # [counters, TRES, JOBS, SUBMITTED and ACCRUING]
         "promised": (INT, 2),  # [counters, TRES] amounts times seconds that running jobs may still take
         "spent": (FLOAT, 2),  # [counters, TRES and WALL] amounts times seconds, decayed
         "counted_nodes": (COUNTED, 2),  # [rows, nodes] jobs of a counter on each node

@@ -1,7 +1,7 @@
 """Each rule of Slurm that a site can ask for is followed, or the report says that it is not.
 
 Rule: a rule is *followed* if the site that is read, or what the kernels know of it, differs with it; else a sentence in
-`Site.unknown` has its name. NEUTRAL are the names that move no start of a replay, by what they mean.
+`Site.unknown` has its name.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ SCHEDULER = (
 )  # fmt: skip
 SETTINGS = (
     "CompleteWait=30", "KillWait=60", "OverTimeLimit=5", "ResvOverRun=5", "JobRequeue=0", "MessageTimeout=20",
+    "EnforcePartLimits=ALL", "EnforcePartLimits=ANY", "Epilog=/x",
     "Licenses=a:10", "DefMemPerCPU=100", "DefMemPerNode=100", "MaxMemPerCPU=1000", "MaxMemPerNode=1000",
     "PreemptType=preempt/qos", "PreemptType=preempt/other", "PreemptMode=SUSPEND,GANG", "PreemptExemptTime=00:10:00",
     "PriorityMaxAge=1-0", "PriorityWeightAge=5", "PriorityWeightAssoc=5", "PriorityWeightFairShare=5",
@@ -98,8 +99,6 @@ OPTIONS = (
     "--threads-per-core=1", "--sockets-per-node=2", "--cores-per-socket=2", "--ntasks-per-core=1",
     "--ntasks-per-socket=1", "--core-spec=1", "--tmp=100", "--bb=x", "--no-requeue", "--something-new=1",
 )  # fmt: skip
-#: What is neither followed nor named, and why it moves no start: passes of a replay end neither for time nor for others.
-NEUTRAL = {"bf_continue"}
 
 
 def shown(site: Site) -> tuple[object, ...]:
@@ -123,8 +122,7 @@ def read(folder: Path, **files: str | None) -> Site:
 def cases() -> Iterator[tuple[str, dict[str, str], dict[str, str]]]:
     """Yield the name of each rule, and the files of a site without and with it."""
     for word in SCHEDULER:
-        if word not in NEUTRAL:
-            yield word, {}, {"slurm_conf": f"{CONF}SchedulerParameters={word}\n"}
+        yield word, {}, {"slurm_conf": f"{CONF}SchedulerParameters={word}\n"}
     for setting in SETTINGS:
         key = setting.partition("=")[0]
         plain = "".join(line for line in CONF.splitlines(keepends=True) if not line.startswith(f"{key}="))
@@ -197,22 +195,3 @@ def test_flags_that_are_read_and_do_nothing_are_named(name: str, tmp_path: Path)
 def test_parameters_that_are_read_and_do_less_than_in_slurm_are_named(words: str, name: str, tmp_path: Path) -> None:
     site = read(tmp_path / "after", slurm_conf=f"{CONF}SchedulerParameters={words}\n")
     assert any(name in text for text in site.unknown)
-
-
-def test_long_passes_are_named(tmp_path: Path) -> None:
-    """Backfilling took 40 s in the mean, longer than its interval, and gave way to others."""
-    text = "Backfilling stats\n\tMean cycle: 40000000\n"
-    names = [
-        word
-        for word in ("bf_continue", "bf_max_time")
-        if any(word in one for one in read(tmp_path / "a", sdiag_txt=text).unknown)
-    ]
-    assert names == ["bf_continue", "bf_max_time"]
-    patient = f"{CONF}SchedulerParameters=bf_continue,bf_max_time=300\n"
-    site = read(tmp_path / "b", sdiag_txt=text, slurm_conf=patient)
-    assert not any(word in one for one in site.unknown for word in ("bf_continue", "bf_max_time"))
-
-
-def test_a_site_that_asks_for_nothing_more_is_told_nothing(tmp_path: Path) -> None:
-    sacct = records(row(SubmitLine="sbatch -n2 --wrap=x"))
-    assert read(tmp_path, sacct_psv=sacct).unknown == ()

@@ -85,6 +85,9 @@ def test_a_wrong_edit_is_refused_with_what_is_allowed(
 
 
 def test_an_edit_keeps_the_passes_that_sdiag_measured(tmp_path: Path, files: dict[str, str]) -> None:
-    site = written(tmp_path, files | {"sdiag.txt": "Backfilling stats\n\tMean cycle: 4000000\n"})
+    site = written(
+        tmp_path, files | {"sdiag.txt": "Backfilling stats\n\tMean cycle: 4000000\n\tDepth Mean (try depth): 8\n"}
+    )
     edited = edited_site(site, tmp_path, [Edit("--set", "", "PriorityWeightAge", "77")], [], [])
     assert edited.rules.pass_s == site.rules.pass_s == (0.0, 8.0)
+    assert edited.rules.test_s == site.rules.test_s == 0.5

@@ -120,3 +120,12 @@ def test_long_backfill_passes_are_as_long_as_sdiag_measured(mean_us: int, pass_s
     text = f"Main schedule statistics\n\tMean cycle:   9999999\n\nBackfilling stats\n\tLast cycle: 7\n\tMean cycle: {mean_us}\n"
     assert with_measured_passes(SiteRules(), text).pass_s == pytest.approx(pass_s)
     assert with_measured_passes(SiteRules(), text.partition("Backfilling")[0]) == SiteRules()
+
+
+def test_a_test_takes_what_sdiag_measured_for_a_pass_and_its_depth() -> None:
+    main = "Main schedule statistics (microseconds):\n\tMean cycle:   7000\n\tMean depth cycle:  2\n"
+    text = f"{main}\nBackfilling stats\n\tMean cycle: 60000\n\tDepth Mean: 9\n\tDepth Mean (try depth): 6\n"
+    rules = with_measured_passes(SiteRules(), text)
+    assert (rules.test_s, rules.record_s) == pytest.approx((0.01, 0.0035))
+    rules = with_measured_passes(SiteRules(), main)
+    assert (rules.test_s, rules.record_s) == pytest.approx((0.0, 0.0035))

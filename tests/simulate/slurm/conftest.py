@@ -14,6 +14,7 @@ from pilotfish.simulate.kernels.slurm import (
     later_room,
     node_ends,
     node_use,
+    pass_length,
     priority,
     reserved_nodes,
     running_order,
@@ -24,7 +25,7 @@ from pilotfish.simulate.kernels.slurm import (
 def plain_python(monkeypatch: pytest.MonkeyPatch) -> None:
     """Call the functions of limits, reservations and running jobs uncompiled."""
     limits: tuple[ModuleType, ...] = (bits, fair_shares, priority, job_limits, reserved_nodes)
-    modules = (*limits, running_order, node_use, node_ends, later_room)
+    modules = (*limits, running_order, node_use, node_ends, later_room, pass_length)
     for module in modules:
         for name, function in vars(module).copy().items():
             if hasattr(function, "py_func"):

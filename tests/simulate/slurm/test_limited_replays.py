@@ -7,7 +7,7 @@ from typing import Any
 
 from pilotfish.simulate.slurm.site import NodeEvent, SchedulerRules, Site, SiteLimits, SiteQos, SiteReservation
 from pilotfish.simulate.slurm.twin import SiteStart, replay_site
-from tests.simulate.slurm.small_sites import NODES, RULES, T0, job, site
+from tests.simulate.slurm.small_sites import NODES, PARTITION, RULES, T0, job, site
 
 #: A pass follows a submission or a wish within this time, seconds.
 SOON = 70
@@ -55,6 +55,19 @@ def test_a_job_that_denyonlimit_rejects_never_starts_and_stops_nobody() -> None:
     deny = SiteQos("high", flags=frozenset({"DenyOnLimit"}), limits=SiteLimits(max_wall_min=30.0))
     begun = starts(site([job(qos="high"), job(id="2"), job(id="3", qos="high", limit_min=30)], qos=[deny]))
     assert begun.keys() == {"2", "3"}
+
+
+def test_enforcepartlimits_rejects_a_job_that_one_or_no_partition_takes() -> None:
+    """Of a job that waits for ever, and of a rejected one, only the first counts as submitted."""
+    parts = tuple(replace(PARTITION, name=name, max_time_min=limit) for name, limit in (("brief", 30), ("all", None)))
+    jobs = [
+        job(id="1", partitions=("brief",), limit_min=60), job(id="2", partitions=("brief", "all"), limit_min=60),
+        job(id="3", partitions=("all",)),
+    ]  # fmt: skip
+    for mode, begun in (("NO", {"2"}), ("ANY", {"2", "3"}), ("ALL", {"3"})):
+        place = site(jobs, associations={"alice": SiteLimits(max_submit=2)}, rules=replace(RULES, part_limits=mode))
+        first = {name for name, one in starts(replace(place, partitions=parts)).items() if one.start < SOON}
+        assert first == begun, mode
 
 
 def test_a_job_without_its_licence_waits_and_closes_nothing() -> None:
