@@ -15,10 +15,18 @@ SACCT_COLUMNS = (
     "TimelimitRaw,ReqNodes,AllocNodes,ReqCPUS,AllocCPUS,ReqMem,ReqTRES,AllocTRES,NodeList,Priority,Reason,Flags,"
     "Reservation,Constraints,ConsumedEnergyRaw,JobName,SubmitLine"
 )
+#: Columns of `sacctmgr show qos`, which leaves some of them out unless they are asked for.
+QOS_COLUMNS = (
+    "Name,Priority,GraceTime,Preempt,PreemptExemptTime,PreemptMode,Flags,UsageThres,UsageFactor,LimitFactor,"
+    "MinPrioThres,GrpTRES,GrpTRESMins,GrpTRESRunMins,GrpJobs,GrpJobsAccrue,GrpSubmit,GrpWall,MaxTRES,"
+    "MaxTRESPerNode,MaxTRESMins,MaxWall,MaxTRESPU,MaxTRESRunMinsPU,MaxJobsPU,MaxJobsAccruePU,MaxSubmitPU,"
+    "MaxTRESPA,MaxTRESRunMinsPA,MaxJobsPA,MaxJobsAccruePA,MaxSubmitPA,MinTRES"
+)
 #: Columns of `sacctmgr show assoc`.
 ASSOC_COLUMNS = (
     "Cluster,ID,Account,User,Partition,Share,Priority,GrpJobs,GrpTRES,GrpSubmit,GrpWall,GrpTRESMins,MaxJobs,MaxTRES,"
-    "MaxTRESPerNode,MaxSubmit,MaxWall,MaxTRESMins,QOS,DefaultQOS,GrpTRESRunMins,ParentName"
+    "MaxTRESPerNode,MaxSubmit,MaxWall,MaxTRESMins,QOS,DefaultQOS,GrpTRESRunMins,ParentName,"
+    "GrpJobsAccrue,MaxJobsAccrue"
 )
 
 
@@ -65,7 +73,7 @@ SITE_FILES = {
         ),
         SiteFile(
             "qos.psv",
-            "sacctmgr -P show qos",
+            f"sacctmgr -P show qos format={QOS_COLUMNS}",
             "priorities and limits of QOS",
             "QOS have no priority and no limits",
         ),
