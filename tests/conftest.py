@@ -38,7 +38,7 @@ settings.load_profile("same")
 #: The groups that take longest, which begin first: what begins last is waited for alone.
 LONGEST = (
     "machine", "site 2", "site 1", "site 5", "site 3", "slurm 1", "slurm settings alone", "slurm settings shared",
-    "slurm rules plain", "oar 1", "oar 2", "slurm 2", "site 4", "installed docs/guides", "slurm rules strict",
+    "slurm settings main", "slurm rules plain", "oar 1", "oar 2", "slurm 2", "site 4", "installed docs/guides", "slurm rules strict",
     "slurm rules tuned", "slurm 3", "slurm 4", "counters",
 )  # fmt: skip
 #: By how much pure tests are nicer than others, under root: they compute while the others wait.

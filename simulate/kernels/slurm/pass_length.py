@@ -35,7 +35,7 @@ def most_tests(world: Block) -> int:
 
 @inner
 def _next_change(world: Block) -> float:
-    """Return when something next happens by itself: an end, an epilog, a submission, new priorities."""
+    """Return when something next happens: an end, an epilog, a submission, new priorities, or a main pass."""
     count, time = world.count, world.clock.next_period
     if count.ends > 0:
         time = min(time, world.ends_at[0])
@@ -43,4 +43,6 @@ def _next_change(world: Block) -> float:
         time = min(time, world.epilogs_at[0])
     if count.next_event < len(world.agenda):
         time = min(time, world.agenda[count.next_event].time * 1.0)
+    if count.wanted == 1:
+        time = min(time, max(count.last_sched + world.rules.batch_sched_delay * 1.0, world.clock.now))
     return float(time)

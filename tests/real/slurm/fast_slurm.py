@@ -78,13 +78,16 @@ class FastSlurm(SlurmSite):
         shapes: of each node, n1, n2, ...: what its line in slurm.conf has besides its name and address.
         accounts: arguments of sacctmgr, one command each.
         speed: seconds of its clock in a second.
+        begin: what its clock shows first, UTC.
     """
 
     def __init__(
-        self, path: Path, rules: str, parts: Sequence[str], shapes: Sequence[str], accounts: Sequence[str], speed: float
+        self, path: Path, rules: str, parts: Sequence[str], shapes: Sequence[str], accounts: Sequence[str], speed: float,
+        begin: str = BEGIN,
     ) -> None:  # fmt: skip
         super().__init__(path, nodes=len(shapes))
         self.rules, self.parts, self.shapes, self.accounts, self.speed = rules, parts, shapes, accounts, speed
+        self.begin = begin
         self.clock: dict[str, str] = {}
 
     @property
@@ -106,7 +109,7 @@ class FastSlurm(SlurmSite):
         """Start the clock: a process that keeps it in memory that all others share."""
         if self.clock:
             return
-        settings = {"FAKETIME": f"@{BEGIN} x{self.speed:g}", "NO_FAKE_STAT": "1", "FAKETIME_DONT_RESET": "1"}
+        settings = {"FAKETIME": f"@{self.begin} x{self.speed:g}", "NO_FAKE_STAT": "1", "FAKETIME_DONT_RESET": "1"}
         self._spawn("clock", "faketime", "-m", "-f", settings["FAKETIME"], "sleep", "infinity", **settings)
         pid = int((self.path / "run" / "clock.pid").read_text())
         shared = [Path(f"/dev/shm/{name}_{pid}") for name in ("sem.faketime_sem", "faketime_shm")]

@@ -43,7 +43,7 @@ class RuleRun:
             shapes += case.nodes
         lines = [line for case in cases for line in case.conf(self.first[case.name])]
         commands = [*site.accounts, *(command for case in cases for command in case.accounts)]
-        self.slurm = FastSlurm(path, site.rules, lines, shapes, commands, SPEED)
+        self.slurm = FastSlurm(path, site.rules, lines, shapes, commands, SPEED, site.begin)
         self.path, self.folder = path, path / "recorded"
         self.cases: Sequence[Case] = ()
         self.ids = dict[str, str]()  # CASE__JOB -> id

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from fast_slurm import BEGIN
 from rule_case import Case
-from rules_of_limits import LIMITS, OTHERS, PARTITIONS
+from rules_of_limits import LIMITS, MIDNIGHT_CASE, OTHERS, PARTITIONS, entry
 from rules_of_passes import NODES, ORDER, PASSES
 from rules_of_settings import SETTINGS
 from rules_of_trouble import SUSPENSION, TROUBLE
@@ -22,12 +23,14 @@ class RuleSite:
         rules: lines of slurm.conf before the nodes and partitions of the cases.
         accounts: commands of sacctmgr before those of the cases.
         cases: they happen next to each other.
+        begin: what its clock shows first, UTC.
     """
 
     name: str
     rules: str
     accounts: Sequence[str]
     cases: Sequence[Case]
+    begin: str = BEGIN
 
 
 PRIORITIES = """
@@ -63,21 +66,22 @@ PartitionName=DEFAULT State=UP MaxTime=1-0 DefaultTime=10
 SchedulerParameters={LONG_PASSES}
 """,
     USERS,
-    (*PASSES, *ORDER, *NODES, *LIMITS, *PARTITIONS, *OTHERS),
+    (*PASSES, *ORDER, *NODES, *LIMITS, *PARTITIONS, *OTHERS, entry("NO")),
 )
 TUNED = RuleSite(
     "tuned",
     f"""{PRIORITIES}
 SelectType=select/linear
+EnforcePartLimits=ANY
 PriorityFlags=NO_FAIR_TREE
 PriorityWeightJobSize=500000
 PreemptType=preempt/partition_prio
 PreemptMode=REQUEUE
-SchedulerParameters={LONG_PASSES},bf_max_job_user=2,bf_max_job_part=6,assoc_limit_stop
+SchedulerParameters={LONG_PASSES},bf_max_job_user=2,bf_max_job_part=6,assoc_limit_stop,preempt_youngest_first
 PartitionName=DEFAULT State=UP MaxTime=1-0 DefaultTime=10 PreemptMode=OFF
 """,
     (*USERS, *(f"add user {user} account=lab" for user in ("man", "list", "irc", "proxy", "sync", "uucp"))),
-    TUNED_CASES,
+    (*TUNED_CASES, entry("ANY")),
 )
 SETTING_SITE = RuleSite(
     "settings",
@@ -97,13 +101,14 @@ STRICT = RuleSite(
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core_Memory
 PreemptType=preempt/qos
+EnforcePartLimits=ALL
 PreemptMode=REQUEUE
 ReturnToService=1
 SchedulerParameters={LONG_PASSES}
 PartitionName=DEFAULT State=UP MaxTime=1-0 DefaultTime=10
 """,
     USERS,
-    TROUBLE,
+    (*TROUBLE, entry("ALL")),
 )
 GANG = RuleSite(
     "gang",
@@ -118,6 +123,20 @@ PartitionName=DEFAULT State=UP MaxTime=1-0 DefaultTime=10 PreemptMode=OFF
     USERS,
     SUSPENSION,
 )
+#: Its clock shows midnight some minutes after it has started.
+MIDNIGHT = RuleSite(
+    "midnight",
+    f"""{PRIORITIES}
+PriorityUsageResetPeriod=DAILY
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core_Memory
+SchedulerParameters={LONG_PASSES}
+PartitionName=DEFAULT State=UP MaxTime=1-0 DefaultTime=10
+""",
+    USERS,
+    (MIDNIGHT_CASE,),
+    "2026-03-02 23:44:00",
+)
 #: Sites whose cases hold as they are, and all sites.
-RULE_SITES = (PLAIN, TUNED, STRICT, GANG)
+RULE_SITES = (PLAIN, TUNED, STRICT, GANG, MIDNIGHT)
 SITES = (*RULE_SITES, SETTING_SITE)

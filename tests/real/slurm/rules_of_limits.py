@@ -9,10 +9,12 @@ from rule_case import (
     CORES,
     Case,
     Change,
+    changed_rules,
     jobs_changed,
     no_limits,
     no_reservations,
     partition_changed,
+    priority_changed,
     qos_changed,
 )
 from rule_case import Submission as Job
@@ -96,6 +98,18 @@ LIMITS = (
             Job("long", "-n1 -t60 --nice=100", "30"),
         ),
         without={"NoReserve": qos_changed("unreserved", flags=frozenset())},
+    ),
+    # MinPrioThreshold: nor does a job below the least priority of its QOS.
+    Case(
+        "threshold",
+        accounts=("add qos threshold MinPrioThres=100000000", "modify user news set qos+=threshold"),
+        jobs=(
+            Job("gate1", "-n2 -t30", "+150"),
+            Job("gate2", "-n2 -t60", "+10"),
+            Job("head", "-n3 -t5 --qos=threshold", "30", user="news"),
+            Job("long", "-n1 -t60 --nice=100", "30"),
+        ),
+        without={"MinPrioThreshold": qos_changed("threshold", min_priority=0)},
     ),
     # PartitionTimeLimit: the job may run for longer than its partition allows.
     Case(
@@ -291,4 +305,37 @@ OTHERS = (
             name: jobs_changed("after", name, dependency="") for name in ("ok", "not_ok", "any", "minute", "twin")
         },
     ),
+)
+
+
+def entry(mode: str) -> Case:
+    """Return a case of EnforcePartLimits: jobs that are too long for one of their partitions, or for their only one.
+
+    Args:
+        mode: NO, ANY or ALL.
+    """
+    return Case(
+        "entry",
+        partitions={"": "MaxTime=30", "long": ""},
+        jobs=(
+            Job("short", "-p entry -n1 -t60", "20", is_refused=mode != "NO", never_starts=mode == "NO"),
+            Job("both", "-p entry,entry_long -n1 -t60", "20", is_refused=mode == "ALL"),
+            Job("long", "-p entry_long -n1 -t60", "20"),
+        ),
+        without={} if mode == "ALL" else {"EnforcePartLimits": changed_rules(part_limits="ALL")},
+    )
+
+
+#: Before midnight `mail` uses much, and after it `lp` uses a little. The first calculation of a new day forgets the usage
+#: of the day before.
+MIDNIGHT_CASE = Case(
+    "midnight",
+    accounts=("add account fair", "add user mail account=fair", "add user lp account=fair"),
+    jobs=(
+        Job("much", "-n4 -t30", "150", user="mail"),
+        Job("little", "-n4 -t30 --begin=00:01:05", "130", user="lp"),
+        Job("second", "-n4 -t1 --begin=00:01:10", "45", user="lp"),
+        Job("first", "-n4 -t1 --begin=00:01:10", "45", user="mail"),
+    ),
+    without={"PriorityUsageResetPeriod": priority_changed(usage_reset="NONE")},
 )

@@ -10,6 +10,7 @@ from rule_case import (
     both,
     changed_rules,
     jobs_changed,
+    no_limits,
     nodes_changed,
     partition_changed,
     priority_changed,
@@ -122,6 +123,18 @@ ORDER = (
             Job("young", "-n4 -t1", "45", after=130),
         ),
         without={"age": priority_changed(age=0.0)},
+    ),
+    # MaxJobsAccrue: of the jobs of the QOS, the age of one counts. `young` comes after `second`, and overtakes it.
+    Case(
+        "ageless",
+        accounts=("add qos ageless MaxJobsAccruePerUser=1", "modify user games set qos+=ageless"),
+        jobs=(
+            Job("gate", "-n4 -t30", "+190"),
+            Job("first", "-n4 -t1 --qos=ageless", "45"),
+            Job("second", "-n4 -t1 --qos=ageless", "45"),
+            Job("young", "-n4 -t1", "45", after=30),
+        ),
+        without={"MaxJobsAccrue": no_limits(qos="ageless")},
     ),
     Case(
         "share",

@@ -11,6 +11,9 @@ from rule_case import Submission as Job
 #: No backfill passes; and no full main pass while the cases are played.
 NO_BACKFILL = "bf_interval=-1"
 NEVER_FULL = f"{NO_BACKFILL} sched_interval=100000"
+#: No backfill passes, and main passes are full; or they follow the end of a job, too.
+ONLY_FULL = f"{NO_BACKFILL} batch_sched_delay=100000"
+AT_ONCE = f"{ONLY_FULL} Epilog=/bin/true"
 #: Settings of several cases that happen next to each other: each decides one of them, and does not touch the others.
 RESERVES = "bf_window=10 bf_max_job_array_resv=1 bf_one_resv_per_job bf_min_prio_reserve=980000"
 PARTITION = "bf_max_job_user_part=2 bf_job_part_count_reserve=1 bf_window_linear=60 bf_busy_nodes"
@@ -66,8 +69,24 @@ def backfilled(*jobs: Job, limit: int = 30, until: int = 150, nodes: int = 1, ti
     )
 
 
+def chain(name: str) -> Case:
+    """Return a case of six short jobs one after another on a node, and of a job on the other node after 150 seconds."""
+    return Case(
+        name,
+        nodes=(CORES, CORES),
+        partitions={"": "Nodes={n1}", "other": "Nodes={n2}"},
+        jobs=(
+            Job("gate1", "-n4 -t30", "+10"),
+            Job("gate2", f"-p {name}_other -n4 -t30", "+150"),
+            *(Job(f"link{k}", f"-n4 -t5 --nice={k}", "5") for k in range(1, 7)),
+            Job("mark", f"-p {name}_other -n4 -t5", "20"),
+        ),
+    )
+
+
 HEAD = Job("head", "-N1 -n3 -t5", "30", user="news")
 LONG = Job("long", "-n1 -t60 --nice=100", "30")
+SINGLES = tuple(Job(f"single{k}", f"-n1 -t10 --nice={k}", f"{seconds}") for k, seconds in ((1, 60), (2, 60), (3, 20)))
 SETTINGS = (
     # A start beyond the window has no reservation.
     Setting(Case("window", backfilled(HEAD, LONG)), RESERVES, [("long", "head")]),
@@ -96,6 +115,21 @@ SETTINGS = (
         Case("tests", backfilled(HEAD, LONG, Job("short", "-n1 -t2 --nice=200", "30"))),
         "bf_max_job_test=2",
         [("short", "head")],
+    ),
+    # Each test is followed by a second of sleep: the pass is over before it comes to `short`.
+    Setting(
+        Case(
+            "no_time",
+            backfilled(
+                HEAD,
+                *(Job(f"long{k}", f"-n1 -t60 --nice={100 + k}", "30") for k in range(1, 6)),
+                Job("short", "-n1 -t2 --nice=200", "30"),
+            ),
+        ),
+        "bf_yield_interval=1 bf_yield_sleep=1000000 bf_max_time=3",
+        [("short", "head")],
+        before="bf_yield_interval=1 bf_yield_sleep=1000000",
+        has_steps=False,
     ),
     # One start a pass: the third job starts two passes after the first one.
     Setting(
@@ -192,6 +226,31 @@ SETTINGS = (
         [("fourth", "closed1")],
         before=NEVER_FULL,
         has_steps=False,
+    ),
+    # The third record of the partition is not tested: it waits until a job has ended.
+    Setting(
+        Case("part_depth", jobs=(Job("gate", "-n4 -t30", "+10"), *SINGLES)),
+        f"{NEVER_FULL} partition_job_depth=2",
+        [("single1", "single3")],
+        before=NEVER_FULL,
+        has_steps=False,
+    ),
+    # A pass starts two jobs at most.
+    Setting(
+        Case("most_starts", jobs=(Job("gate", "-n4 -t30", "+10"), *SINGLES)),
+        f"{NEVER_FULL} sched_max_job_start=2",
+        [("single1", "single3")],
+        before=NEVER_FULL,
+        has_steps=False,
+    ),
+    # With an epilog a main pass follows the end of a job at once; without one, or with `defer`, each job of the chain
+    # waits for the next full pass.
+    *(
+        Setting(case, words, [("link6", "mark")], before=before, has_steps=False)
+        for case, words, before in (
+            (chain("epilog"), AT_ONCE, ONLY_FULL),
+            (chain("deferred"), f"{AT_ONCE} defer", AT_ONCE),
+        )
     ),
     # No pass begins while the node of a job that has ended is cleaned up.
     Setting(

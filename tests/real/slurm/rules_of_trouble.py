@@ -247,6 +247,24 @@ BILLING: Sequence[Case] = (
         ),
         without={"the weights": partition_changed("dues", billing_weights=None)},
     ),
+    # UsageFactor: three CPUs of `irc` count less than one of `proxy`.
+    Case(
+        "discount",
+        accounts=(
+            "add qos discount UsageFactor=0.1",
+            "add account fees",
+            "add user irc account=fees",
+            "add user proxy account=fees",
+            "modify user irc set qos+=discount",
+        ),
+        jobs=(
+            Job("gate1", "-n1 -t30", "+130", user="proxy"),
+            Job("gate2", "-n3 -t30 --qos=discount", "+130", user="irc"),
+            Job("full", "-n4 -t1", "45", user="proxy"),
+            Job("cheap", "-n4 -t1", "45", user="irc"),
+        ),
+        without={"UsageFactor": qos_changed("discount", usage_factor=1.0)},
+    ),
 )
 
 

@@ -90,4 +90,18 @@ TUNED_CASES = (
         jobs=(Job("low", "-t10", "300"), Job("high", "-p cancel_high -t10", "40", after=60)),
         without={"PreemptMode=CANCEL": partition_changed("cancel", preempt_mode="REQUEUE")},
     ),
+    # The victim is the job that started last, though the other one was submitted before it.
+    Case(
+        "youngest",
+        nodes=(CORES, CORES),
+        partitions={"": "PreemptMode=CANCEL", "high": "PriorityTier=10"},
+        jobs=(
+            Job("old", "-w {n1} -N1 -t10", "150", after=5),
+            Job("young", "-w {n2} -N1 -t10", "150", after=25),
+            Job("high", "-p youngest_high -N1 -t10", "40", after=60),
+            Job("after_old", "-w {n1} -N1 -t10 --nice=100", "20", after=70),
+            Job("after_young", "-w {n2} -N1 -t10 --nice=100", "20", after=75),
+        ),
+        without={"preempt_youngest_first": scheduler_changed(preempt_youngest_first=False)},
+    ),
 )

@@ -12,7 +12,7 @@ import guardian
 import pytest
 from rule_case import Case, differences, jobs_changed, no_limits
 from rule_run import Record, RuleRun
-from rule_sites import RULE_SITES, SITES, STRICT, RuleSite
+from rule_sites import PLAIN, RULE_SITES, SITES, STRICT, TUNED, RuleSite
 
 from pilotfish.simulate.slurm.site import Site
 from pilotfish.simulate.slurm.twin import replay_site
@@ -20,7 +20,7 @@ from pilotfish.simulate.slurm.twin import replay_site
 #: How often a case is played at most.
 PLAYED = 4
 #: Sites whose cases one process plays, one after another.
-GROUPS = {"gang": "tuned"}
+GROUPS = {"gang": "tuned", "midnight": "strict"}
 
 
 def _group(site: RuleSite) -> pytest.MarkDecorator:
@@ -50,6 +50,16 @@ def test_the_twin_submits_a_job_that_slurm_refuses_once_it_would_take_it() -> No
     assert starts["again"] >= ends["first"]
     starts, ends = _first_runs(no_limits(qos="submissions")(early))
     assert starts["again"] < ends["first"]
+
+
+@pytest.mark.parametrize("site", [pytest.param(one, id=one.name, marks=_group(one)) for one in (PLAIN, TUNED, STRICT)])
+def test_the_twin_takes_the_jobs_that_sbatch_takes(site: RuleSite) -> None:
+    records, _ = _played(site)
+    record, _ = records["entry"]
+    for job in next(case for case in site.cases if case.name == "entry").jobs:
+        parts = tuple(job.options.split()[1].split(","))
+        starts, _ = _first_runs(jobs_changed("entry", "long", partitions=parts)(record))
+        assert ("long" in starts) == (not job.is_refused and not job.never_starts), job.name
 
 
 def test_the_cases_of_the_guide_are_there() -> None:

@@ -16,7 +16,7 @@ import pytest
 from rule_case import SEEDS, are_apart, differences
 from rule_run import Record, RuleRun
 from rule_sites import SETTING_SITE
-from rules_of_settings import SETTINGS, SHARED, Setting
+from rules_of_settings import NO_BACKFILL, SETTINGS, SHARED, Setting
 
 from pilotfish.simulate.slurm.site import Site
 
@@ -26,16 +26,18 @@ Records = tuple[Record, Record]
 PLAYED = 4
 
 
-def _is_shared(setting: Setting) -> bool:
-    """Return whether cases of other settings are played next to that of a setting."""
-    return setting.words in SHARED
+def _group(setting: Setting) -> str:
+    """Return whose plays a setting has part in: those of main passes alone, or that it shares with others, or its own."""
+    if NO_BACKFILL in setting.words.split():
+        return "main"
+    return "shared" if setting.words in SHARED else "alone"
 
 
 CASES = [
     pytest.param(
         setting,
         id=setting.case.name,
-        marks=pytest.mark.xdist_group(f"slurm settings {'shared' if _is_shared(setting) else 'alone'}"),
+        marks=pytest.mark.xdist_group(f"slurm settings {_group(setting)}"),
     )
     for setting in SETTINGS
 ]
@@ -43,18 +45,18 @@ CASES = [
 
 @pytest.mark.parametrize("setting", CASES)
 def test_a_setting_decides_in_slurm_as_in_the_twin(setting: Setting) -> None:
-    assert _problems_of(_is_shared(setting))[setting.case.name] == []
+    assert _problems_of(_group(setting))[setting.case.name] == []
 
 
 @cache
-def _problems_of(is_shared: bool) -> dict[str, list[str]]:
-    """Return the problems of the settings that share plays with others, or of those that do not.
+def _problems_of(group: str) -> dict[str, list[str]]:
+    """Return the problems of the settings of a group.
 
     A case that a busy machine spoiled is played up to PLAYED times.
     """
     if why := fast_slurm.missing():
         pytest.skip(f"SKIPPED, no real Slurm with a fast clock: {why}")
-    problems, spoiled = dict[str, list[str]](), [one for one in SETTINGS if _is_shared(one) == is_shared]
+    problems, spoiled = dict[str, list[str]](), [one for one in SETTINGS if _group(one) == group]
     with tempfile.TemporaryDirectory(prefix="settings-", dir=guardian.folder(), ignore_cleanup_errors=True) as folder:
         run = RuleRun(Path(folder) / "slurm", SETTING_SITE)
         try:
