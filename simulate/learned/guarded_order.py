@@ -13,6 +13,7 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ..arrays import Array
 from ..model.plan import Scored
 from ..queue_policies.easy_policy import Backfilling
 from ..queue_policies.learned_order import FEATURE_NAMES, LearnedOrder, LearnedQueue
@@ -184,29 +185,30 @@ class GuardedQueue:
             if doubt := self._model.seen.doubt_of(job, limit, now.machine.processors):
                 self._unlike[job.number] = doubt
         doubt = self._doubt(now)
-        scores = self.calls.ask(lambda: self._scores(now, wanted=self._explains or not doubt)) or {}
+        scores = self.calls.ask(lambda: self._scores(now, wanted=self._explains or not doubt))
         doubt = doubt or self.calls.doubt
-        if not doubt and not all(
-            score < math.inf for score in (*scores.values(), *self._learned.fill_scores(scores).values())
-        ):
-            doubt = "a score is no number"
-        learned = [] if doubt else sorted(now.waiting, key=scores.__getitem__)
+        if not doubt and scores is not None:
+            behind = self._learned.fill_scores(now.waiting).values()
+            if not (scores < math.inf).all() or not all(score < math.inf for score in behind):
+                doubt = "a score is no number"
+        learned = [] if doubt or scores is None else self._learned.arranged(now, scores)
         baseline = self._baseline.sorted(now) if doubt or self._explains else []
         self.decided["baseline" if doubt else "model"] += 1
         self._is_trusted = not doubt
         if self._explains:
             self._explains = False
-            self._explain(now, learned or baseline, baseline, scores, doubt)
+            by_job = {} if scores is None else dict(zip(now.waiting, scores.tolist(), strict=True))
+            self._explain(now, learned or baseline, baseline, by_job, doubt)
         return learned or baseline
 
     def behind(self, jobs: list[QueuedJob]) -> list[QueuedJob]:
         """Return the jobs behind a reservation in their order: that of the model, if it is trusted."""
         return self._learned.behind(jobs) if self._is_trusted else jobs
 
-    def _scores(self, now: QueueView, *, wanted: bool) -> dict[QueuedJob, float]:
-        """Take in what has ended and come, and return the scores, if they are wanted."""
+    def _scores(self, now: QueueView, *, wanted: bool) -> Array | None:
+        """Take in what has ended and come, and return the scores, if they are wanted [waiting jobs]."""
         self._learned.learn(now)
-        return self._learned.scores(now) if wanted else {}
+        return self._learned.scores(now) if wanted else None
 
     def _doubt(self, now: QueueView) -> str:
         """Return why the model is not trusted now, "" if it is."""

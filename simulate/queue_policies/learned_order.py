@@ -10,10 +10,14 @@ user's last two jobs that ended. Users are never compared by name.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
+from ..arrays import Array
 from .order_score import scores_of
 from .queued_job import QueuedJob
 
@@ -47,6 +51,7 @@ UNKNOWN_USER = -1
 #: The longest wait before a job goes first, seconds: two days.
 MAX_WAIT_S = 172_800.0
 _LEAST_S = 60.0
+_NUMBER = attrgetter("number")
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,17 +115,26 @@ class LearnedQueue:
 
     def __init__(self, order: LearnedOrder, run_times: Mapping[object, tuple[float, float]] | None = None) -> None:
         self._order, self._lately = order, dict(run_times or {})
-        self._traits = dict[int, Traits]()  # by job; a job's expected run time is that when it came
-        self._candidates = dict[QueuedJob, tuple[float, int]]()  # score behind the reservation, place by submission
+        self._table = np.zeros((64, len(Traits._fields) + 1))  # traits and time of submission, by number of the job
+        self._candidates = dict[int, tuple[float, int]]()  # by number: score behind a reservation, place by submission
 
     def sorted(self, now: QueueView) -> list[QueuedJob]:
         """Return the waiting jobs, the first in the queue first. O(waiting jobs log waiting jobs)."""
         self.learn(now)
-        return sorted(now.waiting, key=self.scores(now).__getitem__)
+        return self.arranged(now, self.scores(now))
+
+    @staticmethod
+    def arranged(now: QueueView, scores: Array) -> list[QueuedJob]:
+        """Return the waiting jobs by their scores, ties by submission."""
+        waiting, order = list(now.waiting), np.argsort(scores)
+        ascending = scores[order]
+        if (ascending[1:] == ascending[:-1]).any():  # a stable sort takes some times as long
+            order = np.argsort(scores, kind="stable")
+        return list(map(waiting.__getitem__, order.tolist()))
 
     def behind(self, jobs: list[QueuedJob]) -> list[QueuedJob]:
         """Return the jobs behind a reservation in their order, by the scores that `scores` found last."""
-        return sorted(jobs, key=self._candidates.__getitem__) if self._order.fill else jobs
+        return sorted(jobs, key=lambda job: self._candidates[job.number]) if self._order.fill else jobs
 
     def learn(self, now: QueueView) -> None:
         """Take in the jobs that ended and that were submitted since the last call."""
@@ -129,34 +143,45 @@ class LearnedQueue:
                 run_time = now.time - running.start_time
                 last, _ = self._lately.get(user, (run_time, run_time))
                 self._lately[user] = run_time, last
-            self._traits.pop(running.job.number, None)
-        for job in now.submitted:
-            self._traits[job.number] = traits(job.size, *self._times_of(job))
+        for job in now.submitted:  # a job's expected run time is that when it came
+            if job.number >= len(self._table):
+                self._table = np.concatenate([self._table, np.zeros((job.number + 1, self._table.shape[1]))])
+            self._table[job.number] = (*traits(job.size, *self._times_of(job)), job.submit_time)
 
-    def scores(self, now: QueueView) -> dict[QueuedJob, float]:
-        """Return the score of each waiting job; the least comes first."""
-        jobs, rows = [*now.waiting], [self.values(job, now) for job in now.waiting]
+    def scores(self, now: QueueView) -> Array:
+        """Return the score of each waiting job; the least comes first, -inf has waited too long [waiting jobs]."""
+        rows, waits = self._rows(now)
+        late = waits > self._order.max_wait
         if self._order.fill:
-            scores = zip(self._scores_of(self._order.fill, jobs, rows, now.time), range(len(jobs)), strict=True)
-            self._candidates = dict(zip(jobs, scores, strict=True))
-        return dict(zip(jobs, self._scores_of(self._order.weights, jobs, rows, now.time), strict=True))
+            scores = np.where(late, -math.inf, scores_of(self._order.fill, rows)).tolist()
+            numbers = map(_NUMBER, now.waiting)
+            self._candidates = dict(zip(numbers, zip(scores, range(len(scores)), strict=True), strict=True))
+        queue_scores: Array = np.where(late, -math.inf, scores_of(self._order.weights, rows))
+        return queue_scores
 
     def fill_scores(self, jobs: Iterable[QueuedJob]) -> dict[QueuedJob, float]:
         """Return the scores of jobs behind a reservation, if `scores` found them; the least comes first."""
-        return {job: self._candidates[job][0] for job in jobs if job in self._candidates}
+        return {job: self._candidates[job.number][0] for job in jobs if job.number in self._candidates}
 
     def values(self, job: QueuedJob, now: QueueView) -> tuple[float, ...]:
         """Return FEATURES of a waiting job."""
-        return features(self._traits[job.number], now.time - job.submit_time, now.machine.processors, now.free)
+        *own_traits, submit_time = self._table[job.number].tolist()
+        return features(Traits(*own_traits), now.time - submit_time, now.machine.processors, now.free)
 
-    def _scores_of(
-        self, weights: Sequence[float], jobs: Sequence[QueuedJob], rows: Sequence[Sequence[float]], time: float
-    ) -> list[float]:
-        """Return the scores of jobs whose features are known; -inf of one that has waited too long."""
-        longest, scores = self._order.max_wait, scores_of(weights, rows)
-        return [
-            -math.inf if time - job.submit_time > longest else score for job, score in zip(jobs, scores, strict=True)
-        ]
+    def _rows(self, now: QueueView) -> tuple[Array, Array]:
+        """Return FEATURES of each waiting job [waiting jobs, features], and how long it has waited, seconds."""
+        numbers = np.fromiter(map(_NUMBER, now.waiting), np.int64, len(now.waiting))
+        limit, width, run, limit_floor, run_floor, size, product, submit_time = self._table[numbers].T
+        wait = now.time - submit_time
+        patience = np.log1p(wait / limit_floor) / 3.0
+        columns = (
+            limit, width, run, np.log1p(wait) / 10.0, patience, np.log1p(wait / run_floor) / 3.0,
+            size / now.machine.processors, size <= now.free, product, run * patience,
+        )  # fmt: skip
+        rows = np.empty((len(FEATURES), len(numbers)))
+        for place, column in enumerate(columns):
+            rows[place] = column
+        return rows.T, wait
 
     def _times_of(self, job: QueuedJob) -> tuple[float, float]:
         """Return the limit and the expected run time of a job that is submitted now, seconds."""

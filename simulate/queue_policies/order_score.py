@@ -42,28 +42,37 @@ def score_of(weights: Sequence[float], values: Sequence[float]) -> float:
     return _rounded(score)
 
 
-def scores_of(weights: Sequence[float], rows: Sequence[Sequence[float]]) -> list[float]:
-    """Return the score of each job, see `score_of`; for many jobs at once.
+def scores_of(weights: Sequence[float], rows: Array) -> Array:
+    """Return the score of each job, see `score_of`; for many jobs at once [jobs].
 
     Args:
         weights: see `score_of`.
         rows: the features of each job [jobs, FEATURE_COUNT].
     """
-    if len(weights) == FEATURE_COUNT or not rows:
-        return [score_of(weights, values) for values in rows]
-    values, units = np.array(rows), np.array(weights).reshape(HIDDEN, UNIT)
+    scores: Array = np.zeros(len(rows))
+    with np.errstate(invalid="ignore", over="ignore"):  # a score that is no number is no number
+        if len(weights) == FEATURE_COUNT:
+            for feature, weight in enumerate(weights):
+                scores += weight * rows[:, feature]
+        else:
+            units = np.array(weights).reshape(HIDDEN, UNIT)
+            bent = _bent_totals(units, rows)
+            for unit in range(HIDDEN):
+                scores += units[unit, -1] * bent[:, unit]
+        large = scores * ROUND
+        rounded: Array = large - (large - scores)
+    return rounded
+
+
+def _bent_totals(units: Array, rows: Array) -> Array:
+    """Return what each unit gives for each job [jobs, HIDDEN]."""
     totals: Array = np.repeat(units[None, :, 0], len(rows), axis=0)
     for feature in range(FEATURE_COUNT):
-        totals += units[:, 1 + feature] * values[:, feature, None]
+        totals += units[:, 1 + feature] * rows[:, feature, None]
     np.clip(totals, -STEEP, STEEP, out=totals)
     squares = totals * totals
-    bent = totals * (27.0 + squares) / (27.0 + 9.0 * squares)
-    scores: Array = np.zeros(len(rows))
-    for unit in range(HIDDEN):
-        scores += units[unit, -1] * bent[:, unit]
-    large = scores * ROUND
-    rounded: list[float] = (large - (large - scores)).tolist()
-    return rounded
+    bent: Array = totals * (27.0 + squares) / (27.0 + 9.0 * squares)
+    return bent
 
 
 def parts_of(weights: Sequence[float], values: Sequence[float], usual: Sequence[float]) -> list[float]:
@@ -75,7 +84,7 @@ def parts_of(weights: Sequence[float], values: Sequence[float], usual: Sequence[
         usual: the usual value of each feature.
     """
     changed = [[*values[:place], one, *values[place + 1 :]] for place, one in enumerate(usual)]
-    score, *others = scores_of(weights, [values, *changed])
+    score, *others = scores_of(weights, np.array([values, *changed])).tolist()
     return [score - other for other in others]
 
 

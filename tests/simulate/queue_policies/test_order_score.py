@@ -27,7 +27,8 @@ def test_a_network_has_72_numbers_and_each_feature_a_weight() -> None:
 @given(SEEDS, st.sampled_from([FEATURE_COUNT, NETWORK]), st.integers(0, 70), st.sampled_from([1e-3, 1.0, 50.0]))
 def test_many_jobs_have_the_scores_of_each_to_the_bit(seed: int, size: int, jobs: int, spread: float) -> None:
     weights, rows = numbers(seed, size, spread=spread), numbers(seed + 1, jobs, FEATURE_COUNT)
-    assert scores_of(weights, rows) == [score_of(weights, row) for row in rows]
+    matrix = np.array(rows).reshape(-1, FEATURE_COUNT)
+    assert scores_of(weights, matrix).tolist() == [score_of(weights, row) for row in rows]
 
 
 @given(st.floats(-10.0, 10.0), st.floats(-10.0, 10.0))
