@@ -18,6 +18,19 @@ from ..hostlist import expand
 from .bar_table import BarTable, Record
 from .site_limits import site_limits
 
+#: Columns that `sacctmgr show qos` leaves out unless it is asked for them; other names of a column follow its first.
+_HIDDEN = (
+    ("LimitFactor",), ("MinPrioThres", "MinPrioThreshold"), ("MaxTRESRunMinsPU", "MaxTRESRunMinsPerUser"),
+    ("MaxTRESRunMinsPA", "MaxTRESRunMinsPerAccount"), ("GrpJobsAccrue",), ("MaxJobsAccruePU", "MaxJobsAccruePerUser"),
+    ("MaxJobsAccruePA", "MaxJobsAccruePerAccount"),
+)  # fmt: skip
+
+
+def without_hidden_limits(table: BarTable) -> str:
+    """Return a sentence on the limits of QOS for which sacctmgr was not asked; "": it was asked for all."""
+    missing = [names[0] for names in _HIDDEN if not table.has(*(name.lower() for name in names))]
+    return f"qos.psv without {', '.join(missing)}: taken as not set, see the command of this file" if missing else ""
+
 
 def site_qos(table: BarTable, unknown: list[str]) -> tuple[SiteQos, ...]:
     """Return the QOS of `sacctmgr show qos`."""

@@ -40,7 +40,7 @@ from .job_scripts import job_scripts
 from .machine_tables import awake_nodes, site_nodes, site_partitions
 from .present_jobs import present_jobs, present_node_events
 from .recording import missing_files
-from .sacctmgr_tables import node_events, site_qos, site_reservations
+from .sacctmgr_tables import node_events, site_qos, site_reservations, without_hidden_limits
 from .site_file_list import SITE_FILES
 from .site_jobs import JobReader
 from .site_rules import site_rules, site_version, unfollowed_settings, with_measured_passes
@@ -260,6 +260,8 @@ def _qos(files: SiteFiles, rules: SiteRules) -> tuple[SiteQos, ...]:
         if rules.enforces_qos or rules.enforces_limits or rules.priority.qos:
             files.lack("qos.psv")
         return ()
+    if rules.enforces_limits and (sentence := without_hidden_limits(table)):
+        files.unknown.append(sentence)
     return site_qos(table, files.unknown)
 
 

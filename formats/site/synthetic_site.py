@@ -14,6 +14,7 @@ from itertools import groupby
 from ...simulate.generate.site_model import NodeKind, SiteModel
 from ...simulate.generate.synthetic_jobs import SyntheticJobs
 from .recording import MARK, SCHEMA
+from .site_file_list import QOS_COLUMNS
 
 #: Begin of the period, a Saturday as October 2022 had; the first day counts as a Monday of the model.
 BEGIN = datetime(2022, 10, 1, tzinfo=UTC).timestamp()
@@ -28,10 +29,6 @@ _ASSOC = (
     "Cluster|Account|User|Partition|Share|Priority|GrpJobs|GrpTRES|GrpSubmit|GrpWall|GrpTRESMins|MaxJobs|MaxTRES|"
     "MaxTRESPerNode|MaxSubmit|MaxWall|MaxTRESMins|QOS|Def QOS|GrpTRESRunMins|ParentName"
 )
-_QOS = (
-    "Name", "Priority", "GraceTime", "Preempt", "PreemptMode", "Flags", "UsageThres", "UsageFactor", "GrpTRES",
-    "GrpJobs", "MaxTRES", "MaxWall", "MaxTRESPU", "MaxJobsPU", "MaxSubmitPU", "MinTRES",
-)  # fmt: skip
 _SACCT = (
     "JobID|JobIDRaw|JobName|User|Account|QOS|Partition|State|ExitCode|Submit|Eligible|Start|End|ElapsedRaw|"
     "TimelimitRaw|ReqNodes|AllocNodes|ReqCPUS|AllocCPUS|ReqMem|ReqTRES|AllocTRES|NodeList|Priority|Flags|"
@@ -92,10 +89,11 @@ def _associations(model: SiteModel) -> Iterator[str]:
 
 
 def _qos(model: SiteModel) -> Iterator[str]:
-    yield "|".join(_QOS)
+    columns = QOS_COLUMNS.split(",")
+    yield "|".join(columns)
     for one in model.qos:
         fields = {"Name": one.name, "Priority": f"{one.priority}", "UsageFactor": "1.000000", **one.limits}
-        yield "|".join(fields.get(column, "") for column in _QOS)
+        yield "|".join(fields.get(column, "") for column in columns)
 
 
 def _accounting(model: SiteModel, jobs: SyntheticJobs) -> Iterator[str]:

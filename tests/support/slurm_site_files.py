@@ -25,9 +25,10 @@ small|lab|ann||2|||5|high,normal|normal|
 small|lab|bob||parent|||-1|normal||
 """
 SERVICES = """\
-Name|Priority|GraceTime|Preempt|PreemptMode|Flags|UsageFactor|GrpTRES|MaxTRESPU|MaxJobsPU|MaxWall
-normal|0|00:00:00||cluster||1.000000||||
-high|100|00:01:30|normal|requeue|DenyOnLimit,NoReserve|0.5|node=2|cpu=32,gres/gpu=4|3|1-00:00:00
+Name|Priority|GraceTime|Preempt|PreemptMode|Flags|UsageFactor|GrpTRES|MaxTRESPU|MaxJobsPU|MaxWall|\
+LimitFactor|MinPrioThres|MaxTRESRunMinsPU|MaxTRESRunMinsPA|GrpJobsAccrue|MaxJobsAccruePU|MaxJobsAccruePA
+normal|0|00:00:00||cluster||1.000000|||||||||||
+high|100|00:01:30|normal|requeue|DenyOnLimit,NoReserve|0.5|node=2|cpu=32,gres/gpu=4|3|1-00:00:00|||||||
 """
 EVENTS = """\
 Cluster|NodeName|TimeStart|TimeEnd|State|Reason|User

@@ -18,7 +18,12 @@ COUNTS = {
     "realtime": (60, 6, 12, 0),
 }
 #: Sentences of `Site.unknown` that recorded cases cause, by their beginning.
-EXPECTED = ("no reservations.psv", "no sshare.psv", "reservations that no file has (course)")
+EXPECTED = (
+    "no reservations.psv",
+    "no sshare.psv",
+    "qos.psv without LimitFactor, MinPrioThres, ",
+    "reservations that no file has (course)",
+)
 
 
 def site_of(case: str) -> Site:

@@ -8,7 +8,7 @@ import pytest
 
 from pilotfish.formats.site.site_folder import read_site
 from pilotfish.simulate.slurm.site import NodeEvent, Site, SiteLimits
-from tests.support.slurm_site_files import ASSOCIATIONS, COLUMNS, EVENTS, RESERVATIONS, row, write_site
+from tests.support.slurm_site_files import ASSOCIATIONS, COLUMNS, CONF, EVENTS, RESERVATIONS, SERVICES, row, write_site
 
 FLAT = "\n".join(line.rpartition("|")[0] for line in ASSOCIATIONS.splitlines()) + "\n"
 
@@ -195,3 +195,13 @@ def test_no_sacctmgr_at_all(tmp_path: Path) -> None:
     assert (result.qos, result.associations, result.usage) == ((), (), ())
     for name in ("qos.psv", "assoc.psv", "reservations.psv", "events.psv"):
         assert any(sentence.startswith(f"no {name}:") for sentence in result.unknown), name
+
+
+def test_limits_that_sacctmgr_did_not_show_are_named_where_limits_are_enforced(tmp_path: Path) -> None:
+    def sentences(hidden: int, conf: str = CONF) -> list[str]:
+        services = "\n".join(line.rsplit("|", hidden)[0] for line in SERVICES.splitlines()) + "\n"
+        return [text for text in site(tmp_path, qos_psv=services, slurm_conf=conf).unknown if "qos.psv without" in text]
+
+    assert sentences(0) == sentences(7, CONF.replace("associations,limits,qos", "associations")) == []
+    assert sentences(1) == ["qos.psv without MaxJobsAccruePA: taken as not set, see the command of this file"]
+    assert sentences(7)[0].startswith("qos.psv without LimitFactor, MinPrioThres, MaxTRESRunMinsPU, MaxTRESRunMinsPA, ")
