@@ -16,6 +16,7 @@ from ..output.documents import print_json
 from ..streams import note
 from ..usage_errors import bad, not_among
 from .contests import contest_of
+from .irmasim_report import show_irmasim
 from .learning_tasks import PARTS
 from .thesis_report import judge_as_thesis
 from .verdict_report import results_of, save_verdicts, show_results, trained_on
@@ -24,13 +25,20 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
+#: Published works whose tables are printed.
+PUBLISHED = ("thesis", "irmasim")
+
+
 def evaluate(
     files: Annotated[
-        list[Path], argument("MODEL... TRACE...", f"Models (*{MODEL_SUFFIX}), and traces or sites to judge them on.")
-    ],
+        list[Path] | None,
+        argument("MODEL... TRACE...", f"Models (*{MODEL_SUFFIX}), and traces or sites to judge them on."),
+    ] = None,
     copies: Annotated[int, option("N", "Shaken copies of each trace.", min=2, max=1000)] = 20,
     part: Annotated[str, option("PART", "Jobs of each trace that count.", words=PARTS)] = PARTS[0],
-    setting: options.Published = None,
+    setting: Annotated[
+        str | None, option("NAME", "The tables of a published work, next to its figures.", "--as", words=PUBLISHED)
+    ] = None,
     no_predictions: Annotated[
         bool, flag("--no-predictions", "Use no predicted run times, which take most of the time.")
     ] = False,
@@ -53,16 +61,19 @@ def evaluate(
     limits, and the rules that choose among the same pairs. Slowdowns are then relative to the requested time.
 
     `--as thesis` prints the thesis's tables: its rules, the same rules with the choice of the agent, the agents, and
-    its figures. Without a model, the rules alone.
+    its figures. Without a model, the rules alone. `--as irmasim` takes no files: it trains the agents of IRMaSim, which
+    choose rules, and prints its examples, its figure 9, and where agents end; one to two minutes of CPU time.
 
     \b
     Examples:
       pilotfish evaluate mine.pfmodel.json year.swf.gz --part second-half
       pilotfish evaluate mine.pfmodel.json other.swf --no-predictions --json
       pilotfish evaluate --as thesis pairs.pfmodel.json other.swf
+      pilotfish evaluate --as irmasim
     """
     if part not in PARTS:
         raise not_among("--part", part, "a part of a trace", PARTS)
+    files = files or []
     if setting is not None:
         return _as_published(setting, files, save=save, as_json=as_json)
     models = {path: read_model(path) for path in files if path.name.endswith(MODEL_SUFFIX)}
@@ -94,8 +105,12 @@ def evaluate(
 
 def _as_published(setting: str, files: Sequence[Path], *, save: bool, as_json: bool) -> int:
     """Judge models as a published work did. Raises ConfigError, OSError, typer.BadParameter."""
-    if setting not in options.PUBLISHED:
-        raise not_among("--as", setting, "a published work", options.PUBLISHED)
+    if setting not in PUBLISHED:
+        raise not_among("--as", setting, "a published work", PUBLISHED)
+    if setting == "irmasim":
+        if files or save:
+            raise bad("--as irmasim", "with files or --save (allowed: neither, its jobs and agents are its own)")
+        return show_irmasim(as_json=as_json)
     models = [path for path in files if path.name.endswith(MODEL_SUFFIX)]
     traces = [path for path in files if path not in models]
     if len(traces) != 1:
