@@ -116,7 +116,7 @@ def test_a_training_that_was_interrupted_keeps_the_best_so_far_and_goes_on_to_th
         (["train", "squared", "absent.swf", "-o", "a.pfmodel.json"], FAILED, "absent.swf"),
         (["train", "squared", "short.swf", "-o", "a.pfmodel.json"], FAILED, "at least 1,281 jobs"),
         (["evaluate", "--as", "thesis", "TRACE"], FAILED, "at least 9,984 jobs"),
-        (["evaluate", "--as", "irmasim", "TRACE"], USAGE, "thesis"),
+        (["evaluate", "--as", "batsim", "TRACE"], USAGE, "thesis"),
         (["evaluate", "--as", "thesis", "pairs.pfmodel.json"], USAGE, "allowed: one"),
         (["evaluate", "--as", "thesis", "m.pfmodel.json", "TRACE"], FAILED, "linear: it chooses no pairs"),
         (["evaluate", "--as", "thesis", "pairs.pfmodel.json", "TRACE"], FAILED, "another machine"),

@@ -46,6 +46,11 @@ def planned(data: Any, **options: Any) -> tuple[Plan, Workflow, Cluster, dict[st
 
 
 @settings(max_examples=60, deadline=None)
+
+#: What there is before any test registers a policy.
+BUILT_IN = tuple(POLICIES)
+
+
 @given(st.data(), st.sampled_from(sorted(POLICIES)))
 def test_a_plan_is_complete_and_consistent(data: Any, policy: str) -> None:
     made, workflow, cluster, state = planned(data, policy=policy, budget=40)
@@ -203,7 +208,7 @@ def test_the_runner_up_of_a_search_has_the_cost_of_the_plan() -> None:
 
 
 def test_without_explanations_there_are_none() -> None:
-    for policy in POLICIES:
+    for policy in BUILT_IN:
         assert all(job.why is None for job in plan(*sample(), policy=policy, budget=20, explain=False).jobs)
 
 
@@ -306,7 +311,7 @@ def test_a_job_cannot_be_running_on_one_node_twice() -> None:
 
 
 def test_a_plan_without_jobs_left_is_empty() -> None:
-    for policy in POLICIES:
+    for policy in BUILT_IN:
         nothing = plan(Workflow("w", ()), make_cluster(1), policy=policy, budget=10)
         assert (nothing.jobs, nothing.makespan, nothing.lower_bound) == ((), 0.0, 0.0)
         made = plan(flow(make_job("a")), make_cluster(1), policy=policy, done=["a"], budget=10)
@@ -314,7 +319,7 @@ def test_a_plan_without_jobs_left_is_empty() -> None:
 
 
 def test_only_running_jobs() -> None:
-    for policy in POLICIES:
+    for policy in BUILT_IN:
         running = [RunningJob("a", ("n0",), 0.25)]
         made = plan(flow(make_job("a")), make_cluster(1), policy=policy, underway=running, budget=10)
         assert made.makespan == pytest.approx(7.5) and math.isclose(made.lower_bound, 7.5)
