@@ -33,6 +33,8 @@ from tests.support.instances import (
     workflows,
 )
 
+#: What there is before any test registers a policy.
+BUILT_IN = tuple(POLICIES)
 OBJECTIVES = [Objective("energy"), Objective("edp"), Objective("mix", 0.3)]
 
 
@@ -46,11 +48,6 @@ def planned(data: Any, **options: Any) -> tuple[Plan, Workflow, Cluster, dict[st
 
 
 @settings(max_examples=60, deadline=None)
-
-#: What there is before any test registers a policy.
-BUILT_IN = tuple(POLICIES)
-
-
 @given(st.data(), st.sampled_from(sorted(POLICIES)))
 def test_a_plan_is_complete_and_consistent(data: Any, policy: str) -> None:
     made, workflow, cluster, state = planned(data, policy=policy, budget=40)
