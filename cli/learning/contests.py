@@ -21,6 +21,7 @@ from ...learning.evaluation import Scores
 from ...learning.pair_contenders import easy_orders, rules_with_mask
 from ...simulate.errors import ConfigError
 from ...simulate.learned.pair_network import KERNEL as PAIR_SCORES
+from ...simulate.queue_policies.learned_order import LearnedOrder
 from ...simulate.world.known_run_times import PREDICTED
 from ..output.sweep import SweepProgress
 from ..sweeps.tasks import Failure
@@ -84,30 +85,30 @@ class Contest:
 
 
 def contest_of_orders(
-    models: Mapping[Path, OrderModel], inputs: Sequence[TraceInput], copies: int, *, predicting: bool
-) -> Contest:
+    orders: Sequence[tuple[LearnedOrder, bool]], chosen: set[str], inputs: Sequence[TraceInput], copies: int, *,
+    predicting: bool,
+) -> Contest:  # fmt: skip
     """Return the contest of learned orders. Raises ConfigError, OSError: a trace cannot be read.
 
     Args:
-        models: by file.
+        orders: each with whether it knows predicted run times.
+        chosen: names of the rivals that were best in training.
         inputs: one for each trace.
         copies: of each trace.
         predicting: rivals may have predicted run times.
     """
-    named = tuple((model.order(str(path)), model.run_times == PREDICTED) for path, model in models.items())
-    predicting = predicting or any(predicts for _, predicts in named)
-    names = [one.name for one in rivals(max(order.max_wait for order, _ in named), predicting)]
-    chosen = {_name_of(model.baseline.policy, model.baseline.run_times) for model in models.values()}
+    predicting = predicting or any(predicts for _, predicts in orders)
+    names = [one.name for one in rivals(max(order.max_wait for order, _ in orders), predicting)]
     traces = [
         Judged(
             source.traces()[0].name, source.digests[0],
-            [ScoreTask(source, named, predicting, number, first) for first, number in _parts(copies)],
+            [ScoreTask(source, tuple(orders), predicting, number, first) for first, number in _parts(copies)],
         )
         for source in inputs
     ]  # fmt: skip
     sides = {IN_TRAINING: sorted(chosen.intersection(names)), "best in hindsight": names}
     kernels = ("queue.easy", "queue.easy_rich", "queue.conservative")
-    return Contest([order.text for order, _ in named], sides, ("bsld", "wait"), kernels, traces, score_task)
+    return Contest([order.text for order, _ in orders], sides, ("bsld", "wait"), kernels, traces, score_task)
 
 
 def contest_of_pairs(models: Mapping[Path, PairModel], traces: Sequence[Path], part: str, copies: int) -> Contest:
@@ -173,8 +174,10 @@ def contest_of(
         )
     if pairs:
         return contest_of_pairs(pairs, traces, part, copies)
+    named = [(model.order(str(path)), model.run_times == PREDICTED) for path, model in orders.items()]
+    chosen = {_name_of(model.baseline.policy, model.baseline.run_times) for model in orders.values()}
     inputs = [TraceInput.of([path], processors, part) for path in traces]
-    return contest_of_orders(orders, inputs, copies, predicting=predicting)
+    return contest_of_orders(named, chosen, inputs, copies, predicting=predicting)
 
 
 def _parts(copies: int) -> list[tuple[int, int]]:

@@ -19,6 +19,7 @@ from .contests import contest_of
 from .irmasim_report import show_irmasim
 from .learning_tasks import PARTS
 from .thesis_report import judge_as_thesis
+from .unseen_systems import Trainings, judge_unseen
 from .verdict_report import results_of, save_verdicts, show_results, trained_on
 
 if TYPE_CHECKING:
@@ -45,6 +46,12 @@ def evaluate(
     save: Annotated[
         bool, flag("--save", "Write the verdicts about jobs that a model has not seen into its file.")
     ] = False,
+    leave_one_out: Annotated[
+        bool, flag("--leave-one-out", "Judge each trace under orders that are trained on the other traces.")
+    ] = False,
+    seeds: options.Seeds = Trainings.seeds,
+    generations: options.Generations = Trainings.generations,
+    searches: options.Searches = None,
     procs: options.Procs = None,
     workers: options.Workers = None,
     as_json: options.Json = False,
@@ -60,6 +67,11 @@ def evaluate(
     Models that choose jobs and nodes are replayed with their nets on the nodes of their training. Rivals are EASY by
     limits, and the rules that choose among the same pairs. Slowdowns are then relative to the requested time.
 
+    `--leave-one-out` takes traces of three or more systems and no model. It says how an order does on a system that no
+    search has seen: for each trace it trains linear orders on the others, as `train linear` does, and judges them on
+    the one left out. --seeds, --generations and --searches are of these trainings. With some ten thousand jobs a trace,
+    that takes an hour or more of CPU time.
+
     `--as thesis` prints the thesis's tables: its rules, the same rules with the choice of the agent, the agents, and
     its figures. Without a model, the rules alone. `--as irmasim` takes no files: it trains the agents of IRMaSim, which
     choose rules, and prints its examples, its figure 9, and where agents end; one to two minutes of CPU time.
@@ -68,6 +80,7 @@ def evaluate(
     Examples:
       pilotfish evaluate mine.pfmodel.json year.swf.gz --part second-half
       pilotfish evaluate mine.pfmodel.json other.swf --no-predictions --json
+      pilotfish evaluate --leave-one-out a.swf b.swf c.swf --no-predictions
       pilotfish evaluate --as thesis pairs.pfmodel.json other.swf
       pilotfish evaluate --as irmasim
     """
@@ -76,6 +89,15 @@ def evaluate(
     files = files or []
     if setting is not None:
         return _as_published(setting, files, save=save, as_json=as_json)
+    trainings = Trainings(seeds, generations, searches)
+    if trainings != Trainings() and not leave_one_out:
+        raise bad("--seeds, --generations, --searches", "without --leave-one-out (allowed: with it alone)")
+    if leave_one_out:
+        if part != PARTS[0] or save or any(path.name.endswith(MODEL_SUFFIX) for path in files):
+            raise bad("--leave-one-out", "with a model, --part or --save (allowed: traces alone)")
+        return judge_unseen(
+            files, trainings, copies, procs, workers, predicting=not no_predictions, as_json=as_json
+        )  # fmt: skip
     models = {path: read_model(path) for path in files if path.name.endswith(MODEL_SUFFIX)}
     traces = [path for path in files if path not in models]
     if not models or not traces:

@@ -139,7 +139,7 @@ class SearchTask:
     @property
     def identity(self) -> str:
         """Return what searches of one command differ in."""
-        return str(self.seed)
+        return f"{self.seed} {digest_of(''.join(self.source.digests).encode())[:16]}"
 
     @property
     def shared_identity(self) -> str:

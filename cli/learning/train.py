@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,12 +13,10 @@ from ...formats.documents.atomic_write import check_file
 from ...formats.documents.quantities import format_size
 from ...formats.model_file import write_model
 from ...formats.models.order_model import Baseline, OrderModel
-from ...formats.text import count
 from ...learning.contenders import RULES, contender
 from ...learning.objectives import OBJECTIVES
 from ...learning.order_kinds import KINDS
 from ...learning.order_search import PATIENCE, SearchOptions, Start, seen_quantiles
-from ...simulate.errors import ConfigError
 from ...simulate.queue_policies.learned_order import MODEL_SUFFIX
 from ...simulate.queue_policies.policy_specs import text_of
 from ...simulate.world.known_run_times import PREDICTED, WALLTIME
@@ -29,15 +26,12 @@ from ..charts.learning_figure import learning_curves
 from ..kernel_loading import load_kernels
 from ..lazy import CommandGroup
 from ..options import argument, flag, option
-from ..output.sweep import SweepProgress
 from ..output.text import Screen, TextColumn, numbers
-from ..streams import note, warn
-from ..sweeps.run_journal import JournalKind, RunJournal
-from ..sweeps.tasks import Failure
+from ..streams import note
 from ..usage_errors import bad, not_among
-from ..worker_options import worker_pool
-from .learning_tasks import PARTS, SearchTask, TraceInput, predicted, search_task
+from .learning_tasks import PARTS, SearchTask, TraceInput, predicted
 from .priority_weights import priorities
+from .searches import answers_of
 from .train_squared import squared
 
 if TYPE_CHECKING:
@@ -67,7 +61,7 @@ def search_order(
         str, option("NAME", "What is to be small: mean bounded slowdown, mean wait, or both.", words=OBJECTIVES)
     ] = "bsld",
     seeds: options.Seeds = 5,
-    generations: Annotated[int, option("N", "Generations of each search.", min=1, max=1000)] = 24,
+    generations: options.Generations = 24,
     population: Annotated[int, option("N", "Points that each generation tries.", min=4, max=200)] = 14,
     windows: Annotated[int, option("N", "Cut each trace into N parts of as many jobs.", min=1, max=100)] = 1,
     part: Annotated[str, option("PART", "Jobs of each trace that count.", words=PARTS)] = PARTS[0],
@@ -82,9 +76,7 @@ def search_order(
     ] = False,
     procs: options.Procs = None,
     workers: options.Workers = None,
-    resume: Annotated[
-        Path | None, option("FILE", "Keep the searches that ended in FILE, and go on with them.", "--searches")
-    ] = None,
+    searches: options.Searches = None,
     picture: picture_files.PlotFile = None,
 ) -> int:
     """Search for an order of the kind that the command names, and write it as a model."""
@@ -103,12 +95,12 @@ def search_order(
     settings = SearchOptions(objective, generations, population, max_wait=bound, patience=wait_factor, kind=kind)
     tasks = [SearchTask(source, windows, settings, not no_predictions, seed) for seed in range(1, seeds + 1)]
     source.traces()  # errors before any search
-    searches = _searches(tasks, workers, resume)
-    best, start = min(searches, key=lambda one: float(one["value"])), tasks[0].start()
-    write_model(out, _model(tasks[0], start, searches, best))
-    _report(out, objective, start, searches, best)
+    answers = list(answers_of(tasks, workers, searches).values())
+    best, start = min(answers, key=lambda one: float(one["value"])), tasks[0].start()
+    write_model(out, _model(tasks[0], start, answers, best))
+    _report(out, objective, start, answers, best)
     if picture is not None:
-        courses = {int(one["seed"]): one["course"] for one in searches}
+        courses = {int(one["seed"]): one["course"] for one in answers}
         baseline = start.baseline.name, start.baseline_value
         picture_files.save(learning_curves(objective, courses, baseline), picture)
     return 0
@@ -129,32 +121,6 @@ for _name, _kind in KINDS.items():
     app.command(
         _name, help=f"Search for {_kind.words} inside exact EASY backfilling (CMA-ES).\n{_HELP.format(kind=_name)}"
     )(search_order)
-
-
-def _searches(tasks: Sequence[SearchTask], workers: int | None, journal_file: Path | None) -> list[dict[str, Any]]:
-    """Carry out the searches, and return those that ended, by their seeds. Raises ConfigError if none did."""
-    ended, failures = dict[str, dict[str, Any]](), list[str]()
-    kind = JournalKind("train", tasks[0].shared_identity)
-    with nullcontext() if journal_file is None else RunJournal(journal_file, kind) as journal:
-        if journal is not None:
-            ended |= journal.done
-        waiting = [task for task in tasks if task.identity not in ended]
-        try:
-            with SweepProgress(len(waiting)) as progress, worker_pool(workers, None, len(waiting)) as crew:
-                for batch in crew.each(search_task, waiting) if waiting else ():
-                    good = {task.identity: answer for task, answer in batch if not isinstance(answer, Failure)}
-                    failures += [answer.why for _, answer in batch if isinstance(answer, Failure)]
-                    if journal is not None and good:
-                        journal.add(good)
-                    ended |= good
-                    progress.ended([{"status": "done" if task.identity in good else "failed"} for task, _ in batch])
-        except KeyboardInterrupt:
-            warn(f"interrupted: {len(ended)} of {count(len(tasks), 'search', 'searches')} ended")
-    if not ended:
-        raise ConfigError("train", "", failures[0] if failures else "no search ended", "at least one")
-    if failures:
-        warn(f"{count(len(failures), 'search', 'searches')} failed: {failures[0]}")
-    return [ended[task.identity] for task in tasks if task.identity in ended]
 
 
 def _model(task: SearchTask, start: Start, searches: Sequence[dict[str, Any]], best: dict[str, Any]) -> OrderModel:

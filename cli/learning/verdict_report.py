@@ -22,13 +22,18 @@ _HEADINGS = {"bsld": "SLOWDOWN", "sld": "SLOWDOWN", "wait": "WAIT s"}
 
 def results_of(contest: Contest, scored: Sequence[Scores]) -> list[dict[str, Any]]:
     """Return a verdict for each trace, number and way to choose the rival; Holm's correction is over the traces."""
-    sides = {how: names for how, names in contest.sides.items() if names}
-    results = [_result(contest, one, how, number) for one in scored for number, how in product(contest.numbers, sides)]
-    for number, how in product(contest.numbers, sides):
-        rows = [row for row in results if row["number"] == number and row["chosen"] == how]
+    sides = [how for how, names in contest.sides.items() if names]
+    rows = [_result(contest, one, how, number) for one in scored for number, how in product(contest.numbers, sides)]
+    correct(rows)
+    return rows
+
+
+def correct(results: Sequence[dict[str, Any]]) -> None:
+    """Say in each verdict whether the rival is beaten, by Holm's correction over those of the same kind."""
+    for kind in dict.fromkeys((row["number"], row["chosen"]) for row in results):
+        rows = [row for row in results if (row["number"], row["chosen"]) == kind]
         for row, beats in zip(rows, beaten([row["against"] for row in rows]), strict=True):
             row["beats"] = beats
-    return results
 
 
 def _result(contest: Contest, scored: Scores, how: str, number: str) -> dict[str, Any]:
@@ -60,7 +65,7 @@ def show_results(contest: Contest, scored: Sequence[Scores], results: Sequence[d
         screen.put("")
         for row in results:
             if row["trace"] == one.trace:
-                screen.put(*_sentences(row))
+                screen.put(*sentences_of(row))
         screen.put("")
 
 
@@ -68,7 +73,7 @@ def _shown(number: str, mean: float) -> str:
     return f"{mean:,.0f}" if number == "wait" else f"{mean:,.4g}"
 
 
-def _sentences(row: dict[str, Any]) -> list[str]:
+def sentences_of(row: dict[str, Any]) -> list[str]:
     """Return what a verdict says, in words."""
     against: Verdict = row["against"]
     outcome = "beats it" if row["beats"] else "is worse" if against.low > 1.0 else "may be no better"
