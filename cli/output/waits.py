@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from ...formats.text import clean, count, decimals, fit, percent
+from ...simulate.slurm.job_columns import SiteJobs
 from ...simulate.slurm.printed_numbers import NEAR_FACTOR, NEAR_SHARE
 from .text import Screen, TextColumn, hanging, numbers
 
@@ -67,8 +68,8 @@ def show_site(screen: Screen, name: str, site: Site) -> None:
     """Print what is replayed: jobs, nodes, version and period."""
     jobs, nodes = count(len(site.jobs), "job"), count(len(site.nodes), "node")
     version = ".".join(f"{part:02d}" for part in site.rules.version)
-    times = [job.submit for job in site.jobs]
-    period = f", submitted {_date(min(times))} to {_date(max(times))} UTC" if times else ""
+    times = SiteJobs.of(site.jobs).submit
+    period = f", submitted {_date(times.min())} to {_date(times.max())} UTC" if len(times) else ""
     screen.title(f"{fit(clean(name), 24)}: {jobs} on {nodes}, {site.scheduler or f'Slurm {version}'}{period}")
 
 

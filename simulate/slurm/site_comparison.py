@@ -74,7 +74,7 @@ def agreement(site: Site, recorded: SiteOutcome, replays: Sequence[SiteOutcome])
         only_recorded=int((in_record & ~in_replays).sum()),
         unstarted=reasons_never_started(site, in_record & ~in_replays),
         only_replayed=int((in_replays & ~in_record).sum()),
-        waits=_pair("all", both, real[None], simulated),
+        waits=_pair("all", np.flatnonzero(both), real[None], simulated),
         spread_s=float(means.std(ddof=1)) if len(replays) > 1 else None,
         difference_s=float(distances.mean()) if both.any() else 0.0,
         near=tuple(float((distances <= near).mean()) if both.any() else 0.0 for near in NEAR_S),
@@ -93,12 +93,12 @@ def group_pairs(grouping: Grouping, both: Array, first: Array, second: Array) ->
         first: values of each run of the first side, [runs, jobs].
         second: those of the second side.
     """
-    classes = ((name, mask & both) for name, mask in grouping.members())
-    return tuple(_pair(name, mask, first, second) for name, mask in classes if mask.any())
+    classes = ((name, rows[both[rows]]) for name, rows in grouping.members())
+    return tuple(_pair(name, rows, first, second) for name, rows in classes if len(rows))
 
 
-def _pair(name: str, mask: Array, first: Array, second: Array) -> Pair:
-    return Pair(name, int(mask.sum()), _figures(first[:, mask]), _figures(second[:, mask]))
+def _pair(name: str, rows: Array, first: Array, second: Array) -> Pair:
+    return Pair(name, len(rows), _figures(first[:, rows]), _figures(second[:, rows]))
 
 
 def _figures(values: Array) -> Figures:

@@ -254,10 +254,11 @@ class Grouping:
     codes: Array  # int, a row a job
 
     def members(self) -> Iterator[tuple[str, Array]]:
-        """Yield each class with the mask of its jobs, the most jobs first."""
+        """Yield each class with the rows of its jobs, ascending, the most jobs first. O(jobs log jobs) in all."""
         sizes = np.bincount(self.codes, minlength=len(self.names))
+        rows = np.split(np.argsort(self.codes, kind="stable"), np.cumsum(sizes)[:-1])
         for code in sorted(range(len(self.names)), key=lambda code: -int(sizes[code])):
-            yield self.names[code], self.codes == code
+            yield self.names[code], rows[code]
 
 
 def groupings(site: Site, changed: Site | None = None) -> tuple[Grouping, ...]:
