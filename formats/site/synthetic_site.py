@@ -21,6 +21,7 @@ BEGIN = datetime(2022, 10, 1, tzinfo=UTC).timestamp()
 CLUSTER = "synthetic"
 #: What a report says of a synthetic site, as it says what a recording lacks.
 _MADE_UP = {"recorded starts": "invented, like the site; how far a replay is from them says nothing about the replay"}
+DAY_S = 86_400
 #: Its multiples are spread evenly in [0, 1).
 GOLDEN = 0.6180339887498949
 #: Digits of the numbers of nodes.
@@ -137,9 +138,19 @@ def _request(kind: NodeKind, units: int) -> tuple[str, int]:
     return (f"-n 1 -c {units}" if units <= kind.cpus else f"-n {units}"), cpus
 
 
-@lru_cache(maxsize=65_536)
 def _date(second: int) -> str:
-    return datetime.fromtimestamp(BEGIN + second, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+    day, rest = divmod(second, DAY_S)
+    return f"{_day(day)}T{_clock(rest)}"
+
+
+@lru_cache
+def _day(number: int) -> str:
+    return datetime.fromtimestamp(BEGIN + number * DAY_S, UTC).strftime("%Y-%m-%d")
+
+
+@lru_cache(DAY_S)
+def _clock(second: int) -> str:
+    return f"{second // 3600:02d}:{second // 60 % 60:02d}:{second % 60:02d}"
 
 
 def node_list(prefix: str, numbers: Sequence[int]) -> str:
@@ -149,6 +160,8 @@ def node_list(prefix: str, numbers: Sequence[int]) -> str:
         prefix: of the names.
         numbers: ascending, from 0 on.
     """
+    if len(numbers) == 1:
+        return f"{prefix}{numbers[0] + 1:0{_DIGITS}d}"
     parts = list[str]()
     for _, run in groupby(enumerate(numbers), key=lambda pair: pair[1] - pair[0]):
         ends = [number for _, number in run]

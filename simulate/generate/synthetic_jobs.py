@@ -10,6 +10,7 @@ used twice. Limits of QOS do not act on the record.
 from __future__ import annotations
 
 import heapq
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -143,56 +144,82 @@ PATIENCE_S, DEPTH = 3600.0, 50
 
 
 class _Pool:
-    """Nodes of a pool with their free units, as jobs start in order of their planned starts."""
+    """Nodes of a pool with their free units, as jobs start in order of their planned starts.
+
+    A set of nodes is a number: bit n stands for node n, so that the lowest bit is the first node.
+    """
 
     def __init__(self, nodes: int, units: int) -> None:
         self._units = units
-        self._free = np.full(nodes, units)
-        self._ends: list[tuple[float, int]] = []
-        self._used: dict[int, list[tuple[int, int]]] = {}  # running job -> (node, units)
+        #: Nodes with at least so many free units, by units.
+        self._room = [(1 << nodes) - 1] * (units + 1)
+        #: Free units of each node, apart from what jobs on whole nodes take.
+        self._free = [units] * nodes
+        #: By end: (end, job, its whole nodes, the node that it has a part of, units of that part).
+        self._running: list[tuple[float, int, int, int, int]] = []
 
     def place(self, start: Array, run: Array, units: Array) -> list[tuple[float, tuple[int, ...]]]:
         """Return start and nodes of each job; a start is the planned one, or the first at which a node has room."""
         records: list[tuple[float, tuple[int, ...]]] = [(0.0, ())] * len(start)
         waiting: list[int] = []
         planned = np.argsort(start, kind="stable").tolist()
-        position, now = 0, 0.0
+        starts, durations, sizes = start.tolist(), run.tolist(), units.tolist()
+        position, running = 0, self._running
         while position < len(planned) or waiting:
-            due = float(start[planned[position]]) if position < len(planned) else np.inf
-            now = min(due, self._ends[0][0]) if self._ends else due
-            while self._ends and self._ends[0][0] <= now:
-                self._release(heapq.heappop(self._ends)[1])
-            while position < len(planned) and start[planned[position]] <= now:
+            due = starts[planned[position]] if position < len(planned) else np.inf
+            now = min(due, running[0][0]) if running else due
+            while running and running[0][0] <= now:
+                self._release(*heapq.heappop(running)[2:])
+            while position < len(planned) and starts[planned[position]] <= now:
                 waiting.append(planned[position])
                 position += 1
             remaining, tried = list[int](), 0
+            too_many = math.inf  # units for which there is no room now, nor for more
             for job in waiting[:DEPTH]:
                 tried += 1
-                nodes = self._take(job, int(units[job]))
+                size = sizes[job]
+                nodes = self._take(job, size, now + durations[job]) if size < too_many else ()
                 if nodes:
                     records[job] = now, nodes
-                    heapq.heappush(self._ends, (now + float(run[job]), job))
-                else:
-                    remaining.append(job)
-                    if now - start[job] > PATIENCE_S:
-                        break
+                    continue
+                remaining.append(job)
+                too_many = min(too_many, size)
+                if now - starts[job] > PATIENCE_S:
+                    break
             waiting[:tried] = remaining
         return records
 
-    def _release(self, job: int) -> None:
-        for node, units in self._used.pop(job):
-            self._free[node] += units
-
-    def _take(self, job: int, units: int) -> tuple[int, ...]:
+    def _take(self, job: int, units: int, end: float) -> tuple[int, ...]:
         """Take units of the first node with room, whole nodes for more units than one has; () if there is no room."""
         full, rest = (0, units) if units <= self._units else divmod(units, self._units)
-        free = np.flatnonzero(self._free >= (self._units if full else rest))
-        needed = full + (full > 0 and rest > 0) if full else 1
-        if len(free) < needed:
+        room, needed = self._room[self._units if full else rest], full + (rest > 0)
+        if room.bit_count() < needed:
             return ()
-        nodes = tuple(free[:needed].tolist())
-        amounts = [self._units] * full + [rest] * (needed - full)
-        self._used[job] = list(zip(nodes, amounts, strict=True))
-        for node, amount in self._used[job]:
-            self._free[node] -= amount
-        return nodes
+        nodes, others = list[int](), room
+        for _ in range(needed):
+            first = others & -others
+            nodes.append(first.bit_length() - 1)
+            others ^= first
+        part = 1 << nodes[-1] if rest else 0
+        entire = room ^ others ^ part
+        if entire:
+            self._toggle(entire, 0, self._units)
+        if rest:
+            free = self._free[nodes[-1]]
+            self._toggle(part, free - rest, free)
+            self._free[nodes[-1]] = free - rest
+        heapq.heappush(self._running, (end, job, entire, nodes[-1], rest))
+        return tuple(nodes)
+
+    def _release(self, entire: int, node: int, rest: int) -> None:
+        if entire:
+            self._toggle(entire, 0, self._units)
+        if rest:
+            free = self._free[node]
+            self._toggle(1 << node, free, free + rest)
+            self._free[node] = free + rest
+
+    def _toggle(self, nodes: int, less: int, more: int) -> None:
+        """Move nodes from `less` free units to `more`, or back."""
+        for units in range(less + 1, more + 1):
+            self._room[units] ^= nodes

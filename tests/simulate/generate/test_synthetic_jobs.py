@@ -49,6 +49,24 @@ def test_no_unit_is_used_twice(drawn: tuple[SiteModel, SyntheticJobs]) -> None:
         assert node < model.nodes[pool].count
 
 
+def test_each_job_is_on_the_first_nodes_with_room(drawn: tuple[SiteModel, SyntheticJobs]) -> None:
+    model, jobs = drawn
+    pools = np.array([one.pool for one in model.classes])[jobs.job_class]
+    for pool, kind in enumerate(model.nodes):
+        free, running = np.full(kind.count, kind.units), list[tuple[float, list[tuple[int, int]]]]()
+        for row in sorted(np.flatnonzero(pools == pool).tolist(), key=lambda row: (jobs.start[row], row)):
+            now, parts = float(jobs.start[row]), shares(model, jobs, row)
+            for _, ended in (one for one in running if one[0] <= now):
+                for node, units in ended:
+                    free[node] += units
+            running = [one for one in running if one[0] > now]
+            room = np.flatnonzero(free >= parts[0][1])
+            assert jobs.nodes[row] == tuple(room[: len(parts)].tolist())
+            for node, units in parts:
+                free[node] -= units
+            running.append((now + float(jobs.run_s[row]), parts))
+
+
 def test_times_and_sizes_are_those_of_the_classes(drawn: tuple[SiteModel, SyntheticJobs]) -> None:
     model, jobs = drawn
     assert len(jobs) == JOBS[model.name]
