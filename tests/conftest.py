@@ -14,7 +14,7 @@ import os
 import signal
 import sys
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from hypothesis import HealthCheck, settings
 pytest.register_assert_rewrite("tests.support", "tests.reference")
 sys.path.insert(0, str(Path(__file__).parent))
 import guardian
+import known_policies
 import marks
 import workers
 
@@ -47,21 +48,6 @@ NICER, USUAL = 5, os.getpriority(os.PRIO_PROCESS, 0)
 GARBAGE = 50_000
 #: Names of the tests that --quick leaves out.
 LEFT_OUT = pytest.StashKey[list[str]]()
-
-
-@pytest.fixture(autouse=True)
-def forget_policies() -> Iterator[None]:
-    """Forget the policies that a test registers, so that tests that go through all of them meet their own only."""
-    module = sys.modules.get("pilotfish.simulate.planning.mapping_policies")
-    before = dict(module.POLICIES) if module else None
-    yield
-    module = sys.modules.get("pilotfish.simulate.planning.mapping_policies")
-    if module is not None:
-        kept = before or {name: module.POLICIES[name] for name in (*module.POLICY_CODES, "lookahead")}
-        module.POLICIES.clear()
-        module.POLICIES.update(kept)
-
-
 #: Seconds from which on a run shows what took longest.
 LONG_S = 60.0
 
@@ -74,6 +60,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Let a guardian end what the run leaves behind, however it is interrupted."""
     config.pluginmanager.register(marks)
+    config.pluginmanager.register(known_policies)
     config.stash[LEFT_OUT] = []
     if config.getoption("--quick"):
         from tests.support import effort
@@ -170,14 +157,6 @@ def pytest_runtest_protocol(item: pytest.Item) -> None:
     if os.geteuid() == 0:
         with suppress(PermissionError):  # root in a container may not go back
             os.setpriority(os.PRIO_PROCESS, 0, USUAL + (0 if item.get_closest_marker("real") else NICER))
-
-
-def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
-    """Forget the mapping policies with options that the tests of a file have used: tests of others try all names."""
-    planning = sys.modules.get("pilotfish.simulate.planning.mapping_policies")
-    if planning is not None and (nextitem is None or nextitem.path != item.path):
-        for name in [name for name in planning.POLICIES if ":" in name]:
-            del planning.POLICIES[name]
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -97,8 +96,8 @@ def test_the_compiled_replay_of_a_mapping_policy_is_that_of_the_daemon(
     assert np.array_equal(live.pieces, compiled.pieces)
 
 
-def test_a_policy_is_called_when_it_wants_to_though_nothing_happens(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(POLICIES, "patient", QueueMapping("patient", lambda seed: Patient(5.0)))
+def test_a_policy_is_called_when_it_wants_to_though_nothing_happens() -> None:
+    POLICIES["patient"] = QueueMapping("patient", lambda seed: Patient(5.0))
     done = played(workload_of([(0.0, 50.0, 60.0, 1), (3.5, 20.0, 25.0, 1)]), cluster_of(1), "patient")
     assert done.replayed.start_time.tolist() == [5.0, 8.5] and not done.failures
 
@@ -181,13 +180,12 @@ def test_a_planner_that_knows_the_run_times_uses_them() -> None:
 
 
 @pytest.fixture
-def broken() -> Iterator[str]:
+def broken() -> str:
     def fail(simulation, request):
         raise ZeroDivisionError("the production bug")
 
     POLICIES["broken"] = fail
-    yield "broken"
-    del POLICIES["broken"]
+    return "broken"
 
 
 def test_a_policy_that_raises_is_replaced_and_named(broken: str) -> None:

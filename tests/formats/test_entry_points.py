@@ -15,7 +15,6 @@ from pilotfish.daemon.config import load_config
 from pilotfish.formats import entry_points
 from pilotfish.formats.replays import workloads
 from pilotfish.simulate.errors import ConfigError
-from pilotfish.simulate.planning.mapping_policies import POLICIES
 
 MODULE = """
 from pilotfish.api import Start
@@ -60,7 +59,6 @@ Install = Callable[[str], None]
 def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
     """Put a package with these entry points on the path."""
     caches = (entry_points.plug_ins, workloads._plugged_in)
-    before = dict(POLICIES)
 
     def make(points: str) -> None:
         site = tmp_path / "site"
@@ -75,8 +73,6 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install
 
     yield make
     sys.modules.pop("pilotfish_joblog", None)
-    POLICIES.clear()
-    POLICIES.update(before)
     for cache in caches:
         cache.cache_clear()
 

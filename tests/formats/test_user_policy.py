@@ -26,13 +26,11 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A trusted file with a policy, in the current directory."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
-    before, modules = dict(POLICIES), set(sys.modules)
+    modules = set(sys.modules)
     path = tmp_path / "mine.py"
     path.write_text(MINE)
     path.chmod(0o644)
     yield path
-    POLICIES.clear()
-    POLICIES.update(before)
     for name in set(sys.modules) - modules:
         del sys.modules[name]
 

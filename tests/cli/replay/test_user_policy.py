@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from pilotfish.cli.__main__ import main
-from pilotfish.simulate.planning.mapping_policies import POLICIES
 
 TRACE = "; MaxProcs: 8\n" + "".join(
     f"{i} {i} -1 {3 + i % 5} {1 + i % 9} -1 -1 -1 20 -1 1 {i % 3} -1 -1 -1 -1 -1 -1\n" for i in range(1, 41)
@@ -86,7 +85,7 @@ jobs:
 def room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
-    modules, policies = set(sys.modules), dict(POLICIES)
+    modules = set(sys.modules)
     (tmp_path / "small.swf").write_text(TRACE)
     (tmp_path / "mine.py").write_text(MINE)
     (tmp_path / "beside.py").write_text("WHEN = 5.5\n")
@@ -98,8 +97,6 @@ def room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     (tmp_path / "dag.yaml").write_text(DAG)
     monkeypatch.setenv("PILOTFISH_STATE", str(tmp_path / "state"))
     yield tmp_path
-    POLICIES.clear()
-    POLICIES.update(policies)
     for name in set(sys.modules) - modules:
         if name.startswith(("./", "here", "beside")):
             del sys.modules[name]

@@ -61,14 +61,10 @@ class AfterHours(Kept):
 
 
 @pytest.fixture(autouse=True)
-def registered() -> Iterator[None]:
+def registered() -> None:
     """Two policies of these, known to the planner."""
-    before = dict(POLICIES)
     for name in ("after", "later"):
         POLICIES[name] = QueueMapping(name, lambda seed: Late(0.0), keep=AfterHours)
-    yield
-    POLICIES.clear()
-    POLICIES.update(before)
 
 
 def uses(bench: Any, policy: str) -> None:

@@ -41,12 +41,10 @@ class Shortest:
 
 
 @pytest.fixture(autouse=True)
-def registry() -> Iterator[None]:
-    """Forget what a test registers."""
-    before, known = dict(POLICIES), set(sys.modules)
+def forget_modules() -> Iterator[None]:
+    """Forget the modules that a test imports."""
+    known = set(sys.modules)
     yield
-    POLICIES.clear()
-    POLICIES.update(before)
     for name in set(sys.modules) - known:
         if name.endswith(".py"):
             del sys.modules[name]

@@ -33,8 +33,6 @@ from tests.support.instances import (
     workflows,
 )
 
-#: What there is before any test registers a policy.
-BUILT_IN = tuple(POLICIES)
 OBJECTIVES = [Objective("energy"), Objective("edp"), Objective("mix", 0.3)]
 
 
@@ -205,7 +203,7 @@ def test_the_runner_up_of_a_search_has_the_cost_of_the_plan() -> None:
 
 
 def test_without_explanations_there_are_none() -> None:
-    for policy in BUILT_IN:
+    for policy in POLICIES:
         assert all(job.why is None for job in plan(*sample(), policy=policy, budget=20, explain=False).jobs)
 
 
@@ -308,7 +306,7 @@ def test_a_job_cannot_be_running_on_one_node_twice() -> None:
 
 
 def test_a_plan_without_jobs_left_is_empty() -> None:
-    for policy in BUILT_IN:
+    for policy in POLICIES:
         nothing = plan(Workflow("w", ()), make_cluster(1), policy=policy, budget=10)
         assert (nothing.jobs, nothing.makespan, nothing.lower_bound) == ((), 0.0, 0.0)
         made = plan(flow(make_job("a")), make_cluster(1), policy=policy, done=["a"], budget=10)
@@ -316,7 +314,7 @@ def test_a_plan_without_jobs_left_is_empty() -> None:
 
 
 def test_only_running_jobs() -> None:
-    for policy in BUILT_IN:
+    for policy in POLICIES:
         running = [RunningJob("a", ("n0",), 0.25)]
         made = plan(flow(make_job("a")), make_cluster(1), policy=policy, underway=running, budget=10)
         assert made.makespan == pytest.approx(7.5) and math.isclose(made.lower_bound, 7.5)
