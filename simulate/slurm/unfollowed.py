@@ -57,6 +57,8 @@ def _scheduler_rules(site: Site) -> Iterator[str]:
         yield "bf_licenses: jobs that lack a licence have no reservation here, and may start later than in Slurm"
     if rules.bf_running_job_reserve:
         yield "bf_running_job_reserve: running jobs have no reservation in the plan of a pass"
+    if rules.bf_max_time and not site.rules.test_s:
+        yield "bf_max_time: no sdiag says how long a test takes; passes test more jobs than in Slurm if it cuts them"
 
 
 def _qos_flags(site: Site) -> Iterator[str]:

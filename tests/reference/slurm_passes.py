@@ -152,6 +152,8 @@ def main_pass(machine: Machine, *, full: bool) -> list[Start]:
             tested[part.name] += 1
             if rules.partition_job_depth and tested[part.name] > rules.partition_job_depth:
                 break
+            if depth * machine.site.rules.record_s >= rules.max_sched_time:
+                return starts
             depth += 1
             if not full and depth > rules.default_queue_depth + 1:
                 return starts

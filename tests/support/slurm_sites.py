@@ -59,7 +59,7 @@ def sites(draw: Draw, aspects: frozenset[str] = frozenset()) -> Site:
         priority=PriorityRules(period_s=NEVER_S, partition=100.0, qos=100.0), epilog_s=(2.0, 2.0),
         counts_memory="memory" in aspects, default_memory_per_cpu_mib=draw(st.sampled_from((None, 0, 100))), enforces_limits="limits" in aspects,
         over_time_limit_min=draw(st.sampled_from((0, 1))) if "overdue" in aspects else 0,
-        test_s=2.0 if "slow passes" in aspects else 0.0,
+        test_s=2.0 if "slow passes" in aspects else 0.0, record_s=2.0 if "slow passes" in aspects else 0.0,
     )  # fmt: skip
     site = Site(rules, nodes, parts, jobs=_jobs(draw, nodes, parts, aspects))
     if "limits" in aspects:
@@ -132,8 +132,9 @@ def _partitions(draw: Draw, names: tuple[str, ...], aspects: frozenset[str]) -> 
 def _scheduler(draw: Draw, aspects: frozenset[str]) -> dict[str, Any]:
     """Draw a few values of SchedulerParameters."""
     time = dict[str, Any]()
-    if "slow passes" in aspects:  # a test takes two seconds
+    if "slow passes" in aspects:  # a test takes two seconds, and so does a record of a main pass
         time = {
+            "max_sched_time": float(draw(st.integers(1, 12))),
             "bf_continue": True, "bf_max_time": float(draw(st.integers(1, 12))),
             "bf_yield_interval": draw(st.sampled_from((1.0, 2.0, 3.0))), "bf_yield_sleep": draw(st.sampled_from((0.5, 3.0))),
         }  # fmt: skip

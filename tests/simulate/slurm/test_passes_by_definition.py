@@ -136,3 +136,16 @@ def test_a_pass_reaches_further_once_a_job_has_started_whose_user_is_then_at_the
     passes: Passes = [(T0 + 5, "main"), (T0 + 30, "backfill")]
     check(replace(place, nodes=nodes), passes)
     assert [start.job for start in by_reference(replace(place, nodes=nodes), passes)[0]] == [0, 2]
+
+
+def test_a_main_pass_reaches_as_many_records_as_it_has_time_for() -> None:
+    nodes = tuple(SiteNode(f"n{number}", cpus=4, cores=4, memory_mib=1000) for number in range(4))
+    part = SitePartition("main", tuple(node.name for node in nodes), is_default=True, is_exclusive=True)
+    jobs = [job(id=str(number), submit=T0, max_nodes=1) for number in range(4)]
+    for seconds, records in ((1.0, 1), (4.0, 2), (5.0, 3), (1000.0, 4)):  # each record takes two seconds
+        scheduler = replace(RULES.scheduler, **BY_HAND, max_sched_time=seconds)
+        rules = replace(RULES, scheduler=scheduler, epilog_s=(2.0, 2.0), record_s=2.0)
+        place = replace(site(jobs, partition=part, rules=rules), nodes=nodes)
+        for kind in ("main", "full"):
+            check(place, [(T0 + 5, kind)])
+            assert [start.job for start in by_twin(place, [(T0 + 5, kind)])[0]] == [*range(records)]

@@ -19,6 +19,7 @@ PLAIN = Site(SiteRules(), NODES, (PARTITION,))
     ("rule", "site"),
     [
         ("bf_licenses", replace(PLAIN, rules=SiteRules(scheduler=SchedulerRules(bf_licenses=True)))),
+        ("bf_max_time", replace(PLAIN, rules=SiteRules(scheduler=SchedulerRules(bf_max_time=20.0)))),
         ("licences that Licenses", replace(PLAIN, jobs=(replace(JOB, licences={"matlab": 1}),))),
         ("reservations that no file has (course)", replace(PLAIN, jobs=(replace(JOB, reservation="course"),))),
         ("MaxMemPerCPU", replace(PLAIN, rules=SiteRules(max_memory_per_cpu_mib=100))),
@@ -27,3 +28,8 @@ PLAIN = Site(SiteRules(), NODES, (PARTITION,))
 def test_a_rule_that_differs_is_said(rule: str, site: Site) -> None:
     assert [text for text in unfollowed_rules(site) if text.startswith(rule)]
     assert not [text for text in unfollowed_rules(PLAIN) if text.startswith(rule)]
+
+
+def test_a_bound_of_a_pass_whose_time_was_measured_is_followed() -> None:
+    site = replace(PLAIN, rules=SiteRules(scheduler=SchedulerRules(bf_max_time=20.0), test_s=0.01))
+    assert not unfollowed_rules(site)
