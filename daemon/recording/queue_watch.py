@@ -34,7 +34,10 @@ class Watch:
         self._is_away = False
 
     def step(self) -> bool:
-        """Look if there is something to see; return whether it looked."""
+        """Look if there is something to see; return whether it looked.
+
+        Raises KeyboardInterrupt: the record ends before the look that was interrupted.
+        """
         activity = self._counters()
         is_idle = activity is not None and activity == self._activity
         if is_idle and self._clock() < self._looked_at + LONGEST_S:
@@ -50,6 +53,9 @@ class Watch:
             self._is_away = True
             self._recorder.end(None)
             return True
+        except KeyboardInterrupt:
+            self._recorder.forget_look()
+            raise
         if self._is_away:
             log.warning("the resource manager can be read again")
         self._is_away = False

@@ -120,6 +120,10 @@ class Recorder:
             line, self._line = self._line, None
             self._writer.write(line | {"decides": False})
 
+    def forget_look(self) -> None:
+        """Leave out a look that was interrupted; the record ends before it."""
+        self._line = None
+
     def close(self) -> None:
         """End the record."""
         self.end(None)
