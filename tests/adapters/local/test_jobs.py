@@ -317,14 +317,15 @@ def test_the_sizes_of_its_input_files_are_those_from_before_it_began(world: Loca
 
 
 def test_the_time_for_which_its_cpus_were_busy_is_that_of_the_job_and_of_others(world: LocalWorld) -> None:
-    """A process of somebody else computes on the CPU of the second job."""
-    work = "import time\nend = time.process_time() + 0.3\nwhile time.process_time() < end: pass"
+    """A process of somebody else computes on the CPU of the second job, which computes until it has waited for long."""
+    work = "import time\nend = time.process_time() + 0.3\nwhile time.process_time() < end: pass\n"
+    waits = "while int(open('/proc/self/schedstat').read().split()[1]) < 3e8: pass\n"
     usage = dict(world.finish(python("alone", work), "b").usage)
     assert usage["busy_seconds"] >= 0.9 * usage["cpu_seconds"]
     neighbour = subprocess.Popen([sys.executable, "-c", "while True: pass"])
     try:
         os.sched_setaffinity(neighbour.pid, CPUS[-1:])
-        next_to = dict(world.finish(python("next", work), "b").usage)
+        next_to = dict(world.finish(python("next", work + waits), "b").usage)
     finally:
         neighbour.kill()
         neighbour.wait()

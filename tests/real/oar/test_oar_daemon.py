@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 from contextlib import closing
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,13 @@ def test_a_dry_run_holds_and_places_nothing(oar: OarCluster, users_shim: Shim) -
     assert not users_shim.file.exists()
 
 
+def shows_all_starts(record: Path) -> bool:
+    """Whether each job of a record has started in it; jobs of other tests may be among them."""
+    card = subprocess.run([*COMMAND, "score", str(record), "--repeat", "1"], capture_output=True, text=True)
+    match = re.search(r"jobs +(\d+) seen, \1 that started", card.stdout)
+    return card.returncode == 0 and match is not None and int(match[1]) >= 3
+
+
 def test_a_day_in_shadow_is_recorded_and_decides_the_same_again(
     oar: OarCluster, users_shim: Shim, tmp_path: Path
 ) -> None:
@@ -47,7 +55,7 @@ def test_a_day_in_shadow_is_recorded_and_decides_the_same_again(
         config.write_text(yaml.safe_dump(yaml.safe_load(config.read_text()) | {"record": {"enabled": True}}))
         daemon.start()
         beside = subprocess.Popen(
-            [*COMMAND, "record", str(tmp_path / "seen"), "--adapter", "oar", "--every", "0.5", "--for", "20s"],
+            [*COMMAND, "record", str(tmp_path / "seen"), "--adapter", "oar", "--every", "0.5"],
             cwd=tmp_path,
         )  # fmt: skip
         for _ in range(3):
@@ -59,18 +67,20 @@ def test_a_day_in_shadow_is_recorded_and_decides_the_same_again(
 
         eventually(decides, "a decision in shadow")
         jobs.wait()
+        records = (daemon.folder / "state" / "record", tmp_path / "seen")
+        for record in records:
+            eventually(partial(shows_all_starts, record), f"the starts of all jobs in {record}")
+        beside.send_signal(signal.SIGINT)
         assert beside.wait(60) == 0
         assert daemon.stop(signal.SIGTERM) == 0
     jobs.each_ran_once()
-    for record in (daemon.folder / "state" / "record", tmp_path / "seen"):
+    for record in records:
         away = tmp_path / f"{record.name}-away"
         for argv in (("replay", record), ("record", record, "--anonymise", away), ("replay", away)):
             run = subprocess.run([*COMMAND, *map(str, argv)], capture_output=True, text=True)
             assert run.returncode == 0, run.stdout + run.stderr
             assert argv[0] == "record" or re.search("All cycles decide the same|Nothing was decided", run.stdout)
-        card = subprocess.run([*COMMAND, "score", str(away), "--repeat", "1"], capture_output=True, text=True)
-        match = re.search(r"jobs +(\d+) seen, \1 that started", card.stdout)  # other tests' jobs may be among them
-        assert card.returncode == 0 and match and int(match[1]) >= 3, card.stdout + card.stderr
+        assert shows_all_starts(away)
         text = "".join(gzip.decompress(path.read_bytes()).decode() for path in away.glob("*.gz"))
         assert f'"{USERS[1]}"' not in text and f"/{USERS[1]}" not in text and "oar/" in text
 

@@ -86,8 +86,12 @@ def test_a_control_job_gets_no_write_while_it_waits_and_none_but_its_release_whe
             assert shown["JobState"] == "COMPLETED"
             assert f"slurm/{job}" not in control or shown["ReqNodeList"] == "(null)"
         assert 0 < len(control) < len(jobs) and drawn(daemon).keys() == jobs
-        document = json.loads(pilotfish("score", "--config", daemon.config, "--canary", "--json").stdout)
-        assert document["jobs"] == {"canary": len(jobs - control), "control": len(control)}
+
+        def compared() -> dict[str, Any]:
+            document = json.loads(pilotfish("score", "--config", daemon.config, "--canary", "--json").stdout)
+            return document if document["jobs"] == {"canary": len(jobs - control), "control": len(control)} else {}
+
+        document = eventually(compared, "all jobs on the card, once the daemon has seen their ends")
         assert document["not_drawn"] == 0 and (document["hold_s"] > 0.0) == bool(given_back)
         text = pilotfish("score", "--config", daemon.config, "--canary").stdout
         assert "CONTROL" in text and "verdict" in text

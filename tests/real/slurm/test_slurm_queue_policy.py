@@ -24,7 +24,7 @@ from pilotfish.simulate.replay.replay import replay
 
 pytestmark = pytest.mark.xdist_group("slurm 2")
 RECIPE = Path(__file__).parents[3] / "docs" / "how-to" / "queue-policy.md"
-#: Cores, run time in seconds, walltime in minutes. The second waits for the first; the last must not pass it.
+#: Cores, run time in seconds, walltime in minutes. The wide job waits for the first; `long` must not pass it.
 JOBS = {"first": (3, 8, 5), "wide": (4, 2, 2), "short": (1, 2, 1), "second": (1, 2, 1), "long": (1, 2, 60)}
 
 
@@ -58,7 +58,9 @@ def test_jobs_that_are_handed_over_start_in_the_order_of_the_policy(
     trail, jobs = slurm.shared() / "trail", list[int]()
     trail.unlink(missing_ok=True)
     for name, (cores, run, wall) in JOBS.items():
-        line = f"echo {name} >> {trail}; sleep {run}"
+        # On a busy machine `second` starts late: until then the first job runs, as in the replay.
+        runs = f"until grep -q second {trail}; do sleep 0.2; done" if name == "first" else f"sleep {run}"
+        line = f"echo {name} >> {trail}; {runs}"
         jobs.append(hand_over(slurm, line, f"--cpus-per-task={cores}", f"--time={wall}"))
     daemon.start()
     eventually(lambda: all_ended(slurm, jobs), "the end of all jobs")
