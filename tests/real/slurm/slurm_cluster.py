@@ -23,7 +23,7 @@ import guardian
 from waiting import look_until
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "squeue", "sinfo", "scontrol", "scancel", "sdiag")
-PATIENCE_S = 60.0
+PATIENCE_S = 180.0
 GOOD = {"idle", "mix", "alloc", "comp", "plnd"}
 CONFIG = """
 ClusterName=pilot

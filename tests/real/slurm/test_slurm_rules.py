@@ -83,7 +83,9 @@ def _played(site: RuleSite) -> tuple[dict[str, Record], dict[str, list[str]]]:
             run.slurm.up()
             for _ in range(PLAYED):
                 records |= run.records(spoiled)
-                problems |= {case.name: _problems(case, records[case.name]) for case in spoiled}
+                for case in spoiled:
+                    refusal = run.refusals.get(case.name)
+                    problems[case.name] = [refusal] if refusal else _problems(case, records[case.name])
                 spoiled = [case for case in spoiled if problems[case.name]]
                 if not spoiled:
                     break

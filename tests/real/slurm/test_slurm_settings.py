@@ -82,6 +82,7 @@ def _played(run: RuleRun, settings: Sequence[Setting]) -> dict[str, Records]:
     for words, played_settings in plays.items():
         run.configure(words)
         played[words] = run.records([setting.case for setting in played_settings])
+        assert not run.refusals
     names = {one.case.name: one for one in settings}
     return {name: (played[one.words][name], played[one.before][name]) for name, one in names.items()}
 
