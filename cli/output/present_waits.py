@@ -56,7 +56,7 @@ class PresentScenario:
         changes: as they were given.
         unknown: what is not known, or not followed.
         start: of each waiting job, the median over the draws, epoch seconds; infinite: not in the time asked.
-        early, late: bounds of the middle 80 % of the draws.
+        early, late: bounds of 80 %: of the middle of the draws, widened by what forecasts for the past missed.
         drains: nodes that it drains.
     """
 

@@ -27,6 +27,7 @@ from .scenarios import UNCHANGED, Scenario
 
 if TYPE_CHECKING:
     from ...profiles.prediction.site_run_times import SiteRunTimes
+    from ...profiles.prediction.start_hindcasts import StartBounds
     from ...simulate.slurm.present import Present, SiteOutlook
     from ...simulate.slurm.site import Site
 
@@ -52,6 +53,7 @@ def present_queue(
     """
     from ...formats.site.site_folder import read_site, time_zone
     from ...profiles.prediction.site_run_times import SiteRunTimes
+    from ...profiles.prediction.start_hindcasts import bounds_from_past
     from ...simulate.slurm.arrivals import Arrivals
     from ...simulate.slurm.present import Present, present_site
 
@@ -66,12 +68,13 @@ def present_queue(
     base, first = Present(site, now, arrivals), Scenario(UNCHANGED, ChangeOptions())
     ran_s = np.where(base.runs, np.maximum(now - base.start, 1.0), 0.0)
     run_times = SiteRunTimes(ended, base.site.jobs, base.limit_s, ran_s)
+    bounds = bounds_from_past(site, (*ended, *site.jobs) if ended else (), now)
 
     def outcome(scenario: Scenario) -> PresentScenario:
         with scenario.errors():
             changed = scenario.change.changed(site, texts, clock, now)
         present = base if scenario is first else base.changed(changed)
-        return _outcome(scenario, present, run_times, seeds, site)
+        return _outcome(scenario, present, run_times, bounds, seeds, site)
 
     with ExitStack() as stack:
         outcomes: Callable[..., Iterable[PresentScenario]] = map
@@ -118,7 +121,7 @@ def _server_time(text: str) -> float:
 
 
 def _outcome(
-    scenario: Scenario, present: Present, run_times: SiteRunTimes, seeds: range, site: Site
+    scenario: Scenario, present: Present, run_times: SiteRunTimes, bounds: StartBounds, seeds: range, site: Site
 ) -> PresentScenario:  # fmt: skip
     from ...simulate.model.plan import LEVEL
     from ...simulate.slurm.arrivals import quantiles
@@ -127,6 +130,7 @@ def _outcome(
     outlooks = [present.outlook(run_times.drawn(seed), HORIZON_S, seed) for seed in seeds]
     starts = np.array([np.nan_to_num(one.start[waits], nan=np.inf) for one in outlooks])
     low, middle, high = quantiles(starts, LEVEL)
+    low, high = bounds.widened(present.now, low, middle, high)
     drains = tuple(_drains(present, outlooks, site))
     return PresentScenario(scenario.name, scenario.change.described(), present.site.unknown, middle, low, high, drains)
 

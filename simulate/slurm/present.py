@@ -9,6 +9,7 @@ Complexity: O(jobs) for the state, and the passes.
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
@@ -18,7 +19,7 @@ from ..kernels.object_cache import load
 from ..kernels.slurm.tables import PENDING, RUNNING, SUBMIT, Slurm
 from .arrivals import Arrivals
 from .job_columns import SiteJobs
-from .site import Site
+from .site import JobRecord, Site, SiteJob
 from .site_tables import Phases, completed, set_clocks, set_power, site_block, with_rules
 from .twin import ADVANCE, REPEAT, advanced
 
@@ -26,6 +27,8 @@ from .twin import ADVANCE, REPEAT, advanced
 STEP_S = 3600.0
 #: SchedulerParameters that only passes read, which a present has not had yet.
 _OF_PASSES = ("sched_", "bf_", "batch_sched_delay", "default_queue_depth", "partition_job_depth")
+#: A job of the past that was held is released so much later, seconds.
+_HELD_S = 1e8
 #: Seconds after its limit at which a job is killed, in the mean: limits are looked at every 30 s.
 _KILLED_AFTER_S = 15.0
 
@@ -57,6 +60,36 @@ def present_site(site: Site) -> Site:
     """Return the site with the jobs that run and wait; all others have ended. O(jobs)."""
     jobs = (job for job in site.jobs if job.runs and job.runs[-1].end is None)
     return replace(site, jobs=SiteJobs.of(jobs))
+
+
+def site_at(site: Site, jobs: Iterable[SiteJob], moment: float) -> tuple[Site, list[SiteJob]]:
+    """Return the site with the jobs that ran and waited at a moment of the past, and those that had ended. O(jobs).
+
+    Jobs are as they were known then: one that ran has no end, and one that was held is not released. Nodes,
+    reservations and usage are those of the site.
+
+    Args:
+        site: the site.
+        jobs: with their runs.
+        moment: epoch seconds.
+    """
+    present, ended = list[SiteJob](), list[SiteJob]()
+    for job in jobs:
+        if job.submit > moment or not job.runs:
+            continue
+        past = tuple(run for run in job.runs if run.end is not None and run.end <= moment)
+        if len(past) == len(job.runs):
+            ended.append(job)
+            continue
+        run = job.runs[len(past)]
+        if run.start is not None and run.start <= moment:
+            present.append(replace(job, runs=(replace(run, state="RUNNING", end=None),)))
+            continue
+        is_held = job.released is not None and job.released > moment
+        eligible = run.eligible if run.eligible is not None and run.eligible <= moment else None
+        released = moment + _HELD_S if is_held else None
+        present.append(replace(job, runs=(JobRecord("PENDING", eligible),), released=released))
+    return replace(site, jobs=SiteJobs.of(present)), ended
 
 
 class Present:

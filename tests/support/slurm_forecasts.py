@@ -9,13 +9,14 @@ import gzip
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 
 from pilotfish.formats.site.bar_table import bar_table
 from pilotfish.formats.site.begin_usage import usage_from_shares
 from pilotfish.profiles.prediction.site_run_times import SiteRunTimes
+from pilotfish.profiles.prediction.start_hindcasts import bounds_from_past, forecast_at
 from pilotfish.simulate.model.observed_queue import ObservedJob, ObservedQueue
 from pilotfish.simulate.model.plan import LEVEL
 from pilotfish.simulate.model.snapshot import JobState
@@ -32,11 +33,12 @@ HORIZON_S = 86_400.0
 
 @dataclass
 class Forecasts:
-    """Errors of forecast starts of the same jobs, seconds, and how many starts lay in the twin's interval of 80 %."""
+    """Errors of forecast starts of the same jobs, seconds; lengths of the twin's intervals of 80 %, and hits of them."""
 
     twin: list[float] = field(default_factory=list)
     easy: list[float] = field(default_factory=list)  # NaN: not known
     squeue: list[float] = field(default_factory=list)
+    lengths: list[float] = field(default_factory=list)
     inside: int = 0
 
     def __add__(self, other: Forecasts) -> Forecasts:
@@ -50,7 +52,10 @@ class Forecasts:
             for name, (near, fair, error) in self.figures().items()
         ]
         share = 100 * self.inside / max(len(self.twin), 1)
-        return f"{len(self.twin)} starts: {'; '.join(sides)}; {share:.0f} % in the twin's 80 % interval"
+        length = np.median(self.lengths)
+        return (
+            f"{len(self.twin)} starts: {'; '.join(sides)}; {share:.0f} % in the twin's 80 % interval of {length:.0f} s"
+        )
 
     def figures(self) -> dict[str, tuple[float, float, float]]:
         """Return who forecasts -> share of the starts within 60 s and 10 min, and the mean error, seconds."""
@@ -154,6 +159,8 @@ def forecasts(run: Run, site: Site, *, predicted: bool, draws: int) -> Forecasts
     """
     result = Forecasts()
     later = {job.id: job for job in site.jobs}
+    past = cache(lambda moment: forecast_at(sites[-1], site.jobs, moment))
+    sites = list[Site]()
     for sample in samples(run):
         present, ended = present_of(site, sample)
         if not any(state == "PD" and start for state, _, start in sample.rows.values()):
@@ -170,6 +177,10 @@ def forecasts(run: Run, site: Site, *, predicted: bool, draws: int) -> Forecasts
         }
         easy = forecast_queue(observed_queue(present, sample.time), partial(_expected, expected))
         low, middle, high = quantiles(starts, LEVEL)
+        if predicted:
+            sites.append(present)
+            learned = bounds_from_past(present, site.jobs, sample.time, lambda _site, _jobs, moment: past(moment))
+            low, high = learned.widened(sample.time, low, middle, high)
         for row, job in enumerate(present.jobs):
             shown = sample.rows[job.id]
             actual = next(
@@ -179,5 +190,6 @@ def forecasts(run: Run, site: Site, *, predicted: bool, draws: int) -> Forecasts
                 result.twin.append(float(middle[row]) - actual)
                 result.easy.append((easy[job.id].start_time or np.nan) - actual)
                 result.squeue.append(max(shown[2], sample.time) - actual)
+                result.lengths.append(float(high[row] - low[row]))
                 result.inside += bool(low[row] - 1 <= actual <= high[row] + 1)
     return result
