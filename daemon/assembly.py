@@ -165,7 +165,7 @@ def assemble(
         latency,
         HoldAdvice(adapter),
         HoldWatch(metrics.holds, queue),
-        GuardWatch(metrics.guard, forecasts),
+        GuardWatch(metrics.guard, forecasts, kept_policy.doubt),
         ComponentEvents(),
         switcher,
         *observers(tracker),

@@ -31,6 +31,7 @@ class ModeLog(Observer):
     def __init__(self, tracker: JobTracker, forecasts: ForecastErrors, last: tuple[str, str]) -> None:
         self._tracker, self._forecasts, self._last_kind, self._mode = tracker, forecasts, *last
         self._is_start = True
+        self._of_model = False  # whether the mode `fallback` was in place of a learned policy
 
     def on_cycle(self, report: CycleReport, snapshot: Snapshot) -> None:
         """Note the mode of the cycle, if it is another one."""
@@ -58,7 +59,11 @@ class ModeLog(Observer):
         if "fallback" in (before, after):
             guard = self._forecasts.guard
             if guard.overruled_model is not None:
+                self._of_model = True
                 return GUARD_RAIL, guard.overruled_model[1]
+            if self._of_model and after != "fallback":
+                self._of_model = False
+                return GUARD_RAIL, "the learned policy decides again"
             worst = guard.worst
             median = guard.median(worst)
             return GUARD_RAIL, "" if median is None else f"forecasts of {worst} are off by {times(1.0 + median)}"

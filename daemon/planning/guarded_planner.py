@@ -225,6 +225,8 @@ class GuardedPlanner:
         if guard.overruled_model is not None and guard.overruled_model != before:
             instead, why = guard.overruled_model
             log.error("%s decides in place of %s: %s", instead, self.options.policy, why)
+        elif guard.overruled_model is None and before is not None:
+            log.warning("%s decides from now on", self.options.policy)
         if not (problem.startable or self.switches or problem.observes):
             self.trigger.recheck(now, retry_s)
             return None, False

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...simulate.model.snapshot import Snapshot
-from ...simulate.queue_policies.kept import Kept, LimitNow
+from ...simulate.queue_policies.kept import Doubt, Kept, LimitNow
 from ..report.cycle_report import Observer
 from ..report.metrics import Metrics
 from ..state.journal import Journal
@@ -54,6 +54,10 @@ class KeptPolicy(Observer):
     def overruled(self) -> tuple[str, str] | None:
         """The policy that decides in place of the configured one, and why; None: none does."""
         return None if self.kept is None else self.kept.overruled()
+
+    def doubt(self) -> Doubt:
+        """Return why a learned policy left the last plan to its baseline."""
+        return Doubt() if self.kept is None else self.kept.doubt()
 
     @property
     def limit(self) -> LimitNow | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ...simulate.learned.model_calls import FAILED, NO_NUMBER, SLOW, UNLIKE
 from ..state.forecasts import Forecaster
 from .accuracy import NOT_RECORDED
 
@@ -16,7 +17,7 @@ class GuardMetrics:
     """The metrics; `make` makes one, see `Metrics`, and `GuardWatch` shows the guard rail with them."""
 
     def __init__(self, make: Any) -> None:
-        from prometheus_client import Gauge
+        from prometheus_client import Counter, Gauge
 
         self._tripped = make(
             Gauge, "guard_tripped", "1: the guard rail lets a plain policy decide, for this cause.", ("cause",)
@@ -31,6 +32,16 @@ class GuardMetrics:
         self._bound = make(Gauge, "guard_bound_factor", "Error above which the guard rail trips.")
         for cause in (FORECASTS, ORDER):
             self._tripped.labels(cause)
+        self._doubts = make(
+            Counter, "learned_doubts_total",
+            "Plans of a learned policy in which its baseline decided, by the reason.", ("reason",),
+        )  # fmt: skip
+        for reason in (FAILED, SLOW, NO_NUMBER, UNLIKE):
+            self._doubts.labels(reason)
+
+    def count_doubt(self, reason: str) -> None:
+        """Count a plan in which the baseline of a learned policy decided."""
+        self._doubts.labels(reason).inc()
 
     def show(self, tripped: Mapping[str, bool], bound: float, medians: Mapping[Forecaster, float]) -> None:
         """Show the guard rail.

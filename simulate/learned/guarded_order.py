@@ -22,7 +22,7 @@ from ..queue_policies.order_score import parts_of
 from ..queue_policies.queued_job import QueuedJob
 from ..replay.replay import Replayed, replay
 from ..wording import count
-from .model_calls import ModelCalls
+from .model_calls import NO_SCORE, ModelCalls
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -190,7 +190,7 @@ class GuardedQueue:
         if not doubt and scores is not None:
             behind = self._learned.fill_scores(now.waiting).values()
             if not (scores < math.inf).all() or not all(score < math.inf for score in behind):
-                doubt = "a score is no number"
+                doubt = NO_SCORE
         learned = [] if doubt or scores is None else self._learned.arranged(now, scores)
         baseline = self._baseline.sorted(now) if doubt or self._explains else []
         self.decided["baseline" if doubt else "model"] += 1

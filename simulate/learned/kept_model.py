@@ -6,7 +6,8 @@ nodes of the last plan. If their mean wait under the order
 is longer by more than the slack, the baseline overrules the order: at once, and until another file of a model is used.
 Both replays know the same later submissions and run times, so their difference is the order's. Jobs that still wait are
 in both, for the median share of their limits that the others took, so an order that never starts some of them is seen.
-Jobs of all users count in turns, so that no user alone decides. A model that raises an exception is overruled at once.
+Jobs of all users count in turns, so that no user alone decides. A model that raises an exception or is too slow is not
+trusted in this plan; if that goes on, the baseline overrules it for REST_S.
 """
 
 from __future__ import annotations
@@ -24,8 +25,9 @@ from ..model.bounded import turns
 from ..model.cluster import Cluster
 from ..model.snapshot import JobState, Snapshot
 from ..model.workload import Workload
-from ..queue_policies.kept import Kept
+from ..queue_policies.kept import Doubt, Kept
 from ..wording import count
+from .model_calls import FAILED, SLOW
 
 if TYPE_CHECKING:
     from ..queue_policies.interface import QueuePolicy
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
 WINDOW, LEAST, EACH = 100, 20, 10
 #: Users whose run times are kept.
 MOST_USERS = 10_000
+#: Of the last PLANS, SPOILED are too many; then the baseline overrules the model for so many seconds.
+PLANS, SPOILED, REST_S = 5, 3, 3600.0
 #: By what share, and by how many seconds, the mean wait may be longer than that of the baseline.
 SLACK, SLACK_S = 0.1, 10.0
 
@@ -146,15 +150,21 @@ class KeptModel(Kept):
         self._ended = deque[OrderedJob](maxlen=WINDOW)
         self._fresh = 0  # jobs that ended since the last comparison
         self._why = ""
+        self._now, self._doubt, self._spoiled = -math.inf, Doubt(), deque[bool](maxlen=PLANS)
+        self._rest = 0.0, ""  # until when the baseline overrules the model, and why
 
     def policy(self, seed: int, now: float, cluster: Cluster) -> QueuePolicy:
         """Return the policy of a plan."""
         self._cluster = cluster
         return self._model.planned(seed, self._lately, self._clock)
 
-    def note_failure(self, text: str) -> None:
-        """Let the baseline overrule a model that raised an exception; `text`: the exception."""
-        self._why = self._why or f"the model failed: {text}"
+    def note_plan(self, doubt: Doubt) -> None:
+        """Note why the baseline decided in a plan, and let it overrule a model that goes on to fail."""
+        self._doubt = doubt
+        self._spoiled.append(doubt.reason in (FAILED, SLOW))
+        if sum(self._spoiled) >= SPOILED:
+            self._rest = self._now + REST_S, f"{doubt.text}, in {SPOILED} of the last {PLANS} plans; for an hour"
+            self._spoiled.clear()
 
     def note_waiting(self, jobs: Mapping[str, OrderedJob]) -> None:
         """Note the jobs that wait in a plan, by key."""
@@ -164,7 +174,8 @@ class KeptModel(Kept):
 
     def observe(self, snapshot: Snapshot) -> None:
         """Note what has started and ended since the last snapshot, and compare if it is time. O(jobs)."""
-        now, running = snapshot.time, dict[str, tuple[Any, float]]()
+        self._now = now = snapshot.time
+        running = dict[str, tuple[Any, float]]()
         for view in snapshot.jobs:
             if view.state is JobState.RUNNING and view.start_time is not None:
                 running[view.key] = view.job.owner, view.start_time
@@ -217,17 +228,24 @@ class KeptModel(Kept):
 
     def overruled(self) -> tuple[str, str] | None:
         """Return the SPEC of the baseline, and why it overrules the order; None: it does not."""
-        return (self._model.baseline_spec, self._why) if self._why else None
+        until, failing = self._rest
+        why = self._why or (failing if self._now < until else "")
+        return (self._model.baseline_spec, why) if why else None
 
     def decided(self) -> object:
         """Return why the order is overruled: that is on disk before anything follows from it."""
-        return self._why
+        return self._why, self._rest
+
+    def doubt(self) -> Doubt:
+        """Return why the baseline decided in the last plan."""
+        return self._doubt
 
     def state(self) -> dict[str, Any]:
         """Return run times of users, and the jobs that this model has ordered; times in seconds."""
         return {
             "model": self._model.digest,
             "why": self._why,
+            "rest": [*self._rest],
             "lately": [[user, *times] for user, times in self._lately.items()],
             "ended": [_row(one) for one in self._ended],
             "present": [[key, *_row(one)] for key, one in self._present.items()],
@@ -239,6 +257,8 @@ class KeptModel(Kept):
             self._lately = {user: (float(last), float(before)) for user, last, before in state["lately"]}
             if state["model"] == self._model.digest:
                 self._why = str(state["why"])
+                until, failing = state["rest"]
+                self._rest = float(until), str(failing)
                 self._ended.extend(_job_of(row) for row in state["ended"])
                 self._present = {str(key): _job_of(row) for key, *row in state["present"]}
 

@@ -16,9 +16,11 @@ from ..planning.mapping_policies import Mapped, Request
 from ..planning.queue_mapping import QueueMapping
 from ..planning.simulation import Simulation
 from ..queue_policies.interface import QueuePolicy
+from ..queue_policies.kept import Doubt
 from ..queue_policies.policy_specs import parse
 from ..queue_policies.uncompiled import uncompiled
 from .kept_model import GuardedModel, KeptModel, OrderedJob
+from .model_calls import NO_NUMBER, NO_SCORE, UNLIKE
 
 
 class LearnedMapping(QueueMapping):
@@ -51,8 +53,10 @@ class LearnedMapping(QueueMapping):
         """Run a workflow under the model of one plan. Raises PolicyError."""
         mapped = super().run(simulation, request, policy)
         queue: Any = getattr(policy, "queue", policy)
-        if queue.calls.failure and isinstance(request.kept, KeptModel):
-            request.kept.note_failure(queue.calls.failure)
+        if isinstance(request.kept, KeptModel):
+            text = queue.calls.doubt or next((one.doubt for one in queue.scored.values() if one.doubt), "")
+            other = (NO_NUMBER if text == NO_SCORE else UNLIKE) if text else ""
+            request.kept.note_plan(Doubt(queue.calls.reason or other, text))
         return replace(mapped, scored=queue.scored)
 
     @staticmethod

@@ -9,6 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
+#: Why a baseline decides in place of a model; of the first two, its calls are the reason.
+FAILED, SLOW, NO_NUMBER, UNLIKE = "failed", "slow", "no number", "unlike training"
+#: The doubt of a model whose scores are no numbers.
+NO_SCORE = "a score is no number"
 #: Longest time of a decision, seconds.
 SLOWEST_S = 0.05
 _LONGEST_TEXT = 200
@@ -26,8 +30,8 @@ class ModelCalls:
         self._clock = clock
         #: Why the model is not asked any more; "": it is.
         self.doubt = ""
-        #: The exception that the model raised; "": none.
-        self.failure = ""
+        #: FAILED or SLOW; "": neither.
+        self.reason = ""
 
     def ask(
         self, question: Callable[[], Answer], decisions: Callable[[Answer], int] = lambda _: 1
@@ -44,13 +48,14 @@ class ModelCalls:
         try:
             answer = question()
         except Exception as error:  # whatever a model raises must not change a plan
-            self.failure = f"{type(error).__name__}: {error}"[:_LONGEST_TEXT]
-            self.doubt = f"the model failed: {self.failure}"
+            self.reason, failure = FAILED, f"{type(error).__name__}: {error}"[:_LONGEST_TEXT]
+            self.doubt = f"the model failed: {failure}"
             return None
         seconds = 0.0 if self._clock is None else self._clock() - began
         if seconds > SLOWEST_S * max(1, decisions(answer)):
-            self.doubt = (
-                f"the model took {seconds:.3g} s for {decisions(answer):,} decisions, at most {SLOWEST_S:g} s each"
+            self.reason, self.doubt = (
+                SLOW,
+                f"the model took {seconds:.3g} s for {decisions(answer):,} decisions, at most {SLOWEST_S:g} s each",
             )
             return None
         return answer

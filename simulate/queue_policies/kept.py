@@ -36,6 +36,19 @@ class LimitNow:
     consumed_j: float | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """The reason for which a policy left the decisions of a plan to its baseline.
+
+    Args:
+        reason: one of those in `model_calls`; "": it did not.
+        text: a sentence for people.
+    """
+
+    reason: str = ""
+    text: str = ""
+
+
 class Kept(Protocol):
     """Makes the policy of each plan; all times are seconds of the service's clock, the resource manager's.
 
@@ -71,6 +84,10 @@ class Kept(Protocol):
     def overruled(self) -> tuple[str, str] | None:
         """Return the SPEC of the policy that decides in place of it, and why. Default: None, it decides itself."""
         return None
+
+    def doubt(self) -> Doubt:
+        """Return why its baseline decided in the last plan. Default: it did not."""
+        return Doubt()
 
     def limit(self) -> LimitNow | None:
         """Return the limit of power or energy at the last snapshot. Default: None, it has none."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,6 +12,8 @@ from pilotfish.daemon.learning.guard_rail import Guard
 from pilotfish.daemon.learning.guard_watch import GuardWatch
 from pilotfish.daemon.report.metrics import Metrics
 from pilotfish.daemon.state.forecasts import Forecaster
+from pilotfish.simulate.learned.model_calls import SLOW, UNLIKE
+from pilotfish.simulate.queue_policies.kept import Doubt
 
 MODEL = Forecaster("max-min", "measured")
 
@@ -18,14 +21,16 @@ MODEL = Forecaster("max-min", "measured")
 class Shown:
     def __init__(self, guard: Guard) -> None:
         self.metrics, self.forecasts = Metrics(), SimpleNamespace(guard=guard)
-        self.watch = GuardWatch(self.metrics.guard, self.forecasts)
+        self.doubt = Doubt()
+        self.watch = GuardWatch(self.metrics.guard, self.forecasts, lambda: self.doubt)
 
     def value(self, name: str, **labels: str) -> float | None:
         return self.metrics.registry.get_sample_value(f"pilotfish_guard_{name}", labels)
 
-    def cycle(self) -> None:
+    def cycle(self, plan: object = None) -> None:
+        report: Any = SimpleNamespace(plan=plan, policy="learned:m")
         nothing: Any = None
-        self.watch.on_cycle(nothing, nothing)
+        self.watch.on_cycle(report, nothing)
 
 
 @pytest.fixture
@@ -72,3 +77,30 @@ def test_a_reload_shows_the_new_bound_and_forgets_the_errors_of_the_old_guard(sh
     shown.cycle()
     assert shown.value("bound_factor") == 2.0
     assert shown.value("error_factor", model="max-min", source="measured") is None
+
+
+def test_a_doubt_about_a_model_is_one_sentence_and_each_plan_counts(
+    shown: Shown, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    for doubt in (Doubt(), Doubt(SLOW, "it took 0.2 s"), Doubt(SLOW, "it took 0.3 s"), Doubt(UNLIKE, "a job"), Doubt()):
+        shown.doubt = doubt
+        shown.cycle(plan=object())
+        shown.cycle()  # without a plan nothing is decided
+    counts = {
+        reason: shown.metrics.registry.get_sample_value("pilotfish_learned_doubts_total", {"reason": reason})
+        for reason in (SLOW, UNLIKE, "failed", "no number")
+    }
+    assert counts == {SLOW: 2.0, UNLIKE: 1.0, "failed": 0.0, "no number": 0.0}
+    assert [record.getMessage() for record in caplog.records] == [
+        "the baseline of learned:m decides: it took 0.2 s",
+        "the baseline of learned:m decides: a job",
+        "learned:m decides itself again",
+    ]
+
+
+def test_a_plan_in_place_of_the_model_is_no_doubt(shown: Shown) -> None:
+    shown.forecasts.guard.overruled_model = ("learned:m", "it failed")
+    shown.doubt = Doubt(SLOW, "it took 0.2 s")
+    shown.cycle(plan=object())
+    assert shown.metrics.registry.get_sample_value("pilotfish_learned_doubts_total", {"reason": SLOW}) == 0.0

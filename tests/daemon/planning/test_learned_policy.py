@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +44,9 @@ def jobs() -> Workload:
     return Workload("trace", np.arange(count), submit, run, limit, size.astype(int))
 
 
-def played(jobs: Workload, policy: str, enabled: bool = True) -> DaemonReplay:
+def played(
+    jobs: Workload, policy: str, enabled: bool = True, progress: Callable[[float], None] = lambda now: None
+) -> DaemonReplay:  # fmt: skip
     """Let the daemon decide about all jobs, on the simulated adapter."""
     kind = NodeType("t", 4, 8e9, 1e10, contention=Contention.NONE)
     cluster = Cluster("lab", tuple(Node(f"n{place}", kind) for place in range(4)))
@@ -52,7 +55,7 @@ def played(jobs: Workload, policy: str, enabled: bool = True) -> DaemonReplay:
     guard = Guard(bound=0.5, window=20, fallback="slf", enabled=enabled)
     options = Options(policy=policy, objective="turnaround", window=WINDOW)
     run = TraceRun(trace, SimulatedAdapter(cluster, truth=trace.truth), options, guard)
-    return run.run(progress=lambda now: None, clock=lambda: 0.0)
+    return run.run(progress=progress, clock=lambda: 0.0)
 
 
 def waits_of(run: DaemonReplay) -> np.ndarray:
@@ -92,6 +95,23 @@ def test_a_model_that_lies_is_caught_and_no_job_is_lost(
     plans = caught.counts()["plans"]
     assert plans["easy:order=sjf"] > plans[policy]
     assert waits["guarded"] - waits["baseline"] < 0.5 * (waits["free"] - waits["baseline"])
+
+
+def test_a_file_that_vanishes_during_service_changes_nothing(jobs: Workload, tmp_path: Path) -> None:
+    """The service goes on with the model that it has read; only a reload needs the file."""
+    path = model_file(tmp_path, NEWEST)
+    expected = played(jobs, f"learned:{path}").replayed.start_time
+    times = list[float]()
+
+    def vanish(now: float) -> None:
+        times.append(now)
+        if len(times) == 3:
+            path.unlink()
+
+    starts = played(jobs, f"learned:{path}", progress=vanish).replayed.start_time
+    assert not path.exists() and len(times) > 3 and np.array_equal(starts, expected)
+    with pytest.raises(ConfigError, match=r"m\.pfmodel\.json"):
+        queue_mapping(f"learned:{path}")
 
 
 def kept_of(path: Path) -> KeptModel:

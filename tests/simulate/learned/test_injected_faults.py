@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections import Counter
 from collections.abc import Callable
@@ -14,10 +15,12 @@ import pytest
 from pilotfish.simulate.arrays import Array
 from pilotfish.simulate.learned.guarded_order import GuardedOrder, GuardedQueue, LateFirst
 from pilotfish.simulate.learned.guarded_pairs import GuardedPairQueue, GuardedPairs
-from pilotfish.simulate.learned.kept_model import KeptModel
-from pilotfish.simulate.learned.model_calls import SLOWEST_S, ModelCalls
+from pilotfish.simulate.learned.kept_model import REST_S, KeptModel
+from pilotfish.simulate.learned.model_calls import FAILED, SLOW, SLOWEST_S, UNLIKE, ModelCalls
+from pilotfish.simulate.model.snapshot import Snapshot
 from pilotfish.simulate.model.workload import Workload
 from pilotfish.simulate.queue_policies.easy_policy import Backfilling
+from pilotfish.simulate.queue_policies.kept import Doubt
 from pilotfish.simulate.queue_policies.order import Order
 from pilotfish.simulate.replay.replay import replay
 from tests.simulate.learned.test_pair_queue import cluster, jobs_of
@@ -138,9 +141,30 @@ def test_each_decision_may_take_its_time(starts_made: int, seconds: float, trust
     assert (answer is not None) == trusted == (calls.doubt == "")
 
 
-def test_a_failure_overrules_the_model_until_another_file() -> None:
+@pytest.mark.parametrize("reason", [FAILED, SLOW])
+def test_a_model_that_goes_on_to_fail_rests_for_an_hour(reason: str) -> None:
+    state, doubt = KeptModel(model_of(LIAR).guarded("m", "a")), Doubt(reason, "it failed")
+    state.observe(Snapshot(100.0, 1, NODES, (), ()))
+    for one in (doubt, doubt, Doubt(), Doubt(), Doubt(), doubt):  # never three of five
+        state.note_plan(one)
+        assert state.overruled() is None and state.doubt() == one
+    state.note_plan(doubt)
+    assert state.overruled() is None
+    state.note_plan(doubt)
+    overruled = state.overruled()
+    assert overruled is not None and overruled[0] == "easy:order=sjf" and overruled[1].startswith("it failed, in 3 of")
+    again = KeptModel(model_of(LIAR).guarded("m", "a"))  # after a restart
+    again.restore(json.loads(json.dumps(state.state())))
+    for time, rests in ((100.0 + REST_S - 1.0, True), (100.0 + REST_S, False)):
+        for model in (state, again):
+            model.observe(Snapshot(time, 1, NODES, (), ()))
+            assert (model.overruled() is not None) == rests
+    state.note_plan(doubt)
+    assert state.overruled() is None  # begins to count again
+
+
+def test_jobs_unlike_those_of_the_training_are_no_failure() -> None:
     state = KeptModel(model_of(LIAR).guarded("m", "a"))
-    state.note_failure("ValueError: one")
-    state.note_failure("ValueError: two")
-    assert state.overruled() == ("easy:order=sjf", "the model failed: ValueError: one")
-    assert state.decided() == "the model failed: ValueError: one"
+    for _ in range(10):
+        state.note_plan(Doubt(UNLIKE, "a job"))
+    assert state.overruled() is None
