@@ -19,8 +19,7 @@ from ...formats.text import clean, count, fit, pad, seconds, width
 from ...simulate.model.cluster import Cluster
 from ...simulate.model.plan import Plan, Start
 from ...simulate.model.snapshot import JobState
-from ..streams import print_diagnostic
-from .text import cells_of
+from .text import cells_of, put_on_stderr
 
 _MOST_NODES = 24
 _BAR = 24
@@ -59,7 +58,7 @@ class Lines:
                 self._shown.add(entry.key)
                 self._print("end", self._ending(entry))
         for start in _starts(report):
-            self._print("start", f"{_name(start.job.id)} on {fold(start.nodes)}")
+            self._print("start", f"{_name(start.job.id)} on {_name(fold(start.nodes))}")
 
     def close(self) -> None:
         """Restore the terminal."""
@@ -70,10 +69,10 @@ class Lines:
         ending = f"{entry.state} in {seconds(entry.finish_time - entry.start_time)}"
         if entry.forecast:
             ending += f" (forecast {seconds(entry.forecast.run_time)})"
-        return f"{_name(entry.job.id)} on {fold(entry.nodes)}: {ending}"
+        return f"{_name(entry.job.id)} on {_name(fold(entry.nodes))}: {ending}"
 
     def _print(self, kind: str, text: str) -> None:
-        print_diagnostic(f"{self._clock() - self._began:7.2f} s  {kind:5}  {text}")
+        put_on_stderr(f"{self._clock() - self._began:7.2f} s  {clean(kind):5}  ", text)
 
 
 def _starts(report: CycleReport | None) -> Iterator[Start]:
@@ -82,8 +81,8 @@ def _starts(report: CycleReport | None) -> Iterator[Start]:
             yield applied.action
 
 
-def _name(job: str, cells: int = 40) -> str:
-    return fit(clean(job), cells)
+def _name(name: str, cells: int = 40) -> str:
+    return fit(clean(name), cells)
 
 
 class Picture(Lines):

@@ -20,7 +20,7 @@ from rich.text import Text
 from ...adapters.findings import NOTE, OK, PROBLEM, WARNING, Finding
 from ...formats.text import clean, count, fit, width
 from ...profiles.classes import UNKNOWN
-from ..streams import show
+from ..streams import print_diagnostic, show
 
 if TYPE_CHECKING:
     from rich.progress import Progress, ProgressColumn
@@ -156,12 +156,21 @@ def hanging(head: str, text: str, cells: int, indent: int | None = None) -> list
     Args:
         head: begins the first line.
         text: its control characters are escaped.
-        cells: width of the lines; a very narrow terminal has longer ones.
+        cells: width of the lines; a very narrow terminal has longer ones, and so has a word without room, as a path.
         indent: blanks before the other lines; None = as long as `head`.
     """
     after = " " * (len(head) if indent is None else indent)
     most = max(cells, len(after) + _LEAST_TEXT)
-    return textwrap.wrap(clean(text), most, initial_indent=head, subsequent_indent=after, break_on_hyphens=False)
+    wrapper = textwrap.TextWrapper(
+        most, initial_indent=head, subsequent_indent=after, break_long_words=False, break_on_hyphens=False
+    )
+    return wrapper.wrap(clean(text))
+
+
+def put_on_stderr(head: str, *texts: str) -> None:
+    """Print each text on stderr after `head`, as lines as wide as the terminal, see `hanging`."""
+    cells = cells_of(Console(stderr=True))
+    print_diagnostic(*(line for text in texts for line in hanging(head, text, cells)))
 
 
 def progress_bar(total: float, *columns: str | ProgressColumn, **fields: Any) -> Progress | None:

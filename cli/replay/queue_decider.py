@@ -22,7 +22,7 @@ from ...simulate.replay.replay_case import ReplayCase, ReplayOptions
 from ...simulate.replay.requirements import check_jobs, check_times
 from ...simulate.world.known_run_times import PREDICTED
 from ..kernel_loading import load_kernels
-from ..streams import note, print_diagnostic, print_policy_traceback
+from ..streams import note, print_policy_traceback
 from ..usage_errors import bad, bad_value
 from .replay_options import MachineOptions, check_run_times, decision_seconds
 from .replay_request import Decider, ReplayInput, ReplayRequest
@@ -128,9 +128,9 @@ class QueueDecider(Decider):
         check_times(case)
         check_jobs(case)
         if self._explains:
-            from ..output.text import Screen, hanging
+            from ..output.text import put_on_stderr
 
-            print_diagnostic(*hanging("pilotfish: ", explain(case), Screen().cells))
+            put_on_stderr("pilotfish: ", explain(case))
         note(*self.unknown(jobs, machine))
         load_kernels(*engine_for(self.policy, features_of(case)).kernels)
 

@@ -69,7 +69,29 @@ def test_a_failed_job_fails_the_run_and_its_dependants_never_start(tmp_path, cap
     assert document["jobs"][0]["exit_code"] == 3 and document["exit_code"] == 1
     assert Path(document["jobs"][0]["stderr"]).read_text() == "why\n"
     assert not (tmp_path / "ran").exists()
-    assert "job 'bad' failed: exit code 3; stderr: /" in output.err
+    assert "job 'bad' failed: exit code 3; stderr: /" in " ".join(output.err.split())
+
+
+def assert_as_wide_as_the_terminal(lines: list[str]) -> None:
+    """Assert that each line has 80 cells at most, or one word alone, which has no room."""
+    assert lines and not [line for line in lines if width(line) > 80 and len(line.split()) > 1]
+
+
+@pytest.mark.real
+def test_every_line_of_a_run_is_as_wide_as_the_terminal(tmp_path, capsys):
+    names = [f"a-long-name-of-a-job-in-a-workflow-of-{role}" for role in ("one-that-fails", "another-after-it", "most")]
+    flow = write(
+        tmp_path / "dag.yaml",
+        f"{names[0]}: {{command: 'exit 3', {SHORT}}}",
+        f"{names[1]}: {{command: 'true', after: [{names[0]}], {SHORT}}}",
+        f"{names[2]}: {{command: 'true'}}",
+    )
+    assert main(["run", flow, "--policy", "mom"]) == 1
+    output = capsys.readouterr()
+    words = " ".join(output.err.split())
+    assert "planned with the default" in words and "failed: exit code 3; stderr: /" in words
+    assert "the output of the jobs is in /" in words and "(forecast " in words
+    assert_as_wide_as_the_terminal(output.out.splitlines() + output.err.splitlines())
 
 
 @pytest.mark.parametrize("option", ["--plot", "--report"])
