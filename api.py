@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from .formats.workflows.workflow import read_workflow
     from .learning.environments.orders import OrderEnvironment, OrderOptions
     from .learning.environments.pairs import PairEnvironment, PairNode, PairOptions
-    from .learning.environments.rule_choice import RuleChoiceEnvironment, RuleOptions
+    from .learning.environments.rule_choice import RuleChoiceEnvironment
     from .profiles.store import ProfileStore
     from .simulate.errors import ConfigError, InvalidJobError, PilotfishError, PolicyError
     from .simulate.generate.models import lublin
@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from .simulate.replay.metrics import Summary, summarise
     from .simulate.replay.replay import Replayed, replay
     from .simulate.replay.replay_case import ReplayOptions
+    from .simulate.world.rule_options import RuleOptions
     from .simulate.world.world_parts import Part
 
 __all__ = [
@@ -123,7 +124,7 @@ _SOURCES: dict[str, tuple[str | tuple[str, str], ...]] = {
     ".daemon.paths": ("profile_store_path",),
     ".learning.environments.orders": ("OrderEnvironment", "OrderOptions"),
     ".learning.environments.pairs": ("PairEnvironment", "PairNode", "PairOptions"),
-    ".learning.environments.rule_choice": ("RuleChoiceEnvironment", "RuleOptions"),
+    ".learning.environments.rule_choice": ("RuleChoiceEnvironment",),
     ".profiles.store": ("ProfileStore",),
     ".simulate.queue_policies.interface": (
         "Backfill", "Decision", "Forecast", "Kill", "MachineStates", "Reject", "Reserve", "Start", "Submit", "Switch",
@@ -150,6 +151,7 @@ _SOURCES: dict[str, tuple[str | tuple[str, str], ...]] = {
     ".simulate.planning.planner": ("plan",),
     ".simulate.model.cluster": ("Cluster", "Node", "NodeType", "Power"),
     ".simulate.model.workload": ("Workload",),
+    ".simulate.world.rule_options": ("RuleOptions",),
     ".simulate.world.world_parts": ("Part",),
 }  # fmt: skip
 _WHERE: dict[str, tuple[str, str]] = {

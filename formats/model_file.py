@@ -21,6 +21,7 @@ from .documents.files import read_bytes
 from .models.fields import ALLOWED
 from .models.order_model import ORDER_KINDS, OrderModel
 from .models.pair_model import PairModel
+from .models.rule_model import RuleModel
 
 if TYPE_CHECKING:
     from ..simulate.learned.guarded_order import GuardedOrder
@@ -28,11 +29,12 @@ if TYPE_CHECKING:
 
 SCHEMA = "pilotfish/model/v1"
 MOST_BYTES = 1 << 20
-Model = OrderModel | PairModel
+Model = OrderModel | PairModel | RuleModel
 #: What a file can hold, by the word under `kind`.
-KINDS: dict[str, type[OrderModel] | type[PairModel]] = {
+KINDS: dict[str, type[OrderModel] | type[PairModel] | type[RuleModel]] = {
     **dict.fromkeys(ORDER_KINDS, OrderModel),
     PairModel.kind: PairModel,
+    RuleModel.kind: RuleModel,
 }
 
 

@@ -27,6 +27,7 @@ from ..simulate.queue_policies.policy_specs import parse_planned, text_of
 from ..trust import open_file
 from .model_file import MOST_BYTES, Model, guarded, parse_model, read_model
 from .models.pair_model import PairModel
+from .models.rule_model import RuleModel
 
 if TYPE_CHECKING:
     from ..simulate.planning.mapping_policies import MappingPolicy
@@ -120,8 +121,10 @@ def _load(reference: Own, source: bytes | None, *, service: bool) -> tuple[Calla
     return make, module
 
 
-def _policy_of(model: Model, reference: Own, seed: int) -> QueuePolicy:
+def _policy_of(model: Model, reference: Own, seed: int) -> PolicySpec | QueuePolicy:
     """Return a model as a policy of replays. Raises ConfigError."""
+    if isinstance(model, RuleModel):
+        return model.policy(str(reference))
     if isinstance(model, PairModel) and not model.seen:
         return model.policy(str(reference))
     return guarded(model, reference.where).replayed(seed)

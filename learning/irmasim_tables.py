@@ -18,9 +18,10 @@ from ..simulate.arrays import Array
 from ..simulate.model.cluster import Cluster
 from ..simulate.model.workload import Workload
 from ..simulate.queue_policies.policy_specs import RESOURCES
+from ..simulate.world.rule_options import RuleOptions
 from .agents.rule_agents import RuleTraining, train
 from .environments import irmasim as setting
-from .environments.rule_choice import RuleChoiceEnvironment, RuleOptions
+from .environments.rule_choice import RuleChoiceEnvironment
 from .evaluation import interval
 
 #: Jobs of a trace: fewer than there are cores, so that each decision is where a job goes, and more.

@@ -14,20 +14,25 @@ from typing import Any
 from ...formats.model_file import Model
 from ...formats.models.order_model import OrderModel
 from ...formats.models.pair_model import PairModel
+from ...formats.models.rule_model import RuleModel
 from ...formats.models.verdicts import IN_TRAINING
+from ...formats.replays.machines import read_machine
 from ...learning.contenders import rivals
 from ...learning.environments.pairs import PairNode
 from ...learning.evaluation import Scores
 from ...learning.pair_contenders import easy_orders, rules_with_mask
 from ...simulate.errors import ConfigError
 from ...simulate.learned.pair_network import KERNEL as PAIR_SCORES
+from ...simulate.model.cluster import Cluster
 from ...simulate.queue_policies.learned_order import LearnedOrder
 from ...simulate.world.known_run_times import PREDICTED
+from ...simulate.world.rule_options import KERNEL as RULE_CHOICES
 from ..output.sweep import SweepProgress
 from ..sweeps.tasks import Failure
 from ..worker_options import worker_pool
 from .learning_tasks import ScoreTask, TraceInput, joined, score_task
 from .pair_tasks import PairInput, PairScoreTask, pair_score_task
+from .rule_tasks import RuleInput, RuleScoreTask, pairs_on, rule_score_task
 
 #: Copies that one task replays.
 _AT_ONCE = 2
@@ -39,7 +44,7 @@ class Judged:
 
     name: str
     digest: str
-    tasks: Sequence[ScoreTask] | Sequence[PairScoreTask]
+    tasks: Sequence[ScoreTask] | Sequence[PairScoreTask] | Sequence[RuleScoreTask]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +58,7 @@ class Contest:
         kernels: that the replays need.
         traces: what they are judged on.
         carry_out: returns the numbers of a task.
+        unit: what is replayed of a trace: shaken `copies`, or `windows`, which prove nothing.
     """
 
     learned: Sequence[str]
@@ -61,6 +67,7 @@ class Contest:
     kernels: Sequence[str]
     traces: Sequence[Judged]
     carry_out: Callable[[Any], dict[str, dict[str, list[float]]]]
+    unit: str = "copies"
 
     @property
     def rivals(self) -> list[str]:
@@ -151,9 +158,45 @@ def contest_of_pairs(models: Mapping[Path, PairModel], traces: Sequence[Path], p
     )
 
 
+def contest_of_rules(
+    models: Mapping[Path, RuleModel], traces: Sequence[Path], part: str, windows: int, cluster: Cluster
+) -> Contest:  # fmt: skip
+    """Return the contest of models that choose pairs of rules, against each pair alone.
+
+    Args:
+        models: by file.
+        traces: their files.
+        part: of each trace, as of --part.
+        windows: of each trace, spread evenly, as long as the episodes of the training.
+        cluster: the nodes on which all are judged.
+
+    Raises:
+        ConfigError: a model is of another objective or episode than the first, or a trace is wrong.
+        OSError: a trace cannot be read.
+    """
+    (_, first), *_ = models.items()
+    for path, model in models.items():
+        if (model.objective, model.trained.get("episode")) != (first.objective, first.trained.get("episode")):
+            raise ConfigError(str(path), "objective", "it or the episode is not that of the first model", "the same")
+    named = tuple((str(path), model) for path, model in models.items())
+    sources = [RuleInput.of(path, cluster) for path in traces]
+    judged = [
+        Judged(
+            source.name, source.digest,
+            [RuleScoreTask(source, part, named, windows, start, number) for start, number in _parts(windows)],
+        )
+        for source in sources
+    ]  # fmt: skip
+    names = list(pairs_on(cluster))
+    sides = {IN_TRAINING: sorted({model.baseline for model in models.values()}), "best in hindsight": names}
+    numbers = tuple(dict.fromkeys((first.objective, "wait")))
+    kernels = (RULE_CHOICES, "mapping.entry")
+    return Contest([str(path) for path in models], sides, numbers, kernels, judged, rule_score_task, "windows")
+
+
 def contest_of(
     models: Mapping[Path, Model], traces: Sequence[Path], part: str, copies: int, processors: int | None, *,
-    predicting: bool,
+    predicting: bool, cluster: Path | None = None,
 ) -> Contest:  # fmt: skip
     """Return the contest of some models. Raises ConfigError, OSError, see the two kinds; or they are of both kinds.
 
@@ -164,14 +207,23 @@ def contest_of(
         copies: of each trace.
         processors: of the machine of orders; None: as each trace says.
         predicting: rivals may have predicted run times.
+        cluster: file of the nodes for models that choose rules; None: not given.
     """
     orders = {path: model for path, model in models.items() if isinstance(model, OrderModel)}
     pairs = {path: model for path, model in models.items() if isinstance(model, PairModel)}
-    if orders and pairs:
-        path, model = next(iter(pairs.items()))
+    rules = {path: model for path, model in models.items() if isinstance(model, RuleModel)}
+    if max(len(orders), len(pairs), len(rules)) < len(models):
+        path = next(iter([*rules, *pairs]))
         raise ConfigError(
-            str(path), "kind", f"{model.kind}, and another model is of another kind", "models of one kind"
+            str(path), "kind", f"{models[path].kind}, and another model is of another kind", "models of one kind"
         )
+    if rules:
+        if cluster is None:
+            path, model = next(iter(rules.items()))
+            raise ConfigError(str(path), "kind", f"{model.kind}: on which nodes is not known", "--cluster FILE")
+        return contest_of_rules(rules, traces, part, copies, read_machine(cluster))
+    if cluster is not None:
+        raise ConfigError("evaluate", "--cluster", "no model here chooses rules", "models of the kind rule-choice")
     if pairs:
         return contest_of_pairs(pairs, traces, part, copies)
     named = [(model.order(str(path)), model.run_times == PREDICTED) for path, model in orders.items()]

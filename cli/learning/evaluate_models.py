@@ -53,6 +53,7 @@ def evaluate(
     generations: options.Generations = Trainings.generations,
     searches: options.Searches = None,
     procs: options.Procs = None,
+    cluster: options.ClusterFile = None,
     workers: options.Workers = None,
     as_json: options.Json = False,
 ) -> int:
@@ -66,6 +67,9 @@ def evaluate(
 
     Models that choose jobs and nodes are replayed with their nets on the nodes of their training. Rivals are EASY by
     limits, and the rules that choose among the same pairs. Slowdowns are then relative to the requested time.
+
+    Models that choose rules are judged on the nodes of --cluster, in windows of the trace that are as long as the
+    episodes of their training, one for each of --copies, against each pair of rules alone.
 
     `--leave-one-out` takes traces of three or more systems and no model. It says how an order does on a system that no
     search has seen: for each trace it trains linear orders on the others, as `train linear` does, and judges them on
@@ -106,7 +110,7 @@ def evaluate(
             f"{count(len(models), 'model')}, {count(len(traces), 'trace')} (allowed: one of each, or more)",
         )
     load_kernels("swf.parser")
-    contest = contest_of(models, traces, part, copies, procs, predicting=not no_predictions)
+    contest = contest_of(models, traces, part, copies, procs, predicting=not no_predictions, cluster=cluster)
     load_kernels(*contest.kernels)
     scored = contest.scores(workers)
     results = results_of(contest, scored)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from ...learning.environments.rule_choice import KERNEL
 from ...learning.irmasim_tables import SEEDS, TRACE_TRAINING, TRACES, count_of_agents, irmasim_tables
+from ...simulate.world.rule_options import KERNEL
 from ..kernel_loading import load_kernels
 from ..output.documents import print_json
 from ..output.text import Screen, TextColumn, numbers, progress_bar

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 from ...formats.model_file import Model, read_model
 from ...formats.models.order_model import OrderModel
 from ...formats.models.pair_model import PairModel
+from ...formats.models.rule_model import RuleModel
 from ...formats.models.verdicts import lines_of
 from ...formats.text import count
 from ...simulate.kernels.queue.tables import UNIT
@@ -21,6 +22,7 @@ from ..options import argument
 from ..output.documents import print_json
 from ..output.text import Screen, TextColumn, numbers
 from .pair_card import show_pair_card
+from .rule_card import show_rule_card
 
 app = CommandGroup(
     """Show or check the file of a learned policy.
@@ -49,6 +51,8 @@ def show(file: ModelFile, as_json: options.Json = False) -> int:
     screen = Screen()
     if isinstance(model, PairModel):
         show_pair_card(screen, file.name, model)
+    elif isinstance(model, RuleModel):
+        show_rule_card(screen, file.name, model)
     else:
         _show_order(screen, file.name, model)
     return 0
@@ -107,7 +111,7 @@ def _columns(model: OrderModel) -> tuple[tuple[str, ...], dict[str, tuple[float,
 
 
 def _document(model: Model) -> dict[str, Any]:
-    if isinstance(model, PairModel):
+    if isinstance(model, PairModel | RuleModel):
         return {"kind": model.kind, **{key: part for key, part in model.body().items() if key != "examples"}}
     return {
         "kind": model.kind, "features": list(FEATURES), "weights": list(model.weights), "fill": list(model.fill),

@@ -32,25 +32,28 @@ from ..usage_errors import bad, not_among
 from .learning_tasks import PARTS, SearchTask, TraceInput, predicted
 from .priority_weights import priorities
 from .searches import answers_of
+from .train_rules import rules
 from .train_squared import squared
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 app = CommandGroup(
-    """Learn from traces: an order of the queue, or a choice of jobs and nodes. From a site's record: Slurm's weights.
+    """Learn from traces: an order of the queue, a choice of jobs and nodes or of rules. From a site: Slurm's weights.
 
     \b
     Examples:
       pilotfish train linear year.swf.gz --part first-half -o mine.pfmodel.json
       pilotfish train priorities site --objective wait
       pilotfish train squared year.swf.gz -o pairs.pfmodel.json
+      pilotfish train rules -c lab.yaml --workload a.json -o m.pfmodel.json
       pilotfish simulate year.swf.gz --policy easy:order=mine.pfmodel.json
     """
 )
 _DAYS_S = 86_400.0
 app.command()(priorities)
 app.command()(squared)
+app.command()(rules)
 
 
 def search_order(

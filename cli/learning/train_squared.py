@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,10 +11,10 @@ from ...formats.documents.atomic_write import check_file
 from ...formats.documents.quantities import format_size
 from ...formats.model_file import write_model
 from ...formats.models.pair_model import PairModel
-from ...learning.agents.pair_training import AGENTS, JUDGED_EACH, TrainingOptions, plain_layers
+from ...learning.agents.network import plain_layers
+from ...learning.agents.pair_training import AGENTS, JUDGED_EACH, TrainingOptions
 from ...learning.environments.pairs import KERNEL, OBJECTIVES, PATIENCE_S, nodes_of
 from ...learning.environments.site_pairs import JUDGED, net_of
-from ...simulate.errors import ConfigError
 from ...simulate.learned.pair_network import KERNEL as SCORES
 from ...simulate.learned.pair_network import PairSight
 from ...simulate.queue_policies.learned_order import MODEL_SUFFIX
@@ -24,17 +23,14 @@ from ..inputs import read_cluster
 from ..kernel_loading import load_kernels
 from ..options import argument, flag, option
 from ..output.text import Screen, TextColumn, numbers
-from ..streams import note, warn
-from ..sweeps.run_journal import JournalKind, RunJournal
-from ..sweeps.tasks import Failure
+from ..streams import note
 from ..usage_errors import bad, not_among
-from ..worker_options import worker_pool
 from .learning_tasks import PARTS
 from .pair_tasks import PairInput, TrainingTask, training_task
-from .training_progress import TrainingProgress
+from .staged_training import Stages
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Sequence
 
 
 THESIS = options.PUBLISHED[0]
@@ -98,7 +94,8 @@ def squared(
     source.worlds(objective)  # errors before any training
     settings = TrainingOptions(epochs=epochs, agent=head)
     first = [TrainingTask(source, objective, settings, seed + number, 0) for number in range(seeds)]
-    states = _trained(first, workers, resume)
+    stages = Stages(first, training_task, _value, settings.epochs, JUDGED_EACH)
+    states = stages.run(objective, workers, resume)
     best = min(states, key=_value)
     for state in states if every_seed else ():
         write_model(_numbered(out, state["seed"]), _model(first[0], [state], state))
@@ -106,52 +103,6 @@ def squared(
     judge = "evaluate --as thesis" if cluster is None else "evaluate --part second-half"
     _report(out, objective, states, best, judge)
     return 0
-
-
-def _trained(trainings: Sequence[TrainingTask], workers: int | None, journal_file: Path | None) -> list[dict[str, Any]]:
-    """Carry out trainings, and return the last state of each. Raises ConfigError: one failed, or none began."""
-    states, options_of_all = dict[int, dict[str, Any]](), trainings[0].options
-    kind = JournalKind("training", trainings[0].shared_identity)
-    with nullcontext() if journal_file is None else RunJournal(journal_file, kind) as journal:
-        if journal is not None:
-            states |= _last_states(journal.done.values(), {task.seed for task in trainings})
-        try:
-            with (
-                TrainingProgress(trainings[0].objective, options_of_all.epochs, len(trainings)) as progress,
-                worker_pool(workers, None) as crew,  # processes for one training, too: it computes with one thread
-            ):
-                for until in range(JUDGED_EACH, options_of_all.epochs + JUDGED_EACH, JUDGED_EACH):
-                    tasks = list(_next_tasks(trainings, states, min(until, options_of_all.epochs)))
-                    for batch in crew.each(training_task, tasks) if tasks else ():
-                        for task, answer in batch:
-                            if isinstance(answer, Failure):
-                                raise ConfigError("train", f"seed {task.seed}", answer.why)
-                            states[task.seed] = answer
-                            if journal is not None:
-                                journal.add({task.identity: answer})
-                    progress.reached(min(until, options_of_all.epochs), list(map(_value, states.values())))
-        except KeyboardInterrupt:
-            epochs = sorted(state["epochs"] for state in states.values())
-            warn(f"interrupted after {epochs[0] if epochs else 0} of {options_of_all.epochs} epochs")
-    if not states:
-        raise ConfigError("train", "", "no epoch ended", f"at least {JUDGED_EACH}")
-    return [states[task.seed] for task in trainings if task.seed in states]
-
-
-def _last_states(states: Iterable[dict[str, Any]], seeds: set[int]) -> dict[int, dict[str, Any]]:
-    """Return the last state of each of some seeds."""
-    ascending = sorted(states, key=lambda state: state["epochs"])
-    return {state["seed"]: state for state in ascending if state["seed"] in seeds}
-
-
-def _next_tasks(
-    trainings: Sequence[TrainingTask], states: dict[int, dict[str, Any]], until: int
-) -> Iterator[TrainingTask]:
-    """Yield the tasks of trainings that have not reached an epoch."""
-    for task in trainings:
-        state = states.get(task.seed)
-        if state is None or state["epochs"] < until:
-            yield TrainingTask(task.source, task.objective, task.options, task.seed, until, state)
 
 
 def _value(state: dict[str, Any]) -> float:

@@ -22,11 +22,12 @@ class TrainingProgress:
         objective: name of what is to be small.
         epochs: of each training.
         trainings: how many there are.
+        unit: word for an epoch, singular.
     """
 
-    def __init__(self, objective: str, epochs: int, trainings: int) -> None:
+    def __init__(self, objective: str, epochs: int, trainings: int, unit: str = "epoch") -> None:
         self._objective, self._epochs, self._trainings = objective, epochs, trainings
-        self._began, self._tenths = time.monotonic(), 0
+        self._unit, self._began, self._tenths = unit, time.monotonic(), 0
         self._bar: Progress | None = None
 
     def __enter__(self) -> Self:
@@ -46,4 +47,4 @@ class TrainingProgress:
         elif self._tenths < (tenths := 10 * epoch // self._epochs):
             self._tenths = tenths
             spent = duration(time.monotonic() - self._began)
-            note(f"epoch {epoch} of {self._epochs}, {count(self._trainings, 'seed')}: {score}, in {spent}")
+            note(f"{self._unit} {epoch} of {self._epochs}, {count(self._trainings, 'seed')}: {score}, in {spent}")

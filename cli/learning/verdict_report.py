@@ -16,8 +16,14 @@ from .contests import Contest
 from .learning_tasks import PARTS
 
 #: The numbers that are judged, in words, and their headings.
-JUDGED = {"bsld": "mean bounded slowdown", "sld": "mean slowdown", "wait": "mean wait"}
-_HEADINGS = {"bsld": "SLOWDOWN", "sld": "SLOWDOWN", "wait": "WAIT s"}
+JUDGED = {
+    "bsld": "mean bounded slowdown", "sld": "mean slowdown", "wait": "mean wait", "makespan": "makespan",
+    "energy": "energy", "energy-delay": "energy times makespan",
+}  # fmt: skip
+_HEADINGS = {
+    "bsld": "SLOWDOWN", "sld": "SLOWDOWN", "wait": "WAIT s", "makespan": "MAKESPAN s", "energy": "ENERGY J",
+    "energy-delay": "ENERGY x TIME J s",
+}  # fmt: skip
 
 
 def results_of(contest: Contest, scored: Sequence[Scores]) -> list[dict[str, Any]]:
@@ -50,7 +56,7 @@ def show_results(contest: Contest, scored: Sequence[Scores], results: Sequence[d
     """Print the table and the verdicts of each trace."""
     screen, main = Screen(), contest.numbers[0]
     for one in scored:
-        screen.title(f"{one.trace}: geometric means over the copies")
+        screen.title(f"{one.trace}: geometric means over the {contest.unit}")
         lines, shown = list[tuple[str, ...]](), set[bytes]()
         for name in sorted([*contest.rivals, *contest.learned], key=lambda name: one.mean(name, main)):
             schedule = b"".join(one.numbers[name][number].tobytes() for number in contest.numbers)
@@ -92,7 +98,7 @@ def save_verdicts(
     trained, halves = trained_on(model), {model.trained.get("part"), part}
     judged = [
         {
-            "trace": row["trace"], "sha256": digests[row["trace"]], "part": part, "copies": copies,
+            "trace": row["trace"], "sha256": digests[row["trace"]], "part": part, contest.unit: copies,
             "models": len(contest.learned), "number": row["number"], "chosen": row["chosen"],
             "beats": bool(row["beats"]),
             **{key: value for key, value in asdict(row["against"]).items() if key != "trace"},

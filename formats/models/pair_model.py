@@ -29,14 +29,15 @@ from .fields import (
     finite_numbers,
     mapping_of,
 )
+from .layers import checked_layers, plain_layers
 from .verdicts import checked_verdicts, proves
 
 if TYPE_CHECKING:
     from ...simulate.learned.guarded_pairs import GuardedPairs
     from ...simulate.learned.pair_queue import NetworkPairQueue
 
-#: Layers, outputs of a layer, and nodes of a machine at most; a weight is closer to 0 than the last of these.
-_MOST_LAYERS, _MOST_OUTPUTS, _MOST_NODES, _MOST_WEIGHT = 8, 256, 10_000, 1e6
+#: Nodes of a machine at most.
+_MOST_NODES = 10_000
 #: When a decision is due, by the names of environment A that a model can be trained under.
 _DUE = ("any", "largest")
 
@@ -124,9 +125,9 @@ class PairModel:
     def body(self) -> dict[str, Any]:
         """Return what its file holds beyond the kind and the hash."""
         sight = self.sight
-        of_jobs = {"job_layers": _plain(self.job_layers), "job_examples": _examples(self.job_layers)}
+        of_jobs = {"job_layers": plain_layers(self.job_layers), "job_examples": _examples(self.job_layers)}
         return {
-            "head": self.head, "columns": list(PAIR_COLUMNS), "layers": _plain(self.layers),
+            "head": self.head, "columns": list(PAIR_COLUMNS), "layers": plain_layers(self.layers),
             **(of_jobs if self.job_layers else {}), "activation": "relu",
             "sight": {
                 "due": sight.due, "rows": sight.rows, "longest_s": sight.longest, "patience_s": sight.patience,
@@ -145,9 +146,12 @@ class PairModel:
         head = body.get("head")
         if not isinstance(head, str) or head not in HEADS:
             raise ConfigError(source, "head", repr(head)[:80], ", ".join(HEADS))
-        layers, job_layers = _layers(body.get("layers"), source, "layers", len(PAIR_COLUMNS)), tuple[Layer, ...]()
+        layers, job_layers = (
+            checked_layers(body.get("layers"), source, "layers", len(PAIR_COLUMNS)),
+            tuple[Layer, ...](),
+        )
         if HEADS[head].jobs_first:
-            job_layers = _layers(body.get("job_layers"), source, "job_layers", JOB_COLUMNS)
+            job_layers = checked_layers(body.get("job_layers"), source, "job_layers", JOB_COLUMNS)
         if body.get("activation") != "relu":
             raise ConfigError(source, "activation", repr(body.get("activation"))[:80], "'relu'")
         check_examples(body.get("examples"), len(PAIR_COLUMNS), _scored(layers), source)
@@ -169,10 +173,6 @@ class PairModel:
         )  # fmt: skip
 
 
-def _plain(layers: tuple[Layer, ...]) -> list[dict[str, Any]]:
-    return [{"weights": [list(row) for row in weights], "biases": list(biases)} for weights, biases in layers]
-
-
 def _examples(layers: tuple[Layer, ...]) -> list[list[Any]]:
     """Return rows with their scores; none without layers."""
     if not layers:
@@ -185,31 +185,6 @@ def _scored(layers: tuple[Layer, ...]) -> Callable[[Sequence[float]], float]:
     """Return the score of a row as a function."""
     network = PairNetwork(layers)
     return lambda row: float(network.scores(np.array([row]))[0])
-
-
-def _layers(value: Any, source: str, name: str, inputs: int) -> tuple[Layer, ...]:
-    """Return the layers under a name. Raises ConfigError: they do not fit each other, or are no numbers."""
-    if not isinstance(value, list) or not 1 <= len(value) <= _MOST_LAYERS:
-        raise ConfigError(source, name, "no layers, or too many", f"1 to {_MOST_LAYERS} layers")
-    layers = list[Layer]()
-    for place, layer in enumerate(value):
-        key = f"{name}[{place}]"
-        if not isinstance(layer, dict) or not isinstance(layer.get("weights"), list):
-            raise ConfigError(source, key, "no weights and biases", ALLOWED)
-        biases = finite_numbers(layer.get("biases"), source, f"{key}.biases", most=_MOST_WEIGHT)
-        outputs, is_last = len(biases), place == len(value) - 1
-        if not 1 <= outputs <= (1 if is_last else _MOST_OUTPUTS):
-            allowed = "1 output" if is_last else f"1 to {_MOST_OUTPUTS} outputs"
-            raise ConfigError(source, f"{key}.biases", f"{outputs:,} outputs", allowed)
-        if len(layer["weights"]) != inputs:
-            problem = f"weights of {len(layer['weights']):,} inputs"
-            raise ConfigError(source, f"{key}.weights", problem, f"{inputs}, the outputs of the layer before")
-        weights = tuple(
-            finite_numbers(row, source, f"{key}.weights", outputs, most=_MOST_WEIGHT) for row in layer["weights"]
-        )
-        layers.append((weights, biases))
-        inputs = outputs
-    return tuple(layers)
 
 
 def _quantiles(value: Any, source: str) -> dict[str, tuple[float, ...]]:

@@ -7,7 +7,9 @@ for stochastic optimization" (2015), algorithm 1.
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -89,18 +91,18 @@ class Network:
             (tuple(map(tuple, weights)), tuple(biases)) for weights, biases in zip(parts[::2], parts[1::2], strict=True)
         )
 
-    def state(self) -> Array:
-        """Return all that training changes, float32 [numbers]: weights, moments, steps so far."""
+    def state(self) -> str:
+        """Return all that training changes, as text: weights, moments, steps so far."""
         parts = [*self.weights, *self._moments, *self._squares, np.array([self._steps], np.float32)]
-        return np.concatenate([part.ravel() for part in parts])
+        return base64.b64encode(np.concatenate([part.ravel() for part in parts]).astype("<f4").tobytes()).decode()
 
-    def restore(self, state: Array) -> None:
-        """Go on from a state of a network of the same widths [numbers]."""
-        parts, first = [*self.weights, *self._moments, *self._squares], 0
-        for part in parts:
-            part[:] = state[first : first + part.size].reshape(part.shape)
+    def restore(self, state: str) -> None:
+        """Go on from a state of a network of the same widths."""
+        numbers, first = np.frombuffer(base64.b64decode(state), "<f4"), 0
+        for part in [*self.weights, *self._moments, *self._squares]:
+            part[:] = numbers[first : first + part.size].reshape(part.shape)
             first += part.size
-        self._steps = int(state[first])
+        self._steps = int(numbers[first])
 
     def learn(self, gradient: Sequence[Array]) -> None:
         """Take one step of Adam against a gradient."""
@@ -110,3 +112,8 @@ class Network:
             moment += (1.0 - _DECAY) * (slope - moment)
             square += (1.0 - _DECAY_SQUARED) * (slope * slope - square)
             part -= (pace * moment / (np.sqrt(square) + _TINY)).astype(np.float32)
+
+
+def plain_layers(layers: Any) -> tuple[Layer, ...]:
+    """Return layers that went through JSON."""
+    return tuple((tuple(map(tuple, weights)), tuple(biases)) for weights, biases in layers)

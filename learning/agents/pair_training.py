@@ -11,7 +11,6 @@ generalized advantage estimation" (2016).
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -23,7 +22,7 @@ from ...simulate.learned.packed_pairs import PackedPairs
 from ...simulate.learned.pair_heads import HEADS, PairChooser, PairHead
 from ...simulate.learned.pair_network import Layer
 from ..environments.pairs import PairEnvironment
-from .network import Network
+from .network import Network, plain_layers
 from .pair_player import PairPlayer
 
 #: How one training step sees the choices of a decision, by the names of the thesis. ADD: as one choice, whose logarithm
@@ -135,8 +134,8 @@ class PairTraining:
         return {
             "epochs": self.epochs, "objective": self.objective,
             "value": self.value if np.isfinite(self.value) else None, "networks": self.networks,
-            "actors": [_text_of(network.state()) for network in self._actors],
-            "critic": _text_of(self._critic.state()),
+            "actors": [network.state() for network in self._actors],
+            "critic": self._critic.state(),
         }  # fmt: skip
 
     def restore(self, state: Mapping[str, Any]) -> None:
@@ -145,21 +144,8 @@ class PairTraining:
         self.value = np.inf if state["value"] is None else state["value"]
         self.networks = tuple(map(plain_layers, state["networks"]))
         for network, text in zip(self._actors, state["actors"], strict=True):
-            network.restore(_numbers_of(text))
-        self._critic.restore(_numbers_of(state["critic"]))
-
-
-def plain_layers(layers: Any) -> tuple[Layer, ...]:
-    """Return layers that went through JSON."""
-    return tuple((tuple(map(tuple, weights)), tuple(biases)) for weights, biases in layers)
-
-
-def _text_of(numbers: Array) -> str:
-    return base64.b64encode(numbers.astype("<f4").tobytes()).decode()
-
-
-def _numbers_of(text: str) -> Array:
-    return np.frombuffer(base64.b64decode(text), "<f4")
+            network.restore(text)
+        self._critic.restore(state["critic"])
 
 
 @dataclass(frozen=True, slots=True)

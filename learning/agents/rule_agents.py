@@ -14,11 +14,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...simulate.arrays import Array
+from ...simulate.learned.pair_network import Layer
+from ...simulate.learned.rule_chooser import LEAK
 from ..environments.rule_choice import RuleChoiceEnvironment
 from .network import Network
 
-#: Slope of an activation below 0.
-_LEAK = 0.01
 #: Hidden layers of the actor, and of the critic, after the first.
 _DEPTH = 3
 
@@ -59,9 +59,24 @@ class RuleAgent:
     def __init__(self, inputs: int, choices: int, options: RuleTraining, seed: int) -> None:
         generator, hidden, rate = np.random.default_rng([seed, 0]), options.hidden, options.rate
         widths = (hidden,) * (_DEPTH + 1)
-        self.first = Network((inputs,), generator, rate, outputs=hidden, leak=_LEAK)
-        self.actor = Network(widths, generator, rate, 0.1, outputs=choices, leak=_LEAK)
-        self.critic = Network(widths, generator, rate, 0.1, leak=_LEAK) if options.critic else None
+        self.first = Network((inputs,), generator, rate, outputs=hidden, leak=LEAK)
+        self.actor = Network(widths, generator, rate, 0.1, outputs=choices, leak=LEAK)
+        self.critic = Network(widths, generator, rate, 0.1, leak=LEAK) if options.critic else None
+
+    @property
+    def layers(self) -> tuple[Layer, ...]:
+        """Return the layers that choose, as plain numbers; leaky ReLU is between them."""
+        return (*self.first.plain_layers, *self.actor.plain_layers)
+
+    def state(self) -> list[str]:
+        """Return all that training changes."""
+        return [network.state() for network in (self.first, self.actor, self.critic) if network is not None]
+
+    def restore(self, state: Sequence[str]) -> None:
+        """Go on from the state of an agent with the same options."""
+        networks = [network for network in (self.first, self.actor, self.critic) if network is not None]
+        for network, text in zip(networks, state, strict=True):
+            network.restore(text)
 
     def log_shares(self, states: Array, mask: Array) -> Array:
         """Return the logarithm of the probability of each action [decisions, actions], -inf where it is masked.
@@ -119,12 +134,27 @@ def train(
     """
     agent = RuleAgent(world.state.shape[1], world.mask.shape[1], options, seed)
     generator = np.random.default_rng([seed, 1])
-    for update in range(options.updates):
-        played = _play(world, agent, generator, options)
-        _improve(agent, played)
+    for number in range(options.updates):
+        mean_return, first_shares = update(agent, world, generator, options)
         if progress is not None:
-            progress(update + 1, played.mean_return, played.first_shares)
+            progress(number + 1, mean_return, first_shares)
     return agent
+
+
+def update(
+    agent: RuleAgent, world: RuleChoiceEnvironment, generator: np.random.Generator, options: RuleTraining
+) -> tuple[float, Array]:  # fmt: skip
+    """Play one episode in each copy, and take one step; return what `progress` of `train` gets.
+
+    Args:
+        agent: learns.
+        world: where.
+        generator: of the draws.
+        options: of the training.
+    """
+    played = _play(world, agent, generator, options)
+    _improve(agent, played)
+    return played.mean_return, played.first_shares
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,6 @@ Source: IRMaSim (Herrera et al., CCGrid 2021), IV.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,75 +17,19 @@ import numpy as np
 from ...simulate.arrays import Array
 from ...simulate.errors import ConfigError, PolicyError
 from ...simulate.kernels.mapping import choice_tables as tables
-from ...simulate.kernels.mapping import layout
 from ...simulate.kernels.mapping.layout import Scratch, World
 from ...simulate.kernels.object_cache import load
 from ...simulate.model.cluster import Cluster
 from ...simulate.model.workload import Workload
 from ...simulate.planning.workflow_tables import scratch_for
-from ...simulate.queue_policies.energy.power_limits import NoLimit
-from ...simulate.queue_policies.policy_specs import JOBS, RESOURCES, Pairs
-from ...simulate.world.known_run_times import WALLTIME
-from ...simulate.world.task_tables import ProcessorTables, check_power_known, processors_of, task_tables
+from ...simulate.world.rule_options import KERNEL, VOID, RuleOptions
+from ...simulate.world.rule_worlds import choice_tables, fresh_world
+from ...simulate.world.task_tables import ProcessorTables, processors_of
 from .faces import gymnasium_face, vec_env_face
 
 if TYPE_CHECKING:
     from .gymnasium_face import GymnasiumFace
     from .vec_env_face import VecEnvFace
-
-KERNEL = "mapping.rule_choice"
-#: What an episode costs, by name: seconds, joules, and the sum of joules x seconds between decisions.
-OBJECTIVES = {"makespan": tables.MAKESPAN, "energy": tables.ENERGY, "energy-delay": tables.ENERGY_DELAY}
-#: What a policy sees, by name.
-LEVELS = {"minimal": tables.MINIMAL, "small": tables.SMALL, "normal": tables.NORMAL}
-#: Further rules for cores, those of IRMaSim's program: by what a core has at its peak, whatever runs there.
-PEAKS = {"peak_gflops": layout.PEAK_GFLOPS, "peak_power": layout.PEAK_POWER}
-#: Start nothing until the next decision.
-VOID = "void"
-#: The 36 pairs of rules, and VOID: table II of the paper.
-ALL_PAIRS: tuple[tuple[str, str] | str, ...] = (*((job, core) for job in JOBS for core in RESOURCES), VOID)
-#: Requested time, and bytes that a task moves, that are seen as 1; both on a logarithmic scale.
-LONGEST_S, LARGEST_VOLUME = 90 * 86_400.0, 1e15
-
-
-@dataclass(frozen=True, slots=True)
-class RuleOptions:
-    """The options of the environment.
-
-    Args:
-        objective: a key of OBJECTIVES.
-        observation: a key of LEVELS.
-        actions: pairs of a rule for jobs and a rule for cores, and VOID; at least one pair.
-        one: an action starts one job; if not, it starts jobs until the next one does not fit.
-        always: a decision is due at each instant at which a job waits and a core is free, as in IRMaSim's program. If
-            not, only when a job has ended, or was submitted while none waited or none ran, as in its paper.
-        sensitivity: relative change of the number of waiting jobs that is seen as 1; its opposite is seen as 0.
-    """
-
-    objective: str = "energy"
-    observation: str = "normal"
-    actions: tuple[tuple[str, str] | str, ...] = field(default=ALL_PAIRS)
-    one: bool = False
-    always: bool = False
-    sensitivity: float = 0.005
-
-    def __post_init__(self) -> None:
-        for key, names in (("objective", OBJECTIVES), ("observation", LEVELS)):
-            if getattr(self, key) not in names:
-                raise ConfigError("environment", key, repr(getattr(self, key)), ", ".join(names))
-        for action in self.actions:
-            if action != VOID and not (len(action) == 2 and action[0] in JOBS and action[1] in RESOURCES | PEAKS):
-                allowed = f"{VOID!r}, or one of {', '.join(JOBS)} and one of {', '.join(RESOURCES | PEAKS)}"
-                raise ConfigError("environment", "actions", repr(action), allowed)
-        if not self.pairs or len(set(self.actions)) < len(self.actions):
-            raise ConfigError("environment", "actions", repr(self.actions), "at least one pair, each action once")
-        if not 0.0 < self.sensitivity < np.inf:
-            raise ConfigError("environment", "sensitivity", repr(self.sensitivity), "above 0")
-
-    @property
-    def pairs(self) -> list[tuple[str, str]]:
-        """The actions without VOID."""
-        return [action for action in self.actions if isinstance(action, tuple)]
 
 
 class RuleChoiceEnvironment:
@@ -114,7 +57,8 @@ class RuleChoiceEnvironment:
         reward: float64 [copies]: minus the cost of the time since the last decision.
         done: bool [copies]: whether the step ended an episode.
         observations, last_observations: `state`, now and at the end of each copy's last episode, by name.
-        workload_count: how many workloads there are.
+        workloads: the workloads.
+        workload_count: how many they are.
         first_actions: the pairs of rules.
         last_return, last_makespan, last_joules: float64 [copies], of the last episode: sum of the rewards, seconds from
             the first submission to the last end, joules.
@@ -136,10 +80,11 @@ class RuleChoiceEnvironment:
             problem = "the power of this machine is not known"
             raise ConfigError(cluster.source, "objective", problem, "nodes with power, or the objective makespan")
         self.options, self.copies, self.workload_count, self._machine = options, copies, len(workloads), machine
-        self._fresh = [_fresh_world(workload, machine, options) for workload in workloads]
+        self.workloads = tuple(workloads)
+        self._fresh = [_playable_world(workload, machine, options) for workload in workloads]
         self._sizes = np.array([len(workload) for workload in workloads])
         self._first = np.cumsum(self._sizes) - self._sizes
-        self._choices = choices = _choice_tables(workloads, machine, options, copies)
+        self._choices = choices = choice_tables(workloads, machine, options, copies)
         self._worlds = [dict[int, tuple[World, Scratch]]() for _ in range(copies)]
         self._plays = np.zeros(copies, np.int64)  # the workload that each copy plays
         self.state, self.mask, self.reward = choices.seen, choices.mask.view(bool), choices.reward
@@ -228,82 +173,12 @@ class RuleChoiceEnvironment:
         self.last_makespan[copy] = row["since"] - row["begin"]
 
 
-def _fresh_world(workload: Workload, machine: ProcessorTables, options: RuleOptions) -> World:
-    """Return the tables of a workload before anything runs. Raises ConfigError."""
-    if workload.dependencies is not None or not len(workload):
-        raise ConfigError(workload.name, "", "no jobs, or jobs that wait for others", "jobs without dependencies")
-    if workload.programs is not None or not np.isfinite(workload.run_time).all():
-        raise ConfigError(workload.name, "", "jobs without a run time", "seconds")
-    if {"low_power", "peak_power"} & {core for _, core in options.pairs}:
-        check_power_known(Pairs(resource="low_power"), machine)
-    world, fits, _ = task_tables(workload, machine, Pairs(), WALLTIME, 0, NoLimit())
+def _playable_world(workload: Workload, machine: ProcessorTables, options: RuleOptions) -> World:
+    """Return the tables of an episode before anything runs. Raises ConfigError."""
+    if not len(workload):
+        raise ConfigError(workload.name, "", "no jobs", "at least one")
+    world, fits = fresh_world(workload, machine, options)
     if not fits.all():
         job_id = workload.more.get("name", workload.id)[np.argmin(fits)]
         raise ConfigError(workload.name, f"job {job_id}", "it can never start", "jobs that fit on the empty machine")
-    world.jobs["key"] = 0.0  # until the first action
-    world.jobs["asked"] = workload.more.get("asked", workload.walltime)
     return world
-
-
-def _choice_tables(
-    workloads: Sequence[Workload], machine: ProcessorTables, options: RuleOptions, copies: int
-) -> tables.RuleChoices:
-    """Return the tables that all copies share."""
-    cores, nodes = len(machine.of_core), len(machine.base)
-    levels, level_of = _levels(workloads, machine)
-    size = tables.REQUESTS * tables.POINTS + 1
-    if options.observation != "minimal":
-        size += nodes + len(machine.node)
-    if options.observation == "normal":
-        size += tables.CORE_COLUMNS * cores
-    actions = np.zeros(len(options.actions), tables.CHOICE)
-    codes, any_jobs = dict(PEAKS), workloads[0]
-    for core in {core for _, core in options.pairs} - PEAKS.keys():
-        codes[core] = task_tables(any_jobs, machine, Pairs("first", core), WALLTIME, 0, NoLimit())[2]
-    for row, action in zip(actions, options.actions, strict=True):
-        row["resource"] = -1
-        if isinstance(action, tuple):
-            row["job"], row["resource"] = list(JOBS).index(action[0]), codes[action[1]]
-    choices = tables.RuleChoices(
-        {"actions": actions, "keys": _keys(workloads, machine), "levels": levels, "level_of": level_of},
-        {
-            "copies": (copies,), "reward": (copies,), "seen": (copies, size), "mask": (copies, len(actions)),
-            "trees": (copies, levels.size),
-        },
-    )  # fmt: skip
-    settings = choices.settings
-    settings["watts"], settings["sensitivity"] = machine.base.sum(), options.sensitivity
-    settings["objective"], settings["level"] = OBJECTIVES[options.objective], LEVELS[options.observation]
-    settings["one"], settings["always"] = options.one, options.always
-    return choices
-
-
-def _keys(workloads: Sequence[Workload], machine: ProcessorTables) -> Array:
-    """Return the keys of all jobs under each rule for jobs [rules, jobs]."""
-    keys = list[Array]()
-    for job in JOBS:
-        policy = Pairs(job, "high_core")
-        worlds = [task_tables(workload, machine, policy, WALLTIME, 0, NoLimit())[0] for workload in workloads]
-        keys.append(np.concatenate([world.jobs["key"] for world in worlds]))
-    return np.array(keys)
-
-
-def _levels(workloads: Sequence[Workload], machine: ProcessorTables) -> tuple[Array, Array]:
-    """Return the distinct requests of all jobs as they are seen [REQUESTS, width], and each job's [REQUESTS, jobs]."""
-    columns = list[Array]()
-    for workload in workloads:
-        nothing = np.zeros(len(workload))
-        requested_time = workload.more.get("asked", workload.walltime)
-        memory, volume = (workload.more.get(key, nothing) for key in ("memory", "volume"))
-        shares = (
-            np.log1p(requested_time) / np.log1p(LONGEST_S), workload.size / len(machine.of_core),
-            memory / machine.template.nodes["memory"].max(), np.log1p(volume) / np.log1p(LARGEST_VOLUME),
-        )  # fmt: skip
-        columns.append(np.minimum(np.array(shares), 1.0))
-    requests = np.concatenate(columns, axis=1)
-    distinct = [np.unique(row, return_inverse=True) for row in requests]
-    width = 1 << max(len(values) for values, _ in distinct).bit_length()
-    levels = np.zeros((tables.REQUESTS, width))
-    for row, (values, _) in zip(levels, distinct, strict=True):
-        row[: len(values)] = values
-    return levels, np.array([rank.reshape(-1) for _, rank in distinct], np.int64)

@@ -98,6 +98,7 @@ ENGINES = (
           {CHANGING, DEPENDS, SAVES, ENDLESS}, {NETWORKED}),
     _fast("contention", "worlds.contended", "mapping.entry", "contending",
           ALL - {NETWORKED, Feature.PARTS}, {SHARED}),
+    _fast("rule choice", "worlds.chosen_rules", "mapping.rule_choice", "rule-choice", (), {SHARED}),
     _fast("mapping", _MAPPING, "mapping.entry", "mapping", ALL - {NETWORKED, Feature.PARTS}, {SHARED}),
     _fast("mapping, networked", _MAPPING, "mapping.networked", "mapping", ALL - {Feature.PARTS}, {SHARED, NETWORKED}),
     _fast("easy on shared nodes", _MAPPING, "mapping.entry", "easy", (), {SHARED}),

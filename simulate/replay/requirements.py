@@ -143,7 +143,7 @@ def check_times(case: ReplayCase) -> None:
     plain = spec_of(case.policy).plain
     if knows == ACTUAL:
         with_actual_walltimes(jobs)  # raises
-    if case.shared and not (engine.compiled and plain.family == "contending"):
+    if case.shared and not (engine.compiled and plain.family in ("contending", "rule-choice")):
         blind = engine.compiled and not plain.looks_ahead
         refuse_unknown_times(jobs, walltimes=knows != ACTUAL and not blind, networked=jobs.programs is not None)
 

@@ -11,11 +11,12 @@ from itertools import pairwise
 
 import numpy as np
 
-from pilotfish.learning.environments.rule_choice import LARGEST_VOLUME, LONGEST_S, RuleOptions
 from pilotfish.simulate.arrays import Array
 from pilotfish.simulate.model.cluster import Cluster
 from pilotfish.simulate.model.workload import Workload
 from pilotfish.simulate.queue_policies.policy_specs import Pairs
+from pilotfish.simulate.world.rule_options import RuleOptions
+from pilotfish.simulate.world.rule_worlds import LARGEST_VOLUME, LONGEST_S
 from tests.reference.plain_contended import Chip, Plain, Task
 
 

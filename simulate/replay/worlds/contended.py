@@ -20,7 +20,9 @@ from typing import ClassVar
 import numpy as np
 
 from ...arrays import Array
+from ...kernels.mapping.layout import World
 from ...kernels.object_cache import load
+from ...model.workload import Workload
 from ...planning.workflow_tables import scratch_for
 from ...queue_policies.policy_facts import spec_of
 from ...world.power_log import PowerLog
@@ -97,20 +99,36 @@ def run(case: ReplayCase, engine: Engine) -> ContendedReplay:
     world, fits, code = task_tables(workload, machine, policy, options.knows, options.seed, limit)
 
     def result(spent: float) -> ContendedReplay:
-        owner = np.repeat(np.arange(len(workload)), world.classes["nodes"])
-        ran = ~np.isnan(world.jobs["start"])[owner]
-        owner, cores = owner[ran], world.task_core[ran]
-        pieces = merge_pieces(owner, cores, cores, len(workload))
-        schedule = schedule_of(workload, world, len(machine.of_core), pieces, ~fits, spent, log)
-        return ContendedReplay(
-            **{field.name: getattr(schedule, field.name) for field in fields(Replayed)},
-            task_job=owner, task_core=cores, task_end=world.strands["last"][ran], processors=machine,
-        )  # fmt: skip
+        return contended_result(workload, world, machine, fits, spent, log)
 
     kernel, scratch = load(engine.kernels[0]), scratch_for(world, len(machine.of_core))
     return run_kernel(
         case, kernel, world, scratch, code, 0, result, limit=limit, log=log, shortest=policy.job == "shortest"
     )
+
+
+def contended_result(
+    workload: Workload, world: World, machine: ProcessorTables, fits: Array, spent: float, log: PowerLog
+) -> ContendedReplay:
+    """Return the result of a finished run.
+
+    Args:
+        workload: the jobs.
+        world: their tables, in which no job waits or runs any more.
+        machine: the processors.
+        fits: whether each job fits on the empty machine [jobs].
+        spent: seconds that the run took.
+        log: of the power of jobs.
+    """
+    owner = np.repeat(np.arange(len(workload)), world.classes["nodes"])
+    ran = ~np.isnan(world.jobs["start"])[owner]
+    owner, cores = owner[ran], world.task_core[ran]
+    pieces = merge_pieces(owner, cores, cores, len(workload))
+    schedule = schedule_of(workload, world, len(machine.of_core), pieces, ~fits, spent, log)
+    return ContendedReplay(
+        **{field.name: getattr(schedule, field.name) for field in fields(Replayed)},
+        task_job=owner, task_core=cores, task_end=world.strands["last"][ran], processors=machine,
+    )  # fmt: skip
 
 
 def contended_track(replay: ContendedReplay, begin: float = math.inf) -> Track:

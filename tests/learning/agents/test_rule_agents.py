@@ -8,7 +8,8 @@ import pytest
 from pilotfish.learning.agents.network import Network
 from pilotfish.learning.agents.rule_agents import RuleAgent, RuleTraining, _improve, _input_slopes, _Played, train
 from pilotfish.learning.environments import irmasim
-from pilotfish.learning.environments.rule_choice import VOID, RuleChoiceEnvironment, RuleOptions
+from pilotfish.learning.environments.rule_choice import RuleChoiceEnvironment
+from pilotfish.simulate.world.rule_options import VOID, RuleOptions
 from tests.learning.environments.test_rule_choice import small
 
 SPREAD = RuleOptions("makespan", "minimal", (("first", "high_core"), ("first", "peak_gflops")))

@@ -13,11 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilotfish.learning.environments import irmasim
-from pilotfish.learning.environments.rule_choice import ALL_PAIRS, VOID, RuleChoiceEnvironment, RuleOptions
+from pilotfish.learning.environments.rule_choice import RuleChoiceEnvironment
 from pilotfish.simulate.errors import ConfigError, PolicyError
 from pilotfish.simulate.model.cluster import Cluster
 from pilotfish.simulate.model.workload import Dependencies, Workload
 from pilotfish.simulate.queue_policies.policy_specs import JOBS, RESOURCES, Pairs
+from pilotfish.simulate.world.rule_options import ALL_PAIRS, VOID, RuleOptions
 from tests.reference.plain_rule_choice import PlainChoices
 from tests.simulate.replay.worlds.test_contended import JOB, KINDS, cluster, replay_contended, workload
 

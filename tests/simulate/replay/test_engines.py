@@ -91,7 +91,7 @@ def test_the_table_chooses_for_a_policy_in_python(facts: Any, features: tuple[Fe
 
 def test_each_kernel_of_the_table_exists_and_each_row_can_be_chosen() -> None:
     assert {kernel for engine in ENGINES for kernel in engine.kernels} <= set(KERNELS)
-    reached = {name for *_, name in CASES} | {"contention", "stepwise", "slurm", "slurm, predictions"}
+    reached = {name for *_, name in CASES} | {"contention", "rule choice", "stepwise", "slurm", "slurm, predictions"}
     assert reached == {engine.name for engine in ENGINES}
 
 
@@ -131,9 +131,11 @@ SAVING = {
 }  # fmt: skip
 #: Families whose forms in Python give the schedules of their fast paths; the others are compared step by step.
 COMPARED = ("easy", "conservative", "mapping", "python")
-#: Without the twin of a Slurm site, which is compared with tests/reference/slurm_passes.py.
+#: Families that are compared elsewhere: the twin of a Slurm site with tests/reference/slurm_passes.py, and choices of
+#: rules with the environment of their training, in worlds/test_chosen_rules.py.
+ELSEWHERE = {"slurm", "rule-choice"}
 FAST = [
-    engine for engine in ENGINES if engine.name == "stepwise" or (engine.compiled and "slurm" not in engine.families)
+    engine for engine in ENGINES if engine.name == "stepwise" or (engine.compiled and not engine.families & ELSEWHERE)
 ]
 
 
