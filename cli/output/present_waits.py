@@ -81,6 +81,7 @@ class PresentQueue:
         learned: number of jobs whose run times are known.
         predicted: number of jobs whose run times are predicted from them.
         draws: number of draws of run times and phases.
+        compared: number of forecasts for the past that were compared with starts; 0: the bounds are those of the draws.
         scenarios: one or more.
     """
 
@@ -91,6 +92,7 @@ class PresentQueue:
     learned: int
     predicted: int
     draws: int
+    compared: int
     scenarios: list[PresentScenario]
 
 
@@ -107,7 +109,8 @@ def show_present(screen: Screen, queue: PresentQueue, zone: tzinfo, *, show_all:
         f"{datetime.fromtimestamp(queue.time, zone):%Y-%m-%d %H:%M:%S %Z}: {count(queue.running, 'job')} running, "
         f"{len(queue.waiting):,} waiting; the next 24 h, {count(queue.draws, 'draw')}",
     )
-    screen.put(*hanging("run times: ", _run_times(queue), screen.cells), "")
+    screen.put(*hanging("run times: ", _run_times(queue), screen.cells))
+    screen.put(*hanging("80 %: ", _intervals(queue), screen.cells), "")
     first, *others = queue.scenarios
     rows = [_summary(one, first, queue.time) for one in queue.scenarios]
     screen.named_table(
@@ -130,6 +133,7 @@ def present_document(queue: PresentQueue) -> dict[str, Any]:
         "running": queue.running,
         "run_times": {"learned": queue.learned, "predicted": queue.predicted},
         "replays": queue.draws,
+        "starts_compared": queue.compared,
         "scenarios": [
             {
                 "name": one.name,
@@ -168,6 +172,12 @@ def _run_times(queue: PresentQueue) -> str:
     text = f"drawn from {count(queue.learned, 'job')} of the last week"
     missing = jobs - queue.predicted
     return f"{text}; {count(missing, 'job')} like none of them: until the limit" if missing else text
+
+
+def _intervals(queue: PresentQueue) -> str:
+    if not queue.compared:
+        return "of the draws; no forecast for the past was compared with its start"
+    return f"of the draws, widened where forecasts for the past missed ({count(queue.compared, 'start')} compared)"
 
 
 def _summary(one: PresentScenario, first: PresentScenario, now: float) -> tuple[str, ...]:

@@ -83,7 +83,8 @@ def present_queue(
         scenarios = [*outcomes(outcome, (first, *choices))]
     waiting = np.flatnonzero(base.waits).tolist()
     predicted = int(run_times.is_predicted[base.runs | base.waits].sum())
-    return PresentQueue(now, site, waiting, int(base.runs.sum()), run_times.learned, predicted, len(seeds), scenarios)
+    running = int(base.runs.sum())
+    return PresentQueue(now, site, waiting, running, run_times.learned, predicted, len(seeds), bounds.starts, scenarios)
 
 
 def present_texts(adapter: str | None, config: Path | None) -> dict[str, str]:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import UTC
 from typing import Any
 
 import pytest
 
 from pilotfish.cli.__main__ import main
+from pilotfish.cli.output.present_waits import present_document, show_present
+from pilotfish.cli.output.text import Screen
 from pilotfish.cli.whatif.change_options import ChangeOptions
 from pilotfish.cli.whatif.present_queue import present_queue
 from pilotfish.cli.whatif.scenarios import CHANGED, Scenario, scenarios_of
@@ -126,10 +129,26 @@ def test_the_command_asks_slurm_once_for_each_file_and_changes_nothing(
     assert main(["whatif", "--adapter", "slurm", "--drain", "n1@08:30..", "--repeat", "2", "--workers", "1"]) == 0
     printed = capsys.readouterr().out
     assert "1 job running, 2 waiting" in printed and "until the time limits" in printed
+    assert "80 %: of the draws; no forecast for the past was compared with its start" in printed
     assert "1 node from 03-02 08:30: 1 of 1 running job there ends in time" in printed
     assert "held" in printed and "changed" in printed
     assert len(slurm.asked_for) == len(PRESENT) + 1
     assert all("show" in argv or argv[0] in ("sshare", "sacct") for argv in slurm.asked_for)
+
+
+def test_the_report_says_how_many_starts_of_the_past_were_compared(capsys: pytest.CaptureFixture[str]) -> None:
+    hours = [(f"{hour:02}:30:00", f"{hour + 1:02}:20:00", f"{hour + 1:02}:50:00") for hour in range(6)]
+    past = "".join(
+        f"{number}|sim|ann|lab|high|main|COMPLETED|{day}{submit}|{day}{submit}|{day}{start}|{day}{end}|1800|60|4|32\n"
+        for day in ("2026-03-01T", "2026-03-02T")
+        for number, (submit, start, end) in enumerate(hours, 90)
+    )
+    queue = present_queue(texts(**{"sacct.psv": SACCT + past}), (), "UTC", range(2))
+    assert queue.compared > 0 and present_document(queue)["starts_compared"] == queue.compared
+    show_present(Screen(), queue, UTC)
+    assert f"widened where forecasts for the past missed ({queue.compared} start" in " ".join(
+        capsys.readouterr().out.split()
+    )
 
 
 def test_the_document_has_every_job_and_scenario(slurm: Played, capsys: pytest.CaptureFixture[str]) -> None:
