@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
-from ...formats.model_file import Model, read_model
+from ...formats.model_file import Model, read_model, read_order
 from ...formats.models.order_model import OrderModel
 from ...formats.models.pair_model import PairModel
 from ...formats.models.rule_model import RuleModel
@@ -17,10 +17,13 @@ from ...simulate.kernels.queue.tables import UNIT
 from ...simulate.queue_policies.learned_order import FEATURES, MODEL_SUFFIX
 from ...simulate.queue_policies.order_score import NETWORK
 from .. import options
+from ..kernel_loading import load_kernels
 from ..lazy import CommandGroup
-from ..options import argument
+from ..options import argument, option
 from ..output.documents import print_json
 from ..output.text import Screen, TextColumn, numbers
+from ..usage_errors import not_among
+from .learning_tasks import PARTS, TraceInput
 from .pair_card import show_pair_card
 from .rule_card import show_rule_card
 
@@ -31,6 +34,7 @@ app = CommandGroup(
     Examples:
       pilotfish model show mine.pfmodel.json
       pilotfish model check mine.pfmodel.json
+      pilotfish model report mine.pfmodel.json site --part second-half
     """
 )
 ModelFile = Annotated[Path, argument("FILE", f"The file of a model (*{MODEL_SUFFIX}).")]
@@ -68,6 +72,46 @@ def check(file: ModelFile) -> int:
     """
     read_model(file)
     Screen().put(f"{file}: whole, and for this version")
+    return 0
+
+
+@app.command()
+def report(
+    file: ModelFile,
+    trace: Annotated[Path, argument("TRACE", "Jobs of the site: a folder of `site record`, or a trace.")],
+    part: Annotated[str, option("PART", "Jobs of each trace that count.", words=PARTS)] = PARTS[0],
+    procs: options.Procs = None,
+    config: Annotated[
+        Path | None,
+        option("FILE", "Configuration of the service (YAML).", default="the guard rail counts as not known"),
+    ] = None,
+    as_json: options.Json = False,
+) -> int:
+    """Say whether a learned order has earned its place at a site, by what it would have done with the site's jobs.
+
+    The jobs are replayed under the model with its net, and under its baseline, and compared day by day. A model is to
+    be promoted if that covers 7 days and 1,000 jobs that it was not trained on, the interval of its objective ends
+    below 1, the longest wait is at most 1.25 of the baseline's, and the guard rail of the service (--config) never
+    tripped. Then the report has the line for the configuration. Nothing is changed.
+
+    \b
+    Examples:
+      pilotfish model report mine.pfmodel.json site --part second-half
+      pilotfish model report m.pfmodel.json site --config pilotfish.yaml
+    """
+    from .promotion import lines_for, promotion_of, show_promotion, trips_of
+
+    if part not in PARTS:
+        raise not_among("--part", part, "a part of a trace", PARTS)
+    model = read_order(file)
+    load_kernels("swf.parser", "queue.easy", "queue.easy_rich")
+    source = TraceInput.of([trace], procs, part)
+    promotion = promotion_of(model, file, source, None if config is None else trips_of(config))
+    if as_json:
+        lines = [] if promotion.missing else lines_for(file, model)
+        print_json("promotion", asdict(promotion) | {"lines": lines})
+    else:
+        show_promotion(Screen(), file, trace.resolve().name, model, promotion)
     return 0
 
 

@@ -95,7 +95,6 @@ def save_verdicts(
 ) -> None:  # fmt: skip
     """Write the verdicts on jobs that a model has not seen into its file, in place of those on the same jobs."""
     digests = {trace.name: trace.digest for trace in contest.traces}
-    trained, halves = trained_on(model), {model.trained.get("part"), part}
     judged = [
         {
             "trace": row["trace"], "sha256": digests[row["trace"]], "part": part, contest.unit: copies,
@@ -104,7 +103,7 @@ def save_verdicts(
             **{key: value for key, value in asdict(row["against"]).items() if key != "trace"},
         }
         for row in results
-        if digests[row["trace"]] not in trained or halves == {*PARTS[1:]}
+        if is_unseen(model, digests[row["trace"]], part)
     ]  # fmt: skip
     if not judged:
         note(f"{path.name}: nothing was written, because it was trained on these jobs")
@@ -112,6 +111,17 @@ def save_verdicts(
     again = {(row["sha256"], row["part"]) for row in judged}
     others = [row for row in model.evaluated if (row.get("sha256"), row.get("part")) not in again]
     write_model(path, replace(model, evaluated=(*others, *judged)))
+
+
+def is_unseen(model: Model, digest: str, part: str) -> bool:
+    """Return whether a model was not trained on a part of a trace: on other traces, or on the other half of it.
+
+    Args:
+        model: the model.
+        digest: SHA-256 of the trace.
+        part: one of PARTS.
+    """
+    return digest not in trained_on(model) or {model.trained.get("part"), part} == {*PARTS[1:]}
 
 
 def trained_on(model: Model) -> set[str]:
