@@ -10,14 +10,15 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from ...formats.model_file import guarded
 from ...formats.models.order_model import OrderModel
 from ...formats.text import count
-from ...learning.contenders import Contender, replayed
 from ...learning.day_gain import DayGain, day_gain
 from ...simulate.queue_policies.policy_specs import parse
-from ...simulate.world.known_run_times import PREDICTED
+from ...simulate.replay.replay import replay
+from ...simulate.world.known_run_times import PREDICTED, WALLTIME
 from ...trust import as_account, owner_of
 from ..output.text import Screen, TextColumn, hanging, numbers
 from ..streams import show
@@ -57,9 +58,15 @@ def promotion_of(model: OrderModel, file: Path, source: TraceInput, trips: int |
         trips: see `Promotion`.
     """
     (trace,) = source.traces()
-    learned = Contender(str(file), guarded(model, str(file)).replayed(0), model.run_times == PREDICTED)
-    baseline = Contender("", parse(model.baseline.policy), model.baseline.run_times == PREDICTED)
-    gain = day_gain(trace, *(replayed(trace, side, predicted) for side in (learned, baseline)))
+    sides: list[tuple[Any, str]] = [
+        (guarded(model, str(file)).replayed(0), model.run_times),
+        (parse(model.baseline.policy), model.baseline.run_times),
+    ]
+    learned, baseline = (
+        replay(trace.jobs, trace.processors, policy, run_times=predicted(trace) if run_times == PREDICTED else WALLTIME)
+        for policy, run_times in sides
+    )
+    gain = day_gain(trace, learned, baseline)
     high = gain.ratios[model.objective][2]
     needs = [
         (gain.days >= LEAST_DAYS, f"{count(LEAST_DAYS, 'day')} with jobs; these are {gain.days}"),
