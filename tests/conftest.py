@@ -26,6 +26,7 @@ pytest.register_assert_rewrite("tests.support", "tests.reference")
 sys.path.insert(0, str(Path(__file__).parent))
 import guardian
 import known_policies
+import log_handlers
 import marks
 import workers
 
@@ -60,7 +61,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Let a guardian end what the run leaves behind, however it is interrupted."""
     config.pluginmanager.register(marks)
-    config.pluginmanager.register(known_policies)
+    for plugin in (known_policies, log_handlers):
+        config.pluginmanager.register(plugin)
     config.stash[LEFT_OUT] = []
     if config.getoption("--quick"):
         from tests.support import effort
