@@ -123,11 +123,12 @@ def moments_before(jobs: Sequence[SiteJob], now: float) -> list[float]:
     span = min(WINDOW_S, (now - min(job.submit for job in jobs)) / 2)
     present = sum(job.submit <= now and (not job.runs or job.runs[-1].end is None) for job in jobs)
     most = min(MOMENTS, MOST_JOBS // (len(jobs) + DRAWS * present))
-    if most < FEWEST or span <= NEAREST_S:
+    if most == 0 or span <= NEAREST_S:
         return []
     step = NEAREST_S * 2.0 ** math.ceil(math.log2(max(1.0, span / most / NEAREST_S)))
     first = math.floor((now - span) / step) + 1
-    return [step * number for number in range(first, math.ceil(now / step))]
+    moments = [step * number for number in range(first, math.ceil(now / step))]
+    return moments if len(moments) >= FEWEST else []
 
 
 def forecast_at(site: Site, jobs: Sequence[SiteJob], moment: float) -> list[PastForecast]:
