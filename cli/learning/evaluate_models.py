@@ -91,6 +91,8 @@ def evaluate(
     if part not in PARTS:
         raise not_among("--part", part, "a part of a trace", PARTS)
     files = files or []
+    if cluster is not None and (setting is not None or leave_one_out):
+        raise bad("--cluster", "with --as or --leave-one-out (allowed: with models that choose rules)")
     if setting is not None:
         return _as_published(setting, files, save=save, as_json=as_json)
     trainings = Trainings(seeds, generations, searches)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pilotfish.cli.__main__ import FAILED, main
+from pilotfish.cli.__main__ import FAILED, USAGE, main
 from pilotfish.cli.learning.learning_tasks import SearchTask
 from pilotfish.cli.learning.searches import answers_of
 
@@ -80,3 +80,9 @@ def test_a_search_that_did_not_end_is_no_gap_in_the_table(
     monkeypatch.setattr("pilotfish.cli.learning.unseen_systems.answers_of", but_one)
     assert main([*COMMAND, *systems, "--seeds", "1"]) == FAILED
     assert "1 search of 3 did not end" in capsys.readouterr().err.replace("\n", " ")
+
+
+@pytest.mark.parametrize("words", [["--leave-one-out"], ["--as", "irmasim"]])
+def test_nodes_are_refused_where_no_model_chooses_rules(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["evaluate", *words, "--cluster", "c.yaml"]) == USAGE
+    assert "--cluster" in capsys.readouterr().err
