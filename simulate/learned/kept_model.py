@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
@@ -23,7 +23,7 @@ import numpy as np
 
 from ..model.bounded import turns
 from ..model.cluster import Cluster
-from ..model.snapshot import JobState, Snapshot
+from ..model.snapshot import Snapshot
 from ..model.workload import Workload
 from ..queue_policies.kept import Doubt, Kept
 from ..wording import count
@@ -166,9 +166,15 @@ class KeptModel(Kept):
             self._rest = self._now + REST_S, f"{doubt.text}, in {SPOILED} of the last {PLANS} plans; for an hour"
             self._spoiled.clear()
 
-    def note_waiting(self, jobs: Mapping[str, OrderedJob]) -> None:
-        """Note the jobs that wait in a plan, by key."""
-        self._present = {key: one for key, one in self._present.items() if key in jobs or key in self._running}
+    def note_waiting(self, jobs: Mapping[str, OrderedJob], underway: Collection[str] = ()) -> None:
+        """Note the jobs of a plan.
+
+        Args:
+            jobs: those that wait, by key.
+            underway: keys of the others, which run, or were handed over and are not seen to run yet.
+        """
+        held = {*jobs, *underway, *self._running}
+        self._present = {key: one for key, one in self._present.items() if key in held}
         for key, one in jobs.items():
             self._present.setdefault(key, one)
 
@@ -177,15 +183,23 @@ class KeptModel(Kept):
         self._now = now = snapshot.time
         running = dict[str, tuple[Any, float]]()
         for view in snapshot.jobs:
-            if view.state is JobState.RUNNING and view.start_time is not None:
+            if view.state.takes_nodes and view.start_time is not None:  # a job that is stopped has not ended
                 running[view.key] = view.job.owner, view.start_time
                 if (one := self._present.get(view.key)) is not None and math.isnan(one.start_time):
                     pace = 1.0 if self._cluster is None else self._model.pace_of(view.nodes, self._cluster)
                     self._present[view.key] = replace(one, start_time=view.start_time, pace=pace)
+        for key in sorted(self._present.keys() - self._running.keys()):  # what began and ended since the last snapshot
+            last = snapshot.jobs.by_key.get(key)
+            if last is not None and last.state.ended and last.start_time is not None:
+                self._running[key] = last.job.owner, last.start_time
         for key, (user, start) in self._running.items():
-            if key not in running:
-                ended = snapshot.jobs.by_key.get(key)
-                self._end(key, user, start, now if ended is None or ended.finish_time is None else ended.finish_time)
+            last = snapshot.jobs.by_key.get(key)
+            if last is None or last.state.ended:
+                self._end(key, user, start, now if last is None or last.finish_time is None else last.finish_time)
+            elif last.state.takes_nodes:
+                running.setdefault(key, (user, start))
+            elif (one := self._present.get(key)) is not None:  # it was put back into the queue
+                self._present[key] = replace(one, start_time=math.nan)
         self._running = running
         while len(self._lately) > MOST_USERS:
             del self._lately[next(iter(self._lately))]

@@ -46,7 +46,8 @@ class LearnedMapping(QueueMapping):
         mapped = super().__call__(simulation, request)
         scored = {number: replace(one, baseline_start_s=starts.get(number)) for number, one in mapped.scored.items()}
         if isinstance(request.kept, KeptModel):
-            request.kept.note_waiting(dict(self._waiting(simulation, request)))
+            underway = {one.id for one in request.underway}
+            request.kept.note_waiting(dict(self._waiting(simulation, request)), underway)
         return replace(mapped, scored=scored)
 
     def run(self, simulation: Simulation, request: Request, policy: QueuePolicy) -> Mapped:

@@ -21,9 +21,10 @@ from pilotfish.daemon.state.audit import AuditQuestion
 from pilotfish.daemon.trace_run import DaemonReplay, TraceJobs, TraceRun
 from pilotfish.formats.user_policy import queue_mapping
 from pilotfish.simulate.errors import ConfigError
-from pilotfish.simulate.learned.kept_model import KeptModel
+from pilotfish.simulate.learned.kept_model import KeptModel, OrderedJob
 from pilotfish.simulate.learned.learned_mapping import LearnedMapping
 from pilotfish.simulate.model.cluster import Cluster, Contention, Node, NodeType
+from pilotfish.simulate.model.snapshot import JobState, JobView, JobViews, Snapshot
 from pilotfish.simulate.model.workload import Workload
 from tests.formats.test_model_file import BROKEN
 from tests.support.learned_models import BEATS, LIAR, SJF, model_file, weights_of
@@ -135,6 +136,38 @@ def test_a_restart_remembers_and_another_model_begins_again(tmp_path: Path) -> N
     damaged = kept_of(liar)
     damaged.restore({"lately": 5})
     assert damaged.overruled() is None
+
+
+def test_jobs_are_counted_from_their_first_plan_to_their_end(tmp_path: Path, kit: Any) -> None:
+    guarded, order = kept_of(model_file(tmp_path, LIAR)), OrderedJob("ada", 0.0, 1, 60.0)
+    job, moments, no_nodes = kit.job("x"), iter(range(10, 100, 10)), Cluster("lab", ())
+
+    def rows_after(
+        state: JobState | None, start: float | None = None, end: float | None = None
+    ) -> tuple[list[Any], list[Any]]:
+        """Return the rows of jobs that have ended and of the others after one more look."""
+        views = () if state is None else (JobView("x", job, state, ("n1",), start_time=start, finish_time=end),)
+        guarded.observe(Snapshot(float(next(moments)), 1, no_nodes, (), JobViews(views)))
+        rows = guarded.state()
+        return rows["ended"], rows["present"]
+
+    waiting, begun = ["x", "ada", 0.0, 1, 60.0, None, None, 1.0], ["x", "ada", 0.0, 1, 60.0, 15.0, None, 1.0]
+    guarded.note_waiting({"x": order})
+    guarded.note_waiting({}, ["x"])  # it was handed over, and another plan is made before it is seen to run
+    assert rows_after(JobState.PENDING) == ([], [waiting])
+    for state, start in ((JobState.RUNNING, 15.0), (JobState.SUSPENDED, 15.0), (JobState.UNKNOWN, None)):
+        assert rows_after(state, start) == ([], [begun]), state
+    assert rows_after(JobState.PENDING) == ([], [waiting])  # it was put back
+    assert rows_after(JobState.RUNNING, 65.0)[0] == []
+    guarded.note_waiting({})
+    assert rows_after(None) == ([["ada", 0.0, 1, 60.0, 65.0, 70.0, 1.0]], [])
+    guarded.note_waiting({"x": order})
+    assert rows_after(JobState.COMPLETED, 71.0, 72.0)[0][1:] == [
+        ["ada", 0.0, 1, 60.0, 71.0, 72.0, 1.0]
+    ]  # between looks
+    guarded.note_waiting({"y": order})
+    guarded.note_waiting({})  # its user has taken it back
+    assert guarded.state()["present"] == []
 
 
 def test_the_mode_the_audit_and_explain_say_what_decided(bench: Any, kit: Any, tmp_path: Path) -> None:
