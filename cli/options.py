@@ -196,9 +196,6 @@ Seed = Annotated[int, option("N", "Seed of random choices: same input and seed, 
 Resume = Annotated[Path | None, option("FILE", "Keep the work that ended in FILE, and go on with the rest.")]
 Seeds = Annotated[int, option("N", "Number of trainings, a seed each; `train` keeps the best.", min=1)]
 Generations = Annotated[int, option("N", "Generations of each search.", min=1, max=1000)]
-Searches = Annotated[
-    Path | None, option("FILE", "Keep the searches that ended in FILE, and go on with them.", "--searches")
-]
 #: Published works by the word of --as.
 PUBLISHED = ("thesis",)
 Published = Annotated[

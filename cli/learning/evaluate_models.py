@@ -51,7 +51,7 @@ def evaluate(
     ] = False,
     seeds: options.Seeds = Trainings.seeds,
     generations: options.Generations = Trainings.generations,
-    searches: options.Searches = None,
+    resume: options.Resume = None,
     procs: options.Procs = None,
     cluster: options.ClusterFile = None,
     workers: options.Workers = None,
@@ -73,7 +73,7 @@ def evaluate(
 
     `--leave-one-out` takes traces of three or more systems and no model. It says how an order does on a system that no
     search has seen: for each trace it trains linear orders on the others, as `train linear` does, and judges them on
-    the one left out. --seeds, --generations and --searches are of these trainings. With some ten thousand jobs a trace,
+    the one left out. --seeds, --generations and --resume are of these trainings. With some ten thousand jobs a trace,
     that takes an hour or more of CPU time.
 
     `--as thesis` prints the thesis's tables: its rules, the same rules with the choice of the agent, the agents, and
@@ -95,9 +95,9 @@ def evaluate(
         raise bad("--cluster", "with --as or --leave-one-out (allowed: with models that choose rules)")
     if setting is not None:
         return _as_published(setting, files, save=save, as_json=as_json)
-    trainings = Trainings(seeds, generations, searches)
+    trainings = Trainings(seeds, generations, resume)
     if trainings != Trainings() and not leave_one_out:
-        raise bad("--seeds, --generations, --searches", "without --leave-one-out (allowed: with it alone)")
+        raise bad("--seeds, --generations, --resume", "without --leave-one-out (allowed: with it alone)")
     if leave_one_out:
         if part != PARTS[0] or save or any(path.name.endswith(MODEL_SUFFIX) for path in files):
             raise bad("--leave-one-out", "with a model, --part or --save (allowed: traces alone)")

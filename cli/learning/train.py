@@ -79,7 +79,7 @@ def search_order(
     ] = False,
     procs: options.Procs = None,
     workers: options.Workers = None,
-    searches: options.Searches = None,
+    resume: options.Resume = None,
     picture: picture_files.PlotFile = None,
 ) -> int:
     """Search for an order of the kind that the command names, and write it as a model."""
@@ -98,7 +98,7 @@ def search_order(
     settings = SearchOptions(objective, generations, population, max_wait=bound, patience=wait_factor, kind=kind)
     tasks = [SearchTask(source, windows, settings, not no_predictions, seed) for seed in range(1, seeds + 1)]
     source.traces()  # errors before any search
-    answers = list(answers_of(tasks, workers, searches).values())
+    answers = list(answers_of(tasks, workers, resume).values())
     best, start = min(answers, key=lambda one: float(one["value"])), tasks[0].start()
     write_model(out, _model(tasks[0], start, answers, best))
     _report(out, objective, start, answers, best)

@@ -80,7 +80,7 @@ def judge_unseen(
     answers = answers_of(every, workers, trainings.journal)
     if missing := len(every) - len(answers):
         problem = f"{count(missing, 'search', 'searches')} of {len(every)} did not end"
-        raise ConfigError("--leave-one-out", "", problem, "all; with --searches FILE the same command goes on")
+        raise ConfigError("--leave-one-out", "", problem, "all; with --resume FILE the same command goes on")
     contests = [
         _contest(one, system, answers, copies, predicting=predicting)
         for one, system in zip(tasks, systems, strict=True)

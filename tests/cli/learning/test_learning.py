@@ -42,7 +42,7 @@ def test_training_goes_on_where_it_was_interrupted(
     trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = ["train", "linear", str(trace), *FEW[2:], "-o", str(tmp_path / "a.pfmodel.json")]
-    journal = ["--searches", str(tmp_path / "searches")]
+    journal = ["--resume", str(tmp_path / "searches")]
     assert main([*words, "--seeds", "1", *journal]) == 0
     first = (tmp_path / "a.pfmodel.json").read_bytes()
     assert main([*words, "--seeds", "2", *journal]) == 0

@@ -41,7 +41,7 @@ def test_no_job_of_the_judged_system_has_a_say_in_its_orders(
     assert main(["generate", "lublin", "--jobs", "200", "--procs", "64", "--seed", "9", "-o", str(other)]) == 0
     searches = []
     for name, third in (("a", systems[2]), ("b", str(other))):
-        rows = verdicts([*systems[:2], third], capsys, "--seeds", "2", "--searches", str(tmp_path / name))
+        rows = verdicts([*systems[:2], third], capsys, "--seeds", "2", "--resume", str(tmp_path / name))
         assert rows[-1]["trained_on"] == ["first", "second"]
         lines = (tmp_path / name).read_text().splitlines()[1:]
         searches.append({json.dumps(json.loads(line), sort_keys=True) for line in lines})
