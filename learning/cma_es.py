@@ -8,10 +8,15 @@ Source: N. Hansen, "The CMA Evolution Strategy: A Tutorial" (arXiv:1604.00772, 2
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
 from ..simulate.arrays import Array
+
+#: The arrays that a search changes.
+_ARRAYS = ("mean", "_covariance", "_path", "_step_path")
 
 
 class CmaEs:
@@ -77,6 +82,20 @@ class CmaEs:
             + self._rank_mu * (steps.T * self._weights) @ steps
         )
         self.sigma *= math.exp(self._step_rate / self._damping * (length / self._length - 1))
+
+    def state(self) -> dict[str, Any]:
+        """Return what `restore` goes on from, as plain numbers."""
+        arrays = {name: getattr(self, name).tolist() for name in _ARRAYS}
+        return arrays | {
+            "sigma": self.sigma, "generation": self.generation, "generator": self._generator.bit_generator.state
+        }  # fmt: skip
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from a state of a search with the same dimensions and population, to the bit."""
+        for name in _ARRAYS:
+            setattr(self, name, np.array(state[name], float))
+        self.sigma, self.generation = float(state["sigma"]), int(state["generation"])
+        self._generator.bit_generator.state = dict(state["generator"])
 
     def _axes(self) -> tuple[Array, Array]:
         """Return the lengths of the axes of the covariance, and the axes as columns."""

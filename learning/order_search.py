@@ -11,8 +11,9 @@ Ancestor: J. Lelong, V. Reis, D. Trystram, "Tuning EASY-backfilling queues" (JSS
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -88,6 +89,7 @@ class Search:
         longest_wait: mean over these copies, seconds.
         course: mean value of each generation.
         is_rule: the weights are those of the rule, because the search found none that are better on those copies.
+        state: of the distribution, as plain numbers; the search can go on from it.
     """
 
     seed: int
@@ -95,7 +97,8 @@ class Search:
     value: float
     longest_wait: float
     course: tuple[float, ...]
-    is_rule: bool = False
+    is_rule: bool
+    state: dict[str, Any]
 
 
 def start_of(traces: Sequence[Trace], options: SearchOptions, predict: Predicting | None = None) -> Start:
@@ -125,9 +128,9 @@ def start_of(traces: Sequence[Trace], options: SearchOptions, predict: Predictin
 
 def search(
     traces: Sequence[Trace], options: SearchOptions, start: Start, seed: int, predict: Predicting | None = None,
-    progress: Callable[[int, float], None] | None = None,
+    *, until: int | None = None, earlier: Mapping[str, Any] | None = None,
 ) -> Search:  # fmt: skip
-    """Search for weights. Raises ConfigError if a trace cannot be replayed.
+    """Search for weights; in stages, too, with the same result. Raises ConfigError if a trace cannot be replayed.
 
     Args:
         traces: what to learn from.
@@ -135,7 +138,8 @@ def search(
         start: of `start_of`.
         seed: of the search and of the shaken copies.
         predict: see `start_of`.
-        progress: called after each generation with its number, from 1, and its mean value.
+        until: how many generations it has at the end; None: all.
+        earlier: `course` and `state` of a search with the same arguments that has fewer; None: it begins.
     """
     kind = KINDS[options.kind]
     first = tuple(kind.first(RULES[start.rule], seed).tolist())
@@ -149,23 +153,23 @@ def search(
         return _value(rows, options.objective)
 
     rule = order_of(first)
-    search_state = CmaEs(np.array(first), options.sigma, seed, options.population)
-    course = list[float]()
-    for generation in range(options.generations):
+    distribution, course = CmaEs(np.array(first), options.sigma, seed, options.population), list[float]()
+    if earlier is not None:
+        distribution.restore(earlier["state"])
+        course += earlier["course"]
+    for generation in range(len(course), options.generations if until is None else until):
         copies = _copies(traces, seed * 100_000 + generation)
         predictions = [_recorded(copy, rule, predict) for copy in copies]
-        points = search_state.points()
+        points = distribution.points()
         results = np.array([judged(order_of(point.tolist()), copies, predictions) for point in points])
-        search_state.learn(points, results)
+        distribution.learn(points, results)
         course.append(float(results.mean()))
-        if progress is not None:
-            progress(generation + 1, course[-1])
-    weights = tuple(search_state.mean.tolist())
+    weights, is_rule = tuple(distribution.mean.tolist()), False
     value, longest = _judged(order_of(weights), _judging(traces), options, predict)
-    if value < start.value:
-        return Search(seed, weights, value, longest, tuple(course))
-    value, longest = _judged(rule, _judging(traces), options, predict)
-    return Search(seed, first, value, longest, tuple(course), is_rule=True)
+    if value >= start.value:
+        weights, is_rule = first, True
+        value, longest = _judged(rule, _judging(traces), options, predict)
+    return Search(seed, weights, value, longest, tuple(course), is_rule, distribution.state())
 
 
 def _recorded(trace: Trace, side: Contender, predict: Predicting | None) -> Predicting | None:

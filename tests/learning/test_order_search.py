@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import math
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
 
 from pilotfish.formats.models.order_model import ORDER_KINDS
-from pilotfish.learning.contenders import RULES, RecordedRunTimes, contender, numbers_of, replayed
+from pilotfish.learning.contenders import RULES, Predicting, RecordedRunTimes, contender, numbers_of, replayed
 from pilotfish.learning.objectives import OBJECTIVES
 from pilotfish.learning.order_kinds import KINDS
 from pilotfish.learning.order_search import PATIENCE, Search, SearchOptions, search, seen_quantiles, start_of
@@ -32,11 +33,25 @@ def trace(seed: int, jobs: int = 300) -> Trace:
                                       more={"user": users}), 16)  # fmt: skip
 
 
+def predicted(one: Trace) -> OnlineRunTimes:
+    return OnlineRunTimes(one.jobs)
+
+
 def test_the_same_seed_finds_the_same_weights() -> None:
     start = start_of([trace(1)], FEW)
     first, again, other = (search([trace(1)], FEW, start, seed) for seed in (1, 1, 2))
     assert first == again and first.weights != other.weights
     assert len(first.course) == FEW.generations
+
+
+@pytest.mark.parametrize("predict", [None, predicted])
+def test_a_search_in_stages_finds_the_same(predict: Predicting | None) -> None:
+    start, earlier = start_of([trace(1)], FEW, predict), None
+    for until in range(1, FEW.generations + 1):
+        stage = search([trace(1)], FEW, start, 1, predict, until=until, earlier=earlier)
+        assert len(stage.course) == until
+        earlier = json.loads(json.dumps(asdict(stage)))  # as a journal has it
+    assert stage == search([trace(1)], FEW, start, 1, predict)
 
 
 def test_it_begins_at_the_rule_that_is_best() -> None:
@@ -73,10 +88,6 @@ def test_the_bound_is_the_longest_wait_of_the_best_variant() -> None:
     assert plain.max_wait == PATIENCE * plain.longest_wait > 3600.0 and longer.max_wait == 2.0 * plain.longest_wait
     assert start_of([trace(1)], SearchOptions(max_wait=5e5)).max_wait == 5e5
     assert start_of([trace(1)], SearchOptions(patience=1e-6)).max_wait == 3600.0
-
-
-def predicted(one: Trace) -> OnlineRunTimes:
-    return OnlineRunTimes(one.jobs)
 
 
 @pytest.mark.long
