@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from ..arrays import Array
+from ..errors import ConfigError
 from ..kernels.mapping.layout import INT
 from ..kernels.slurm.tables import (
     AFTER,
@@ -44,6 +45,8 @@ NO_LIMIT_MIN = 365 * 24 * 60
 _KINDS = {
     "afterany": AFTER_ANY, "afterok": AFTER_OK, "afternotok": AFTER_NOT_OK, "after": AFTER_START, "aftercorr": AFTER_OK,
 }  # fmt: skip
+#: Times are whole seconds; those further from the epoch are not exact, seconds.
+_LATEST_S = 2.0**53
 _FEATURE = re.compile(r"[^\s&|\[\]()*,]+")
 
 
@@ -101,8 +104,12 @@ def job_tables(site: Site, sets: NodeSets) -> dict[str, Array]:
     Args:
         site: the site, completed.
         sets: takes the sets of nodes that jobs name.
+
+    Raises:
+        ConfigError: a job has a time that is infinite, or not a number.
     """
     columns = SiteJobs.of(site.jobs)
+    _check_times(columns)
     used, pattern = distinct(columns.pattern)
     patterns = [columns.patterns[code] for code in columns.pattern[used].tolist()]
     partitions = {entry.name: row for row, entry in enumerate(site.partitions)}
@@ -124,6 +131,23 @@ def job_tables(site: Site, sets: NodeSets) -> dict[str, Array]:
     _fill_own(jobs, columns, site)
     after = _dependents(columns, jobs)
     return {"jobs": jobs, "job_parts": np.array(parts, INT)[slots] if parts else np.zeros(1, INT), "after": after}
+
+
+def _check_times(columns: SiteJobs) -> None:
+    """Raise ConfigError for a time that the tables cannot hold. O(jobs + runs)."""
+    jobs, runs = np.arange(len(columns)), columns.runs
+    owners = np.repeat(jobs, np.diff(columns.first_run))
+    of_jobs = {name: getattr(columns, name) for name in ("submit", "begin", "released", "deadline")}
+    of_runs = {name: getattr(runs, name) for name in ("eligible", "start", "end")}
+    for name, times in {**of_jobs, **of_runs}.items():
+        is_wrong = (times > _LATEST_S) | (times < -_LATEST_S)
+        if name == "submit":  # elsewhere NaN is None
+            is_wrong |= np.isnan(times)
+        rows = np.flatnonzero(is_wrong)
+        if len(rows):
+            job = int((owners if name in of_runs else jobs)[rows[0]])
+            problem, allowed = f"{name} is {times[rows[0]]}", "seconds since the epoch, finite"
+            raise ConfigError(f"job {columns.ids[job]}", "", problem, allowed, more=len(rows) - 1)
 
 
 def _fill_own(jobs: Array, columns: SiteJobs, site: Site) -> None:

@@ -100,6 +100,9 @@ class Present:
             start and nodes, one that waits may have the time since when it is eligible, and its priority.
         now: epoch seconds.
         arrivals: jobs that come; their rows are the last of `site.jobs`. None: none.
+
+    Raises:
+        ConfigError: a job has a time that is infinite, or not a number.
     """
 
     def __init__(self, site: Site, now: float, arrivals: Arrivals | None = None) -> None:

@@ -48,6 +48,9 @@ def replay_site(
         seed: of the phases of Slurm's clocks and of what is random later; at least 0.
         phases: of the clocks; None: drawn from the seed.
         handed: jobs that pilotfish holds and orders; None: none.
+
+    Raises:
+        ConfigError: a job has a time that is infinite, or not a number.
     """
     site = completed(site)
     block = site_block(site, phases or Phases.drawn(site, seed), seed=seed, handed=handed)
