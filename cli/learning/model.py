@@ -140,8 +140,11 @@ def _show_order(screen: Screen, name: str, model: OrderModel) -> None:
         screen.put(f"{count(len(searches), 'search', 'searches')} on these traces: {spread} against the baseline.")
     screen.put(*lines_of(model.evaluated))
     screen.put("proven" if model.is_proven else "unproven: no service trusts it without allow_unproven: true")
-    screen.put("", "Not for: machines of another size or kind of load, jobs without a limit, or a claim about jobs")
-    screen.put("that it was trained on. `pilotfish evaluate` judges it on others.")
+    screen.put(
+        "",
+        "Not for: machines of another size or kind of load, jobs without a limit, or a claim about jobs that it was "
+        "trained on. `pilotfish evaluate` judges it on others.",
+    )
 
 
 def _columns(model: OrderModel) -> tuple[tuple[str, ...], dict[str, tuple[float, ...]]]:

@@ -42,8 +42,11 @@ def show_pair_card(screen: Screen, name: str, model: PairModel) -> None:
     if model.seen:
         (least, *_, most), (smallest, *_, largest) = model.seen["limit"], model.seen["size"]
         jobs = f"limits of {least:,.0f} to {most:,.0f} s and {smallest:.0f} to {largest:.0f} cores"
-        screen.put("", f"trusted for {jobs}, while no job")
-        screen.put(f"has waited for more than {duration(model.max_wait)}; else {model.baseline} decides")
+        bound = f"no job has waited for more than {duration(model.max_wait)}"
+        screen.put("", f"trusted for {jobs}, while {bound}; else {model.baseline} decides")
         screen.put("proven" if model.is_proven else "unproven: no service trusts it without allow_unproven: true")
-    screen.put("", "Not for: machines with other nodes, jobs on several nodes, backfilling with reservations, or a")
-    screen.put("claim about jobs that it was trained on. `pilotfish evaluate` judges it on others.")
+    screen.put(
+        "",
+        "Not for: machines with other nodes, jobs on several nodes, backfilling with reservations, or a claim about "
+        "jobs that it was trained on. `pilotfish evaluate` judges it on others.",
+    )

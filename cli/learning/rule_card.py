@@ -37,6 +37,8 @@ def show_rule_card(screen: Screen, name: str, model: RuleModel) -> None:
     ]
     screen.table([TextColumn("SEED"), *numbers(f"{model.objective.upper()} IN TRAINING"), TextColumn("")], rows)
     screen.put(*lines_of(model.evaluated))
-    screen.put("", "Not for: plans or a service, jobs that are not one-core tasks, machines with")
-    screen.put("other nodes, or a claim about jobs that it was trained on.")
-    screen.put("`pilotfish evaluate --cluster` judges it on others.")
+    screen.put(
+        "",
+        "Not for: plans or a service, jobs that are not one-core tasks, machines with other nodes, or a claim about "
+        "jobs that it was trained on. `pilotfish evaluate --cluster` judges it on others.",
+    )
