@@ -14,11 +14,14 @@ from pilotfish.cli.learning.training_progress import TrainingProgress
 from pilotfish.formats.model_file import read_model, write_model
 from pilotfish.formats.models.pair_model import PairModel
 from pilotfish.learning.environments.site_pairs import BASELINES
+from pilotfish.learning.thesis_table import ThesisTable, thesis_table
 from tests.cli.learning.test_pair_policy import LAB
 from tests.support.learned_models import SJF, model_file
 from tests.support.pair_models import pair_model
 
-FEW = ("--seeds", "2", "--epochs", "6")
+pytestmark = pytest.mark.xdist_group("squared")  # one process trains the models
+#: One epoch more than at which a network is judged.
+EPOCHS = ("--epochs", "6")
 
 
 @pytest.fixture(scope="module")
@@ -29,31 +32,46 @@ def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def model(trace: Path) -> Path:
-    path = trace.parent / "pairs.pfmodel.json"
-    assert main(["train", "squared", str(trace), *FEW, "--every-seed", "-o", str(path)]) == 0
+def lab(trace: Path) -> Path:
+    """A site of four small nodes, where an epoch takes a tenth of one on the nodes of the thesis."""
+    path = trace.parent / "lab.yaml"
+    path.write_text(yaml.safe_dump(LAB))
+    return path
+
+
+@pytest.fixture(scope="module")
+def of_thesis(trace: Path) -> Path:
+    path = trace.parent / "thesis.pfmodel.json"
+    assert main(["train", "squared", str(trace), "--seeds", "1", "--epochs", "1", "-o", str(path)]) == 0
+    return path
+
+
+@pytest.fixture(scope="module")
+def of_lab(trace: Path, lab: Path) -> Path:
+    path = trace.parent / "lab.pfmodel.json"
+    words = ["train", "squared", str(trace), "--cluster", str(lab), "--seeds", "2", *EPOCHS, "--every-seed"]
+    assert main([*words, "-o", str(path)]) == 0
     return path
 
 
 @pytest.mark.real
-def test_the_best_seed_is_kept_and_each_can_be(model: Path) -> None:
-    best = read_model(model)
-    assert isinstance(best, PairModel)
-    assert len(best.nodes) == 20 and best.trained["epochs"] == 6
+def test_the_best_seed_is_kept_and_each_can_be(of_lab: Path) -> None:
+    best = read_model(of_lab)
+    assert isinstance(best, PairModel) and best.trained["epochs"] == 6
     values = {one["seed"]: one["value"] for one in best.trained["seeds"]}
     assert set(values) == {1, 2} and values[best.trained["seed"]] == min(values.values())
     for seed, value in values.items():
-        one = read_model(model.with_name(f"pairs-{seed}.pfmodel.json"))
+        one = read_model(of_lab.with_name(f"lab-{seed}.pfmodel.json"))
         assert isinstance(one, PairModel) and one.trained["seeds"][0]["value"] == value
         assert (one.layers == best.layers) == (seed == best.trained["seed"])
 
 
 @pytest.mark.real
 @pytest.mark.parametrize("agent", ["double-sep", "clustered"])
-def test_each_head_is_a_model(trace: Path, agent: str, tmp_path: Path) -> None:
+def test_each_head_is_a_model(trace: Path, lab: Path, agent: str, tmp_path: Path) -> None:
     paths = [tmp_path / f"{number}.pfmodel.json" for number in range(2)]
+    words = ["train", "squared", str(trace), "--cluster", str(lab), "--head", agent, "--seeds", "1", "--epochs", "2"]
     for path in paths:
-        words = ["train", "squared", str(trace), "--head", agent, "--seeds", "1", "--epochs", "2"]
         assert main([*words, "-o", str(path)]) == 0
     model = read_model(paths[0])
     assert isinstance(model, PairModel) and model.agent == agent and paths[0].read_bytes() == paths[1].read_bytes()
@@ -61,17 +79,13 @@ def test_each_head_is_a_model(trace: Path, agent: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.real
-def test_a_site_trains_on_its_own_nodes_and_the_model_has_a_net(trace: Path, model: Path, tmp_path: Path) -> None:
-    lab, out = tmp_path / "lab.yaml", tmp_path / "lab.pfmodel.json"
-    lab.write_text(yaml.safe_dump(LAB))
-    words = ["train", "squared", str(trace), "--seeds", "1", "--epochs", "1", "--cluster", str(lab), "-o", str(out)]
-    assert main(words) == 0
-    of_site, of_thesis = read_model(out), read_model(model)
-    assert isinstance(of_site, PairModel) and of_site.nodes == ((4, 1e9), (4, 2e9), (8, 1e9), (8, 2e9))
-    assert of_site.sight.due == "any" and of_site.seen["size"][-1] == 8.0 and of_site.trained["as"] == ""
-    assert 100 < of_site.trained["traces"][0]["jobs"] < 1300  # the others need more than a node
-    assert isinstance(of_thesis, PairModel) and of_thesis.seen["size"][-1] == 64.0
-    for one in (of_site, of_thesis):
+def test_a_site_trains_on_its_own_nodes_and_the_model_has_a_net(of_lab: Path, of_thesis: Path) -> None:
+    site, thesis = read_model(of_lab), read_model(of_thesis)
+    assert isinstance(site, PairModel) and site.nodes == ((4, 1e9), (4, 2e9), (8, 1e9), (8, 2e9))
+    assert site.sight.due == "any" and site.seen["size"][-1] == 8.0 and site.trained["as"] == ""
+    assert 100 < site.trained["traces"][0]["jobs"] < 1300  # the others need more than a node
+    assert isinstance(thesis, PairModel) and len(thesis.nodes) == 20 and thesis.seen["size"][-1] == 64.0
+    for one in (site, thesis):
         low, *_, high = one.seen["limit"]
         assert 0.0 < low < high <= one.max_wait < 1e9 and one.baseline in BASELINES
         assert len(one.seen["usual"]) == 7 and not one.is_proven
@@ -79,10 +93,12 @@ def test_a_site_trains_on_its_own_nodes_and_the_model_has_a_net(trace: Path, mod
 
 @pytest.mark.real
 def test_a_training_that_was_interrupted_keeps_the_best_so_far_and_goes_on_to_the_bit(
-    trace: Path, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+    trace: Path, lab: Path, of_lab: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
     out, calls = tmp_path / "a.pfmodel.json", list[int]()
-    words = ["train", "squared", str(trace), "--seeds", "1", *FEW[2:], "--resume", str(tmp_path / "state")]
+    words = ["train", "squared", str(trace), "--cluster", str(lab), "--seeds", "1", *EPOCHS]
+    words += ["--resume", str(tmp_path / "state")]
 
     def stopped(*_: Any) -> None:
         calls.append(1)
@@ -94,7 +110,7 @@ def test_a_training_that_was_interrupted_keeps_the_best_so_far_and_goes_on_to_th
     assert "interrupted after 5 of 6 epochs" in capsys.readouterr().err and calls == [1]
     assert read_model(out).trained["epochs"] == 5
     assert main([*words, "-o", str(out)]) == 0
-    assert out.read_bytes() == model.with_name("pairs-1.pfmodel.json").read_bytes()
+    assert out.read_bytes() == of_lab.with_name("lab-1.pfmodel.json").read_bytes()
     capsys.readouterr()
     assert main([*words, "--objective", "wait", "-o", str(out)]) == FAILED
     assert "other inputs" in capsys.readouterr().err
@@ -139,17 +155,24 @@ def test_what_is_wrong_is_one_sentence(
 @pytest.mark.real
 @pytest.mark.long
 def test_the_table_has_all_rules_and_the_figures_of_the_thesis(
-    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    of_thesis: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     trace = tmp_path / "other.swf.gz"
     assert main(["generate", "lublin", "--jobs", "10000", "--procs", "256", "--seed", "3", "-o", str(trace)]) == 0
     capsys.readouterr()
-    assert main(["evaluate", "--as", "thesis", str(model), str(trace), "--save"]) == 0
+    tables = list[ThesisTable]()
+
+    def table_once(*arguments: Any, **options: Any) -> ThesisTable:
+        tables[:] = tables or [thesis_table(*arguments, **options)]
+        return tables[0]
+
+    monkeypatch.setattr("pilotfish.cli.learning.thesis_report.thesis_table", table_once)  # one, printed in both ways
+    assert main(["evaluate", "--as", "thesis", str(of_thesis), str(trace), "--save"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= 80 and sum("blocks" in line for line in lines) == 12
     assert any("40.7" in line for line in lines) and any(line.startswith("> squared") for line in lines)
-    assert {row["windows"] for row in read_model(model).evaluated} == {20}
-    assert main(["evaluate", "--as", "thesis", str(model), str(trace), "--json"]) == 0
+    assert {row["windows"] for row in read_model(of_thesis).evaluated} == {20}
+    assert main(["evaluate", "--as", "thesis", str(of_thesis), str(trace), "--json"]) == 0
     (document,) = json.loads(capsys.readouterr().out)["tables"]
     (windows,), published = document["agents"]["squared"]["windows"], document["agents"]["squared"]["published"]
     assert len(document["rules"]) == 32 and len(windows) == 20 and published == 9.7
