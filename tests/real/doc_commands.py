@@ -45,6 +45,7 @@ ANY_PORT = (r"--metrics-port \d+", "--metrics-port 0")
 BRIEFLY = (r"^(pilotfish calibrate)(.*?)(?: --seconds \S+)?((?: .*)?)$", r"\1\2\3 --seconds 0.1 --force")
 GRID = (BRIEFLY[0], r"taskset -c 0 \1\2\3 --seconds 0.1")
 QUICKLY = ("$", " --settle 0.1")
+BRIEF_SEARCH = " --generations 1 --population 4"
 #: In order: the first that matches counts.
 RULES = (
     Rule(
@@ -113,7 +114,9 @@ RULES = (
     Rule(r"^pilotfish generate site university\b", shorten=(r"--days \d+", "--days 2")),
     Rule(r"^pilotfish train squared\b", shorten=("$", " --epochs 1"), once=True),
     Rule(r"^pilotfish evaluate --as thesis\b", once=True),
-    Rule(r"^pilotfish train\b", shorten=("$", " --generations 2 --population 4")),
+    Rule(r"^pilotfish train (tanh|fill)\b", shorten=("$", f"{BRIEF_SEARCH} --no-predictions")),
+    Rule(r"^pilotfish train\b", shorten=("$", BRIEF_SEARCH)),
+    Rule(r"^pilotfish evaluate --leave-one-out\b", shorten=("$", " --no-predictions")),
     Rule(r"^pilotfish (evaluate|model)\b"),
     Rule(r"^pilotfish generate thesis\b", shorten=(r"--jobs \d+", "--jobs 200")),
     Rule(
