@@ -72,8 +72,7 @@ def _read(sources: TraceInput) -> tuple[Trace, ...]:
     traces = []
     for name, digest in zip(sources.paths, sources.digests, strict=True):
         path = Path(name)
-        if _digest(path) != digest:
-            raise ConfigError(path.name, "", "it was changed after the command began", "the file as it was")
+        check_unchanged(path, digest)
         jobs = _jobs_of_site(path) if path.is_dir() else as_submitted(read_workload(path, speeds=(), skip_invalid=True))
         if jobs.dependencies is not None or jobs.programs is not None:
             raise ConfigError(path.name, "", "its jobs depend on others or on the machine", "a trace of rigid jobs")
@@ -96,6 +95,12 @@ def part_of(trace: Trace, part: str) -> Trace:
     if len(chosen.jobs) < LEAST_JOBS:
         raise ConfigError(trace.jobs.name, "", f"{count(len(chosen.jobs), 'job')}", f"at least {LEAST_JOBS} jobs")
     return chosen
+
+
+def check_unchanged(path: Path, digest: str) -> None:
+    """Raise ConfigError if a file, or a site, is not what it was; `digest`: SHA-256 of it when the command began."""
+    if _digest(path) != digest:
+        raise ConfigError(path.name, "", "it was changed after the command began", "the file as it was")
 
 
 def _digest(path: Path) -> str:

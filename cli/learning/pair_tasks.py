@@ -22,11 +22,10 @@ from ...learning.environments.pairs import PairEnvironment, PairNode
 from ...learning.evaluation import scores
 from ...learning.pair_contenders import MakePolicy, easy_orders, numbers_on_nodes, rules_with_mask
 from ...learning.traces import Trace
-from ...simulate.errors import ConfigError
 from ...simulate.kernels.object_cache import source_stamp
 from ...simulate.model.workload import Workload
 from ..sweeps.tasks import TraceFile, digest_of
-from .learning_tasks import part_of, plain
+from .learning_tasks import check_unchanged, part_of, plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +74,7 @@ class PairInput:
 @lru_cache(maxsize=2)
 def _jobs(source: PairInput) -> Workload:
     path = Path(source.path)
-    if digest_of(path.read_bytes()) != source.digest:
-        raise ConfigError(path.name, "", "it was changed after the command began", "the file as it was")
+    check_unchanged(path, source.digest)
     trace = as_submitted(read_workload(path, speeds=(), skip_invalid=True))
     return thesis.jobs_of(trace) if source.nodes is None else site_pairs.usable_jobs(trace, source.nodes)
 

@@ -36,7 +36,7 @@ from ...simulate.replay.replay import replay
 from ...simulate.world.rule_options import ALL_PAIRS, RuleOptions
 from ...simulate.world.task_tables import processors_of
 from ..sweeps.tasks import TraceFile, digest_of
-from .learning_tasks import plain
+from .learning_tasks import check_unchanged, plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +87,7 @@ class RuleInput:
 @lru_cache(maxsize=2)
 def _jobs(source: RuleInput) -> Workload:
     path = Path(source.path)
-    if digest_of(path.read_bytes()) != source.digest:
-        raise ConfigError(path.name, "", "it was changed after the command began", "the file as it was")
+    check_unchanged(path, source.digest)
     jobs = as_submitted(read_workload(path, speeds=speeds_of(source.cluster), skip_invalid=True))
     if jobs.dependencies is not None or jobs.programs is not None:
         raise ConfigError(path.name, "", "its jobs depend on others or on a network", "jobs with run times")

@@ -73,6 +73,15 @@ def checked_baseline(text: Any, source: str) -> str:
     return text
 
 
+def checked_max_wait(body: Mapping[str, Any], source: str) -> float:
+    """Return after how many seconds a job goes first, inf: never for its wait. Raises ConfigError."""
+    wait = body.get("max_wait_s")
+    seconds = math.inf if wait is None else finite_numbers([wait], source, "max_wait_s", 1)[0]
+    if seconds <= 0.0:
+        raise ConfigError(source, "max_wait_s", f"{seconds:g}", "above 0, or null")
+    return seconds
+
+
 def check_traces(trained: Mapping[str, Any], source: str) -> None:
     """Raise ConfigError if the rows of the traces or of the seeds of a training are wrong."""
     checked_rows(trained.get("traces", []), source, "trained.traces", ("jobs", "processors"), ("name", "sha256"))

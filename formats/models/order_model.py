@@ -21,6 +21,7 @@ from .fields import (
     check_examples,
     check_traces,
     checked_baseline,
+    checked_max_wait,
     example_inputs,
     finite_numbers,
     mapping_of,
@@ -143,10 +144,7 @@ class OrderModel:
         fill: tuple[float, ...] = ()
         if kind == "fill":
             fill = finite_numbers(body.get("fill"), source, "fill", len(FEATURES), _MOST_WEIGHT)
-        wait = body.get("max_wait_s")
-        max_wait = math.inf if wait is None else finite_numbers([wait], source, "max_wait_s", 1)[0]
-        if max_wait <= 0.0:
-            raise ConfigError(source, "max_wait_s", f"{max_wait:g}", "above 0, or null")
+        max_wait = checked_max_wait(body, source)
         check_examples(body.get("examples"), len(FEATURES), lambda row: score_of(fill or weights, row), source)
         world, trained, columns = (mapping_of(body, source, key) for key in ("world", "trained", "seen"))
         verdicts = checked_verdicts(body.get("evaluated"), source)

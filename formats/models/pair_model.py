@@ -25,6 +25,7 @@ from .fields import (
     check_examples,
     check_traces,
     checked_baseline,
+    checked_max_wait,
     example_inputs,
     finite_numbers,
     mapping_of,
@@ -163,10 +164,7 @@ class PairModel:
         if body.get("objective") not in ("bsld", "sld", "wait"):
             raise ConfigError(source, "objective", repr(body.get("objective"))[:80], "bsld, sld, wait")
         sight, nodes = _sight(mapping_of(body, source, "sight"), source), _nodes(body, source)
-        wait = body.get("max_wait_s")
-        max_wait = math.inf if wait is None else finite_numbers([wait], source, "max_wait_s", 1)[0]
-        if max_wait <= 0.0:
-            raise ConfigError(source, "max_wait_s", f"{max_wait:g}", "above 0, or null")
+        max_wait = checked_max_wait(body, source)
         return cls(
             layers, sight, str(body["objective"]), nodes, trained, verdicts, head, job_layers,
             _quantiles(body.get("seen", {}), source), max_wait, checked_baseline(body.get("baseline"), source),
