@@ -24,8 +24,7 @@ from ..output.documents import print_json
 from ..output.text import Screen, TextColumn, numbers
 from ..usage_errors import not_among
 from .learning_tasks import PARTS, TraceInput
-from .pair_card import show_pair_card
-from .rule_card import show_rule_card
+from .network_cards import show_pair_card, show_rule_card
 
 app = CommandGroup(
     """Show or check the file of a learned policy.
