@@ -266,14 +266,15 @@ def with_measured_passes(rules: SiteRules, text: str) -> SiteRules:
 
     Args:
         rules: the rules; their backfill passes get no shorter.
-        text: what `sdiag` printed, which leaves out the time in which a pass sleeps; "" changes nothing.
+        text: what `sdiag` printed, which leaves out the time in which a pass sleeps; "" changes nothing. Its depths
+            are rounded down: where passes test less than one job in the mean, a test takes as long as a pass.
     """
     backfill, tests = _printed(text, _BACKFILL, "Mean cycle"), _printed(text, _BACKFILL, "Depth Mean (try depth)")
     main, records = _printed(text, _MAIN, "Mean cycle"), _printed(text, _MAIN, "Mean depth cycle")
     return replace(
         rules,
         pass_s=(rules.pass_s[0], max(rules.pass_s[1], 2e-6 * backfill)),
-        test_s=1e-6 * backfill / tests if tests else 0.0,
+        test_s=1e-6 * backfill / max(tests, 1),
         record_s=1e-6 * main / records if records else 0.0,
     )
 

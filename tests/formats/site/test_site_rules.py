@@ -129,3 +129,8 @@ def test_a_test_takes_what_sdiag_measured_for_a_pass_and_its_depth() -> None:
     assert (rules.test_s, rules.record_s) == pytest.approx((0.01, 0.0035))
     rules = with_measured_passes(SiteRules(), main)
     assert (rules.test_s, rules.record_s) == pytest.approx((0.0, 0.0035))
+
+
+def test_where_passes_test_less_than_a_job_in_the_mean_a_test_takes_as_long_as_a_pass() -> None:
+    text = "Backfilling stats\n\tMean cycle: 11140\n\tDepth Mean: 0\n\tDepth Mean (try depth): 0\n"
+    assert with_measured_passes(SiteRules(), text).test_s == pytest.approx(0.01114)

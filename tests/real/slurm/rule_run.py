@@ -54,11 +54,11 @@ class RuleRun:
     def configure(self, settings: str) -> None:
         """Give the site other settings, while no job is there: keys of slurm.conf, or words of SchedulerParameters.
 
-        `{path}` is the folder of the site, with an epilog of three seconds of the true clock: `etc/epilog.sh`.
+        A word of SchedulerParameters with `-` before it is taken away. `{path}` is the folder of the site, with an epilog of three seconds of the true clock: `etc/epilog.sh`.
         """
         config, words = self.slurm.config, settings.format(path=self.path).split()
         self.conf = self.conf or config.read_text()
-        line = f"SchedulerParameters={scheduler_words(word for word in words if word[0].islower())}"
+        line = f"SchedulerParameters={scheduler_words(word for word in words if not word[0].isupper())}"
         text = re.sub(r"(?m)^SchedulerParameters=.*$", line, self.conf)
         config.write_text("\n".join((text, *(word for word in words if word[0].isupper()), "")))
         epilog = self.path / "etc" / "epilog.sh"

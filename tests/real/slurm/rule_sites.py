@@ -50,8 +50,17 @@ LONG_PASSES = "default_queue_depth=500,max_sched_time=40,bf_max_time=300,bf_yiel
 
 
 def scheduler_words(words: Iterable[str]) -> str:
-    """Return the words of SchedulerParameters of a site: Slurm reads the first of two that are alike."""
-    values = dict(word.partition("=")[::2] for word in (*LONG_PASSES.split(","), *words))
+    """Return the words of SchedulerParameters of a site, without those that `-NAME` takes away.
+
+    Slurm reads the first of two that are alike.
+    """
+    values = dict[str, str]()
+    for word in (*LONG_PASSES.split(","), *words):
+        name, _, value = word.partition("=")
+        if name.startswith("-"):
+            del values[name[1:]]
+        else:
+            values[name] = value
     return ",".join(f"{name}={value}" if value else name for name, value in values.items())
 
 

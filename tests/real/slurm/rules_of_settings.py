@@ -22,6 +22,8 @@ WEIGHTS = "PriorityFavorSmall=YES PriorityWeightTRES=Mem=1000000"
 BRIEF = "PriorityFlags=SMALL_RELATIVE_TO_TIME,ACCRUE_ALWAYS,MAX_TRES bf_min_age_reserve=100000"
 #: Three seconds of the true clock, a minute of the fast one.
 LONG_EPILOG = "Epilog={path}/etc/epilog.sh"
+#: A backfill pass sleeps for a second after each test.
+SLEEPS = "bf_yield_interval=1 bf_yield_sleep=1000000"
 #: Settings that several cases share.
 SHARED = frozenset((RESERVES, PARTITION, ASSOCIATION, WEIGHTS, BRIEF))
 
@@ -126,9 +128,34 @@ SETTINGS = (
                 Job("short", "-n1 -t2 --nice=200", "30"),
             ),
         ),
-        "bf_yield_interval=1 bf_yield_sleep=1000000 bf_max_time=3",
+        f"{SLEEPS} bf_max_time=3",
         [("short", "head")],
-        before="bf_yield_interval=1 bf_yield_sleep=1000000",
+        before=SLEEPS,
+        has_steps=False,
+    ),
+    # Each test is followed by a second of sleep, and every few seconds a job is submitted: without `bf_continue` no pass
+    # comes to `short`.
+    Setting(
+        Case(
+            "goes_on",
+            nodes=(CORES, CORES),
+            partitions={"": "Nodes={n1}", "other": "Nodes={n2}"},
+            jobs=(
+                Job("gate1", "-n2 -t30", "+180"),
+                Job("gate2", "-n2 -t60", "+10"),
+                Job("gate3", "-p goes_on_other -n4 -t60", "+240"),
+                Job("head", "-n3 -t5", "30", after=20),
+                *(Job(f"long{k}", f"-n1 -t60 --nice={100 + k}", "10", after=20) for k in range(1, 13)),
+                Job("short", "-n1 -t2 --nice=200", "30", after=20),
+                *(
+                    Job(f"late{at}", "-p goes_on_other -n1 -t5 --nice=100000", "1", after=at)
+                    for at in range(25, 190, 5)
+                ),
+            ),
+        ),
+        SLEEPS,
+        [("short", "head")],
+        before=f"{SLEEPS} -bf_continue",
         has_steps=False,
     ),
     # One start a pass: the third job starts two passes after the first one.
