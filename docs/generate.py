@@ -350,7 +350,7 @@ def _api_entry(name: str, found: Any) -> Iterator[str]:
         return
     yield f"```python\n{_signature(name, found)}\n```\n"
     yield docstring(found.__doc__ or "")
-    for method, function in vars(found).items() if inspect.isclass(found) else ():
+    for method, function in members_of(found).items() if inspect.isclass(found) else ():
         described = function.func if hasattr(function, "func") else getattr(function, "fget", function)
         if not method.startswith("_") and inspect.isfunction(described) and described.__doc__:
             kind = "" if inspect.isfunction(function) else "*property* "
@@ -358,6 +358,17 @@ def _api_entry(name: str, found: Any) -> Iterator[str]:
             first = inspect.cleandoc(described.__doc__).partition("\n\n")[0]
             yield f"- {kind}{code(' '.join(shown.split()))}: {escape(' '.join(first.split()))}"
     yield ""
+
+
+def members_of(offered: type) -> dict[str, Any]:
+    """Return the public members of a class by name, its own first, then those of bases that `pilotfish.api` has not."""
+    bases = [one for one in offered.__mro__ if one.__module__.startswith("pilotfish.")]
+    members = dict[str, Any]()
+    for one in bases:
+        for name, member in vars(one).items() if one is offered or one.__name__ not in api.__all__ else ():
+            if not name.startswith("_"):
+                members.setdefault(name, member)
+    return members
 
 
 def _signature(name: str, found: Any) -> str:

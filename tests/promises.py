@@ -41,7 +41,7 @@ def present() -> Promises:
     generate = generator()
     schema = DaemonConfig.model_json_schema()
     offered = {
-        "python": _python(),
+        "python": _python(generate),
         "commands": _commands(generate.command_tree()),
         "configuration": [name for name, _ in generate._keys(schema, schema, "")] + _adapter_options(),
         "metrics": [f"{name}{{{labels}}}" for name, _, labels, _ in generate.metric_rows()],
@@ -68,14 +68,14 @@ def added(before: Promises, now: Promises) -> list[str]:
     ]
 
 
-def _python() -> list[str]:
+def _python(generate: ModuleType) -> list[str]:
     """Return the names of `pilotfish.api`, the parameters of its functions, and the public members of its classes."""
     names = []
     for name in api.__all__:
         value = getattr(api, name)
         names.append(name)
         if inspect.isclass(value):
-            names += [f"{name}.{member}" for member in vars(value) if not member.startswith("_")]
+            names += [f"{name}.{member}" for member in generate.members_of(value)]
         names += [f"{name}({one})" for one in _parameters(value) if f"{name}.{one}" not in names]
     return names
 

@@ -6,23 +6,24 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from ...simulate.errors import ConfigError
-from .interface import Environment
 
 if TYPE_CHECKING:
     from .gymnasium_face import GymnasiumFace
     from .vec_env_face import VecEnvFace
 
 
-def gymnasium_face(world: Environment) -> GymnasiumFace:
-    """Return a `gymnasium.Env`. Raises ConfigError: there are several copies, or gymnasium is not installed."""
-    face: GymnasiumFace = _imported("gymnasium_face", "gymnasium").GymnasiumFace(world)
-    return face
+class Faces:
+    """An environment that has faces."""
 
+    def as_gymnasium(self) -> GymnasiumFace:
+        """Return a `gymnasium.Env`. Raises ConfigError: there are several copies, or gymnasium is not installed."""
+        face: GymnasiumFace = _imported("gymnasium_face", "gymnasium").GymnasiumFace(self)
+        return face
 
-def vec_env_face(world: Environment) -> VecEnvFace:
-    """Return a `VecEnv` of stable-baselines3. Raises ConfigError: stable-baselines3 is not installed."""
-    face: VecEnvFace = _imported("vec_env_face", "stable_baselines3").VecEnvFace(world)
-    return face
+    def as_vec_env(self) -> VecEnvFace:
+        """Return a `VecEnv` of stable-baselines3. Raises ConfigError: stable-baselines3 is not installed."""
+        face: VecEnvFace = _imported("vec_env_face", "stable_baselines3").VecEnvFace(self)
+        return face
 
 
 def _imported(module: str, needs: str) -> Any:

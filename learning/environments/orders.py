@@ -11,23 +11,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ...simulate.arrays import Array
-from ...simulate.errors import ConfigError, PolicyError
-from ...simulate.kernels.object_cache import load
+from ...simulate.errors import ConfigError
 from ...simulate.kernels.orders import tables
 from ...simulate.model.workload import Workload
 from ...simulate.queue_policies.learned_order import UNKNOWN_USER
 from ...simulate.queue_policies.order_ranks import static_keys
 from .episodes import Episodes, check_numbers
-from .faces import gymnasium_face, vec_env_face
-
-if TYPE_CHECKING:
-    from .gymnasium_face import GymnasiumFace
-    from .vec_env_face import VecEnvFace
+from .trace_copies import TraceCopies
 
 KERNEL = "orders.choices"
 #: What a policy decides, by name.
@@ -79,7 +73,7 @@ class OrderOptions:
             raise ConfigError("environment", "warm", repr(self.warm), "less than the jobs of an episode")
 
 
-class OrderEnvironment:
+class OrderEnvironment(TraceCopies):
     """Copies of the world; each step carries out one action in each of them.
 
     The arrays are views of the engine's memory, and each step changes them. After the step that ends an episode they
@@ -121,11 +115,10 @@ class OrderEnvironment:
         copies: int = 1, seed: int = 0, starts: Array | None = None,
     ) -> None:  # fmt: skip
         check_numbers(copies=copies, processors=processors, traces=len(traces))
-        self.options, self.copies = options, copies
+        self.options = options
         jobs, users = _job_table(traces, processors, options)
-        self._episodes = Episodes(traces, options.episode, starts)
         per_job = ("queue", "heap_time", "heap_job", "end_time", "end_job", "starts", "expected", "promise", "waited")
-        self._world = world = tables.OrderCopies(
+        world = tables.OrderCopies(
             {"jobs": jobs},
             {
                 **dict.fromkeys(("copies", "upcoming", "action", "reward", "done", "idle", "last_total"), (copies,)),
@@ -135,6 +128,7 @@ class OrderEnvironment:
                 "seen_jobs": (copies, options.rows * tables.JOB_COLUMNS), "mask": (copies, options.rows + 1),
             },
         )  # fmt: skip
+        super().__init__(KERNEL, world, Episodes(traces, options.episode, starts))
         settings = world.settings
         settings["longest"], settings["pause"], settings["patience"] = LONGEST_S, PAUSE_S, PATIENCE_S
         settings["processors"], settings["episode"], settings["warm"] = processors, options.episode, options.warm
@@ -142,53 +136,10 @@ class OrderEnvironment:
         settings["objective"] = OBJECTIVES[options.objective]
         self.jobs = world.seen_jobs.reshape(copies, options.rows, tables.JOB_COLUMNS)
         self.machine, self.last_machine = world.seen_machine, world.last_machine
-        self.mask, self.done = world.mask.view(bool), world.done.view(bool)
-        self.reward, self.last_return = world.reward, world.last_total
         self.observations = {"jobs": self.jobs, "machine": self.machine}
         self.last_observations = {"jobs": np.zeros_like(self.jobs), "machine": self.last_machine}
         self.first_actions: Array = np.zeros(1, np.int64)  # the first row may always be chosen
-        self._call = load(KERNEL)
         self.seed(seed)
-
-    def seed(self, seed: int) -> None:
-        """Draw all that follows from a seed, and begin an episode in each copy."""
-        self._episodes.seed(seed, self.copies)
-        self.reset()
-
-    def reset(self, starts: Array | Sequence[int] | None = None) -> None:
-        """Begin an episode in each copy.
-
-        Args:
-            starts: first job of each [copies], counted through all traces; None: they are drawn.
-
-        Raises:
-            ConfigError: an episode does not fit into the traces, or none has a decision.
-        """
-        upcoming = self._world.upcoming
-        if starts is None:
-            self._episodes.draw(upcoming, range(self.copies))
-        else:
-            upcoming[:] = self._episodes.checked(starts)
-        self._call(self._world.address, tables.RESET)
-        self._episodes.draw(upcoming, range(self.copies))
-        self._pass_over()
-
-    def step(self, actions: Array | Sequence[int]) -> None:
-        """Carry out an action in each copy, and go on to its next decision.
-
-        Args:
-            actions: row of a job, or the number of rows: wait [copies].
-
-        Raises:
-            PolicyError: the mask forbids an action; nothing has changed.
-        """
-        world = self._world
-        world.action[:] = actions
-        if wrong := self._call(world.address, tables.STEP):
-            raise PolicyError("", f"copy {wrong - 1}", f"the mask forbids action {world.action[wrong - 1]}")
-        if world.done.any():
-            self._episodes.draw(world.upcoming, np.flatnonzero(world.done).tolist())
-            self._pass_over()
 
     def schedule(self, copy: int = 0) -> Array:
         """Return when each job of the present episode started, seconds; nan: it has not [jobs]."""
@@ -197,14 +148,6 @@ class OrderEnvironment:
         starts: Array = world.starts[copy].copy()
         starts[row["next"] :] = starts[world.queue[copy, : row["queued"]]] = np.nan
         return starts
-
-    def as_gymnasium(self) -> GymnasiumFace:
-        """Return a `gymnasium.Env`. Raises ConfigError: there are several copies, or gymnasium is not installed."""
-        return gymnasium_face(self)
-
-    def as_vec_env(self) -> VecEnvFace:
-        """Return a `VecEnv` of stable-baselines3. Raises ConfigError: stable-baselines3 is not installed."""
-        return vec_env_face(self)
 
     def _pass_over(self) -> None:
         """Begin other episodes where one had no decision. Raises ConfigError: none has any."""

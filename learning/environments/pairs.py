@@ -10,13 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ...simulate.arrays import Array
-from ...simulate.errors import ConfigError, PolicyError
-from ...simulate.kernels.object_cache import load
+from ...simulate.errors import ConfigError
 from ...simulate.kernels.pairs.tables import (
     ANY,
     BSLD,
@@ -35,11 +33,7 @@ from ...simulate.model.cluster import Cluster
 from ...simulate.model.workload import Workload
 from ...simulate.wording import count
 from .episodes import Episodes, check_numbers
-from .faces import gymnasium_face, vec_env_face
-
-if TYPE_CHECKING:
-    from .gymnasium_face import GymnasiumFace
-    from .vec_env_face import VecEnvFace
+from .trace_copies import TraceCopies
 
 KERNEL = "pairs.placements"
 #: What a job's start costs, by name: its bounded slowdown, its slowdown, its wait in seconds.
@@ -99,7 +93,7 @@ class PairOptions:
             raise ConfigError("environment", "warm", repr(self.warm), "less than the jobs of an episode")
 
 
-class PairEnvironment:
+class PairEnvironment(TraceCopies):
     """Copies of the world; each step carries out one action in each of them.
 
     The arrays are views of the engine's memory, and each step changes them. After the step that ends an episode they
@@ -134,11 +128,10 @@ class PairEnvironment:
         copies: int = 1, seed: int = 0, starts: Array | None = None,
     ) -> None:  # fmt: skip
         check_numbers(copies=copies, nodes=len(nodes), traces=len(traces))
-        self.options, self.copies, self.node_count = options, copies, len(nodes)
+        self.options, self.node_count = options, len(nodes)
         jobs, node_rows = _job_table(traces, nodes, options), _node_table(nodes)
-        self._episodes = Episodes(traces, options.episode, starts)
         per_job, seen_nodes = (copies, options.episode), (copies, len(nodes) * NODE_COLUMNS)
-        self._world = PairCopies(
+        world = PairCopies(
             {"jobs": jobs, "nodes": node_rows},
             {
                 **dict.fromkeys(("copies", "upcoming", "draw", "action", "reward", "done", "last_total"), (copies,)),
@@ -148,62 +141,20 @@ class PairEnvironment:
                 "seen_jobs": (copies, options.rows * JOB_COLUMNS),
             },
         )  # fmt: skip
-        world, settings = self._world, self._world.settings
+        super().__init__(KERNEL, world, Episodes(traces, options.episode, starts))
+        settings = world.settings
         settings["patience"], settings["slowest"] = PATIENCE_S, node_rows["speed"].min()
         settings["episode"], settings["warm"], settings["rows"] = options.episode, options.warm, options.rows
         settings["due"], settings["objective"] = DUE[options.due], OBJECTIVES[options.objective]
         self.jobs = world.seen_jobs.reshape(copies, options.rows, JOB_COLUMNS)
         self.nodes = world.seen_nodes.reshape(copies, len(nodes), NODE_COLUMNS)
         self.last_nodes = world.last_nodes.reshape(self.nodes.shape)
-        self.mask, self.done = world.mask.view(bool), world.done.view(bool)
-        self.reward, self.last_return = world.reward, world.last_total
         self.jobs[:] = 0.0, 1.0, 1.0, 0.0
         self.observations = {"jobs": self.jobs, "nodes": self.nodes}
         self.last_observations = {"jobs": self.jobs.copy(), "nodes": self.last_nodes}
         sizes = node_rows["processors"]
         self.first_actions: Array = np.flatnonzero(sizes == sizes.max())  # the first job waits in the first row
-        self._call = load(KERNEL)
         self.seed(seed)
-
-    def seed(self, seed: int) -> None:
-        """Draw all that follows from a seed, and begin an episode in each copy."""
-        self._episodes.seed(seed, self.copies)
-        self.reset()
-
-    def reset(self, starts: Array | Sequence[int] | None = None) -> None:
-        """Begin an episode in each copy.
-
-        Args:
-            starts: first job of each [copies], counted through all traces; None: they are drawn.
-
-        Raises:
-            ConfigError: an episode does not fit into the traces.
-        """
-        upcoming = self._world.upcoming
-        if starts is None:
-            self._episodes.draw(upcoming, range(self.copies))
-        else:
-            upcoming[:] = self._episodes.checked(starts)
-        self._draw()
-        self._call(self._world.address, 1)
-        self._episodes.draw(upcoming, range(self.copies))
-
-    def step(self, actions: Array | Sequence[int]) -> None:
-        """Start one job in each copy.
-
-        Args:
-            actions: row of the job x number of nodes + number of the node [copies].
-
-        Raises:
-            PolicyError: the mask forbids an action; nothing has changed.
-        """
-        world = self._world
-        world.action[:] = actions
-        self._draw()
-        if wrong := self._call(world.address, 0):
-            raise PolicyError("", f"copy {wrong - 1}", f"the mask forbids action {world.action[wrong - 1]}")
-        if world.done.any():
-            self._episodes.draw(world.upcoming, np.flatnonzero(world.done).tolist())
 
     def schedule(self, copy: int = 0) -> tuple[Array, Array]:
         """Return when each job of the present episode started, seconds, and on which node; nan, -1: it has not."""
@@ -214,14 +165,6 @@ class PairEnvironment:
         waiting[self._world.queue[copy, : row["queued"]]] = True
         starts[waiting], places[waiting] = np.nan, -1
         return starts, places
-
-    def as_gymnasium(self) -> GymnasiumFace:
-        """Return a `gymnasium.Env`. Raises ConfigError: there are several copies, or gymnasium is not installed."""
-        return gymnasium_face(self)
-
-    def as_vec_env(self) -> VecEnvFace:
-        """Return a `VecEnv` of stable-baselines3. Raises ConfigError: stable-baselines3 is not installed."""
-        return vec_env_face(self)
 
     def _draw(self) -> None:
         """Draw what a rule that chooses jobs at random needs."""

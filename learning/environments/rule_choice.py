@@ -10,7 +10,6 @@ Source: IRMaSim (Herrera et al., CCGrid 2021), IV.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,14 +24,10 @@ from ...simulate.planning.workflow_tables import scratch_for
 from ...simulate.world.rule_options import KERNEL, VOID, RuleOptions
 from ...simulate.world.rule_worlds import choice_tables, fresh_world
 from ...simulate.world.task_tables import ProcessorTables, processors_of
-from .faces import gymnasium_face, vec_env_face
-
-if TYPE_CHECKING:
-    from .gymnasium_face import GymnasiumFace
-    from .vec_env_face import VecEnvFace
+from .faces import Faces
 
 
-class RuleChoiceEnvironment:
+class RuleChoiceEnvironment(Faces):
     """Copies of the world; each step carries out one action in each of them.
 
     The arrays are views of the engine's memory, and each step changes them. After the step that ends an episode they
@@ -142,14 +137,6 @@ class RuleChoiceEnvironment:
         """Return when each job of the present episode started and ended, seconds; nan: it has not [jobs] each."""
         world, _ = self._worlds[copy][int(self._plays[copy])]
         return world.jobs["start"].copy(), world.jobs["finish"].copy()
-
-    def as_gymnasium(self) -> GymnasiumFace:
-        """Return a `gymnasium.Env`. Raises ConfigError: there are several copies, or gymnasium is not installed."""
-        return gymnasium_face(self)
-
-    def as_vec_env(self) -> VecEnvFace:
-        """Return a `VecEnv` of stable-baselines3. Raises ConfigError: stable-baselines3 is not installed."""
-        return vec_env_face(self)
 
     def _begin(self, copy: int, workload: int | None) -> None:
         """Begin an episode in a copy, of a workload that is drawn if it is None."""
