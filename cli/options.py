@@ -256,7 +256,7 @@ Replicates = Annotated[
 Repeat = Annotated[int, option("N", "Number of runs.", min=1, max=1000)]
 Cpus = Annotated[str | None, option("LIST", "CPUs that the command may use, such as 0,2-3.", "--cpus", default="all")]
 Dask = Annotated[
-    str | None, option("ADDRESS", "Replay on the Dask cluster at tls://HOST:8786 instead; it can run code as you.")
+    str | None, option("ADDRESS", "Work on the Dask cluster at tls://HOST:8786 instead; it can run code as you.")
 ]
 Workers = Annotated[int | None, option("N", "Processes that work.", min=1, default="one for each CPU")]
 Jobs = Annotated[int, option("N", "Number of jobs.", min=1, max=10_000_000)]

@@ -26,7 +26,7 @@ from ...simulate.errors import ConfigError
 from ...simulate.kernels.object_cache import source_stamp
 from ...simulate.model.workload import Workload
 from ...simulate.queue_policies.learned_order import LearnedOrder
-from ..sweeps.tasks import TraceFile, digest_of
+from ..sweeps.tasks import digest_of
 
 #: Parts of a trace by the word of --part.
 PARTS = ("all", "first-half", "second-half")
@@ -57,10 +57,13 @@ class TraceInput:
         return cls(tuple(str(path.resolve()) for path in paths), digests, processors, part)
 
     @property
-    def trace(self) -> TraceFile:
-        """Return the files for workers."""
-        named = tuple(zip(self.paths[1:], self.digests[1:], strict=True))
-        return TraceFile(self.paths[0], self.digests[0], named=named)
+    def path(self) -> str:
+        """The first file."""
+        return self.paths[0]
+
+    def portable(self) -> tuple[Trace, ...]:
+        """Return the traces, see `traces`."""
+        return self.traces()
 
     def traces(self) -> tuple[Trace, ...]:
         """Read the traces. Raises ConfigError: one is wrong, too short, or does not say how large its machine is."""
@@ -128,18 +131,19 @@ def _jobs_of_site(folder: Path) -> Workload:
 
 @dataclass(frozen=True, slots=True)
 class SearchTask:
-    """One search: what it learns from, its options, its seed."""
+    """One search: what it learns from, its options, what it begins with, its seed."""
 
     source: TraceInput
     windows: int
     options: SearchOptions
     predicting: bool
+    start: Start
     seed: int
 
     @property
-    def trace(self) -> TraceFile:
-        """Return the files that it reads."""
-        return self.source.trace
+    def trace(self) -> TraceInput:
+        """Return what it reads."""
+        return self.source
 
     @property
     def identity(self) -> str:
@@ -149,34 +153,45 @@ class SearchTask:
     @property
     def shared_identity(self) -> str:
         """Return what is equal only if the version, the inputs and the options are equal."""
-        parts = [__version__, source_stamp(), asdict(self.source) | {"paths": ()}, self.windows, asdict(self.options)]
-        parts.append(self.predicting)
+        source = [self.source.digests, self.source.processors, self.source.part]
+        parts = [__version__, source_stamp(), source, self.windows, asdict(self.options), self.predicting]
         return digest_of(json.dumps(parts).encode())[:32]
 
-    def traces(self) -> list[Trace]:
-        """Return the windows of the traces. Raises ConfigError."""
-        return [window for trace in self.source.traces() for window in trace.windows(self.windows)]
 
-    def start(self) -> Start:
-        """Return what the searches of one command begin with; a process finds it once. Raises ConfigError."""
-        return _start(self.source, self.windows, self.options, predicting=self.predicting)
+def search_tasks(
+    source: TraceInput, windows: int, options: SearchOptions, seeds: int, *, predicting: bool
+) -> list[SearchTask]:  # fmt: skip
+    """Return the searches of one command, after finding what all begin with. Raises ConfigError: a trace is wrong.
+
+    Args:
+        source: what they learn from.
+        windows: parts that each trace is cut into.
+        options: of each search.
+        seeds: how many searches.
+        predicting: they may have predicted run times.
+    """
+    start = start_of(_windows(source.traces(), windows), options, predicted if predicting else None)
+    return [SearchTask(source, windows, options, predicting, start, seed) for seed in range(1, seeds + 1)]
 
 
-def search_task(task: SearchTask) -> dict[str, Any]:
-    """Carry out a search. Raises ConfigError, OSError."""
-    predict = predicted if task.predicting else None
-    return asdict(search(task.traces(), task.options, task.start(), task.seed, predict))
+def search_task(task: SearchTask, traces: tuple[Trace, ...] | None = None) -> dict[str, Any]:
+    """Carry out a search. Raises ConfigError, OSError.
+
+    Args:
+        task: the search.
+        traces: what it learns from, for a worker that cannot see the files.
+    """
+    windows = _windows(task.source.traces() if traces is None else traces, task.windows)
+    return asdict(search(windows, task.options, task.start, task.seed, predicted if task.predicting else None))
+
+
+def _windows(traces: Sequence[Trace], number: int) -> list[Trace]:
+    return [window for trace in traces for window in trace.windows(number)]
 
 
 def predicted(trace: Trace) -> OnlineRunTimes:
     """Return a predictor of run times for a trace."""
     return OnlineRunTimes(trace.jobs)
-
-
-@lru_cache(maxsize=2)
-def _start(source: TraceInput, windows: int, options: SearchOptions, *, predicting: bool) -> Start:
-    parts = [window for trace in source.traces() for window in trace.windows(windows)]
-    return start_of(parts, options, predicted if predicting else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,9 +205,9 @@ class ScoreTask:
     first: int
 
     @property
-    def trace(self) -> TraceFile:
-        """Return the files that it reads."""
-        return self.source.trace
+    def trace(self) -> TraceInput:
+        """Return what it reads."""
+        return self.source
 
     @property
     def identity(self) -> str:

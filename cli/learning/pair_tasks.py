@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from ...learning.pair_contenders import MakePolicy, easy_orders, numbers_on_node
 from ...learning.traces import Trace
 from ...simulate.kernels.object_cache import source_stamp
 from ...simulate.model.workload import Workload
-from ..sweeps.tasks import TraceFile, digest_of
+from ..sweeps.tasks import digest_of
 from .learning_tasks import check_unchanged, part_of, plain
 
 
@@ -36,11 +36,13 @@ class PairInput:
         path: the file.
         digest: SHA-256 of it.
         nodes: of a site; None: nodes and jobs are those of the thesis.
+        sent: its jobs, for a worker that cannot see the file.
     """
 
     path: str
     digest: str
     nodes: tuple[PairNode, ...] | None = None
+    sent: Workload | None = field(default=None, compare=False, repr=False)
 
     @classmethod
     def of(cls, path: Path, nodes: tuple[PairNode, ...] | None = None) -> PairInput:
@@ -56,6 +58,10 @@ class PairInput:
     def machine(self) -> tuple[PairNode, ...]:
         """The nodes."""
         return thesis.NODES if self.nodes is None else self.nodes
+
+    def portable(self) -> Workload:
+        """Return the jobs, see `jobs`."""
+        return self.jobs()
 
     def jobs(self) -> Workload:
         """Read the jobs that are used. Raises ConfigError: the trace is wrong, or was changed."""
@@ -73,6 +79,8 @@ class PairInput:
 
 @lru_cache(maxsize=2)
 def _jobs(source: PairInput) -> Workload:
+    if source.sent is not None:
+        return source.sent
     path = Path(source.path)
     check_unchanged(path, source.digest)
     trace = as_submitted(read_workload(path, speeds=(), skip_invalid=True))
@@ -98,9 +106,9 @@ class TrainingTask:
     state: Mapping[str, Any] | None = None
 
     @property
-    def trace(self) -> TraceFile:
-        """Return the file that it reads."""
-        return TraceFile(self.source.path, self.source.digest)
+    def trace(self) -> PairInput:
+        """Return what it reads."""
+        return self.source
 
     @property
     def identity(self) -> str:
@@ -115,9 +123,15 @@ class TrainingTask:
         return digest_of(json.dumps(parts).encode())[:32]
 
 
-def training_task(task: TrainingTask) -> dict[str, Any]:
-    """Carry out the epochs, and return the state of the training with its seed. Raises ConfigError, OSError."""
-    training = PairTraining(*task.source.worlds(task.objective), task.options, task.seed)
+def training_task(task: TrainingTask, jobs: Workload | None = None) -> dict[str, Any]:
+    """Carry out the epochs, and return the state of the training with its seed. Raises ConfigError, OSError.
+
+    Args:
+        task: the epochs.
+        jobs: of the trace, for a worker that cannot see the file.
+    """
+    worlds = replace(task.source, sent=jobs).worlds(task.objective)
+    training = PairTraining(*worlds, task.options, task.seed)
     if task.state is not None:
         training.restore(task.state)
     training.run(task.until - training.epochs)
@@ -135,9 +149,9 @@ class PairScoreTask:
     first: int
 
     @property
-    def trace(self) -> TraceFile:
-        """Return the file that it reads."""
-        return TraceFile(self.source.path, self.source.digest)
+    def trace(self) -> PairInput:
+        """Return what it reads."""
+        return self.source
 
     @property
     def identity(self) -> str:

@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from ... import __version__
 from ...formats.text import count, seconds
 from ...learning.objectives import OBJECTIVES
 from ...learning.weight_search import (
@@ -29,9 +28,9 @@ from ..output.documents import print_json
 from ..output.sweep import SweepProgress
 from ..output.text import Screen
 from ..streams import note
-from ..sweeps.tasks import Failure
+from ..sweeps.tasks import Contents, Failure
 from ..usage_errors import not_among
-from ..whatif.replay_tasks import SiteTask, decoded, encoded, site_of, source_of
+from ..whatif.replay_tasks import SiteTask, decoded, encoded, folder_of, site_of, source_of
 from ..worker_options import worker_pool
 
 if TYPE_CHECKING:
@@ -52,12 +51,10 @@ class WeightTask(SiteTask):
     Args:
         weights: setting -> weight.
         learns: it replays the first half of the jobs alone.
-        version: of the pilotfish that asks.
     """
 
     weights: tuple[tuple[str, int], ...]
     learns: bool
-    version: str = __version__
 
     @property
     def identity(self) -> str:
@@ -65,12 +62,17 @@ class WeightTask(SiteTask):
         return f"{self.weights} {self.seed} {self.learns}"
 
 
-def weight_task(task: WeightTask) -> dict[str, Any]:
-    """Replay a task; return its outcome as `encoded`. Raises PilotfishError, OSError."""
+def weight_task(task: WeightTask, contents: Contents | None = None) -> dict[str, Any]:
+    """Replay a task; return its outcome as `encoded`. Raises PilotfishError, OSError.
+
+    Args:
+        task: the replay.
+        contents: of its files, for a worker that cannot see them.
+    """
     from ...simulate.slurm.site_outcome import replayed_outcome
     from ...simulate.slurm.twin import replay_site
 
-    site = site_of(task.source, Path(task.source.trace.path).parent)
+    site = site_of(task.source, folder_of(task.trace, contents))
     if task.learns:
         site = first_half(site)
     site = with_weights(site, dict(task.weights))
@@ -91,6 +93,7 @@ def priorities(
     zone: Annotated[str, option("ZONE", "Time zone of the dumps and of --drain, such as Europe/Berlin.")] = "UTC",
     seed: options.Seed = 0,
     workers: options.Workers = None,
+    dask: options.Dask = None,
     as_json: options.Json = False,
 ) -> int:
     """Search for better weights of Slurm's priorities (CMA-ES), by replays of a site under Slurm's own rules.
@@ -122,7 +125,7 @@ def priorities(
     search_options = WeightOptions(objective, generations, population, seed=seed + 1)
     start = weights_of(recorded)
     judging = range(seed + 10**6, seed + 10**6 + repeat)
-    with SweepProgress(generations + 1) as progress, worker_pool(workers, None, population) as crew:
+    with SweepProgress(generations + 1) as progress, worker_pool(workers, dask, population) as crew:
 
         def values(points: Sequence[Mapping[str, int]], phase: int) -> list[float]:
             tasks = [WeightTask(source, phase, tuple(point.items()), learns=True) for point in points]

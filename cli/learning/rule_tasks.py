@@ -35,7 +35,7 @@ from ...simulate.queue_policies.policy_specs import Pairs, text_of
 from ...simulate.replay.replay import replay
 from ...simulate.world.rule_options import ALL_PAIRS, RuleOptions
 from ...simulate.world.task_tables import processors_of
-from ..sweeps.tasks import TraceFile, digest_of
+from ..sweeps.tasks import digest_of
 from .learning_tasks import check_unchanged, plain
 
 
@@ -48,12 +48,14 @@ class RuleInput:
         digest: SHA-256 of it.
         cluster: the nodes.
         mark: names the nodes.
+        sent: its jobs, for a worker that cannot see the file.
     """
 
     path: str
     digest: str
     cluster: Cluster = field(compare=False)
     mark: str
+    sent: Workload | None = field(default=None, compare=False, repr=False)
 
     @classmethod
     def of(cls, path: Path, cluster: Cluster) -> RuleInput:
@@ -65,10 +67,9 @@ class RuleInput:
         """The name for people."""
         return Path(self.path).name.removesuffix(".gz").removesuffix(".swf").removesuffix(".json")
 
-    @property
-    def trace(self) -> TraceFile:
-        """The file that it reads."""
-        return TraceFile(self.path, self.digest)
+    def portable(self) -> Workload:
+        """Return the jobs, see `jobs`."""
+        return self.jobs()
 
     def jobs(self) -> Workload:
         """Read the jobs that fit. Raises ConfigError: the trace is wrong, or was changed."""
@@ -86,6 +87,8 @@ class RuleInput:
 
 @lru_cache(maxsize=2)
 def _jobs(source: RuleInput) -> Workload:
+    if source.sent is not None:
+        return source.sent
     path = Path(source.path)
     check_unchanged(path, source.digest)
     jobs = as_submitted(read_workload(path, speeds=speeds_of(source.cluster), skip_invalid=True))
@@ -117,9 +120,9 @@ class RuleTrainingTask:
     state: Mapping[str, Any] | None = None
 
     @property
-    def trace(self) -> TraceFile:
-        """Return the file that it reads."""
-        return self.source.trace
+    def trace(self) -> RuleInput:
+        """Return what it reads."""
+        return self.source
 
     @property
     def identity(self) -> str:
@@ -133,9 +136,15 @@ class RuleTrainingTask:
         return digest_of(json.dumps([*parts, self.episode, asdict(self.options)]).encode())[:32]
 
 
-def rule_training_task(task: RuleTrainingTask) -> dict[str, Any]:
-    """Carry out the stage, and return the state of the training with its seed. Raises ConfigError, OSError."""
-    training = RuleLearning(*task.source.worlds(task.choices, task.episode), task.options, task.seed)
+def rule_training_task(task: RuleTrainingTask, jobs: Workload | None = None) -> dict[str, Any]:
+    """Carry out the stage, and return the state of the training with its seed. Raises ConfigError, OSError.
+
+    Args:
+        task: the stage.
+        jobs: of the workload, for a worker that cannot see the file.
+    """
+    worlds = replace(task.source, sent=jobs).worlds(task.choices, task.episode)
+    training = RuleLearning(*worlds, task.options, task.seed)
     if task.state is not None:
         training.restore(task.state)
     training.run(task.until)
@@ -154,9 +163,9 @@ class RuleScoreTask:
     count: int  # of this task
 
     @property
-    def trace(self) -> TraceFile:
-        """Return the file that it reads."""
-        return self.source.trace
+    def trace(self) -> RuleInput:
+        """Return what it reads."""
+        return self.source
 
     @property
     def identity(self) -> str:

@@ -12,6 +12,7 @@ from ...simulate.errors import ConfigError
 from ..streams import warn
 from ..sweeps.run_journal import JournalKind, RunJournal
 from ..sweeps.tasks import Failure
+from ..sweeps.workers import PoolLostError
 from ..worker_options import worker_pool
 from .training_progress import TrainingProgress
 
@@ -39,13 +40,20 @@ class Stages(Generic[AnyTraining]):
     each: int
     unit: str = "epoch"
 
-    def run(self, objective: str, workers: int | None, journal_file: Path | None) -> list[dict[str, Any]]:
-        """Carry out the trainings, and return the last state of each. Raises ConfigError: one failed, or none began.
+    def run(
+        self, objective: str, workers: int | None, journal_file: Path | None, dask: str | None
+    ) -> list[dict[str, Any]]:  # fmt: skip
+        """Carry out the trainings, and return the last state of each.
 
         Args:
             objective: name of what is to be small.
             workers: processes; None: as many as there are cores.
             journal_file: keeps the states; None: nothing does.
+            dask: address of a Dask cluster, in place of processes.
+
+        Raises:
+            ConfigError: a training failed, or none began.
+            PilotfishError: there is no such cluster, or it was lost before any training began.
         """
         states = dict[int, dict[str, Any]]()
         kind = JournalKind("training", self.trainings[0].shared_identity)
@@ -55,7 +63,7 @@ class Stages(Generic[AnyTraining]):
             try:
                 with (
                     TrainingProgress(objective, self.epochs, len(self.trainings), self.unit) as progress,
-                    worker_pool(workers, None) as crew,  # processes for one training, too: it computes with one thread
+                    worker_pool(workers, dask) as crew,  # processes for one training, too: it computes with one thread
                 ):
                     for stage in range(self.each, self.epochs + self.each, self.each):
                         until = min(stage, self.epochs)
@@ -68,9 +76,11 @@ class Stages(Generic[AnyTraining]):
                                 if journal is not None:
                                     journal.add({task.identity: answer})
                         progress.reached(until, list(map(self.value_of, states.values())))
-            except KeyboardInterrupt:
+            except (KeyboardInterrupt, PoolLostError) as error:
+                if not states and isinstance(error, PoolLostError):
+                    raise
                 least = min((state["epochs"] for state in states.values()), default=0)
-                warn(f"interrupted after {least} of {self.epochs} {self.unit}s")
+                warn(f"{str(error) or 'interrupted'} after {least} of {self.epochs} {self.unit}s")
         if not states:
             raise ConfigError("train", "", f"no {self.unit} ended", f"at least {self.each}")
         return [states[task.seed] for task in self.trainings if task.seed in states]

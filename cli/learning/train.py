@@ -29,7 +29,7 @@ from ..options import argument, flag, option
 from ..output.text import Screen, TextColumn, numbers
 from ..streams import note
 from ..usage_errors import bad, not_among
-from .learning_tasks import PARTS, SearchTask, TraceInput, predicted
+from .learning_tasks import PARTS, SearchTask, TraceInput, predicted, search_tasks
 from .priority_weights import priorities
 from .searches import answers_of
 from .train_rules import rules
@@ -79,6 +79,7 @@ def search_order(
     ] = False,
     procs: options.Procs = None,
     workers: options.Workers = None,
+    dask: options.Dask = None,
     resume: options.Resume = None,
     picture: picture_files.PlotFile = None,
 ) -> int:
@@ -96,11 +97,10 @@ def search_order(
     bound = None if max_wait is None else max_wait * _DAYS_S
     kind = str(context.info_name)
     settings = SearchOptions(objective, generations, population, max_wait=bound, patience=wait_factor, kind=kind)
-    tasks = [SearchTask(source, windows, settings, not no_predictions, seed) for seed in range(1, seeds + 1)]
-    source.traces()  # errors before any search
-    answers = list(answers_of(tasks, workers, resume).values())
-    best, start = min(answers, key=lambda one: float(one["value"])), tasks[0].start()
-    write_model(out, _model(tasks[0], start, answers, best))
+    tasks = search_tasks(source, windows, settings, seeds, predicting=not no_predictions)
+    answers = list(answers_of(tasks, workers, resume, dask).values())
+    best, start = min(answers, key=lambda one: float(one["value"])), tasks[0].start
+    write_model(out, _model(tasks[0], answers, best))
     _report(out, objective, start, answers, best)
     if picture is not None:
         courses = {int(one["seed"]): one["course"] for one in answers}
@@ -126,7 +126,8 @@ for _name, _kind in KINDS.items():
     )(search_order)
 
 
-def _model(task: SearchTask, start: Start, searches: Sequence[dict[str, Any]], best: dict[str, Any]) -> OrderModel:
+def _model(task: SearchTask, searches: Sequence[dict[str, Any]], best: dict[str, Any]) -> OrderModel:
+    start = task.start
     order = KINDS[task.options.kind].order(best["weights"], RULES[start.rule], start.max_wait)
     traces = task.source.traces()
     rows = [

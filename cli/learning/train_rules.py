@@ -68,6 +68,7 @@ def rules(
     seeds: options.Seeds = 5,
     seed: options.Seed = 1,
     workers: options.Workers = None,
+    dask: options.Dask = None,
     resume: options.Resume = None,
 ) -> int:
     """Train an agent that chooses a rule for the next job and one for its cores, or starts nothing (IRMaSim).
@@ -101,7 +102,7 @@ def rules(
     settings = RuleTraining(updates, hidden, rate, critic=agent == AGENTS[0], paired=True)
     first = [RuleTrainingTask(source, choices, episode, settings, seed + number) for number in range(seeds)]
     stages = Stages(first, rule_training_task, _value, updates, JUDGED_EACH, "update")
-    states = stages.run(objective, workers, resume)
+    states = stages.run(objective, workers, resume, dask)
     costs = {
         pair: float(np.exp(np.log(cost).mean()))
         for pair, cost in pair_costs(judging.workloads, source.cluster, choices).items()

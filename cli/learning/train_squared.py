@@ -55,6 +55,7 @@ def squared(
     ] = False,
     epochs: Annotated[int, option("N", "Epochs of each training.", min=1, max=10_000)] = TrainingOptions().epochs,
     workers: options.Workers = None,
+    dask: options.Dask = None,
     resume: options.Resume = None,
 ) -> int:
     """Train a small network that scores each pair of a waiting job and a node (the squared agent, PPO).
@@ -95,7 +96,7 @@ def squared(
     settings = TrainingOptions(epochs=epochs, agent=head)
     first = [TrainingTask(source, objective, settings, seed + number, 0) for number in range(seeds)]
     stages = Stages(first, training_task, _value, settings.epochs, JUDGED_EACH)
-    states = stages.run(objective, workers, resume)
+    states = stages.run(objective, workers, resume, dask)
     best = min(states, key=_value)
     for state in states if every_seed else ():
         write_model(_numbered(out, state["seed"]), _model(first[0], [state], state))

@@ -21,7 +21,7 @@ from ..output.documents import print_json
 from ..output.text import Screen, TextColumn, numbers
 from ..usage_errors import bad
 from .contests import Contest, contest_of_orders
-from .learning_tasks import SearchTask, TraceInput
+from .learning_tasks import SearchTask, TraceInput, search_tasks
 from .searches import answers_of
 from .verdict_report import correct, results_of, show_results
 
@@ -73,7 +73,7 @@ def judge_unseen(
     names = [one.traces()[0].name for one in systems]  # errors before any search
     options = SearchOptions(generations=trainings.generations)
     tasks = [
-        [SearchTask(others, 1, options, predicting, seed) for seed in range(1, trainings.seeds + 1)]
+        search_tasks(others, 1, options, trainings.seeds, predicting=predicting)
         for others in (TraceInput.of(_without(files, place), processors, "all") for place in range(len(files)))
     ]  # fmt: skip
     every = [task for one in tasks for task in one]
@@ -110,7 +110,7 @@ def _contest(
     predicting: bool,
 ) -> Contest:  # fmt: skip
     """Return the contest on a system of the orders that were trained on the others."""
-    start = tasks[0].start()
+    start = tasks[0].start
     kind = KINDS[tasks[0].options.kind]
     orders = [
         (replace(kind.order(answers[task.identity]["weights"], RULES[start.rule], start.max_wait),

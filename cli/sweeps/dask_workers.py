@@ -1,7 +1,7 @@
 """Workers of an existing Dask cluster; `distributed` is an optional package.
 
-Rule: a worker needs only the same version of pilotfish. The content of a trace and of its files is sent to the
-cluster once and stays with the scheduler, so that another worker can take a run over. If a worker dies, another one
+Rule: a worker needs only the same version of pilotfish. What tasks read is sent to the cluster once and stays with
+the scheduler, so that another worker can take a run over. If a worker dies, another one
 repeats its runs; Dask limits the number of attempts.
 """
 
@@ -16,8 +16,8 @@ from typing import Any, Self
 
 from ... import __version__
 from ...simulate.errors import ConfigError, PilotfishError
-from .tasks import AnyTask, Contents, Failure, PoolTask, attempt
-from .workers import WorkerPool
+from .tasks import AnyTask, Failure, PoolTask, TaskInput, attempt
+from .workers import PoolLostError, WorkerPool
 
 #: Seconds for the scheduler to answer, and for a first worker to connect.
 PATIENCE_S = 15
@@ -27,15 +27,15 @@ _TALKERS = ("distributed", "distributed.client", "distributed.comm", "tornado.ap
 _ALONE = Lock()
 
 
-def hold(contents: Contents) -> Contents:
-    """Hold the content of a trace on the cluster."""
-    return contents
+def hold(content: Any) -> Any:
+    """Hold on the cluster what tasks read."""
+    return content
 
 
-def answer(function: Callable[..., Any], task: PoolTask, contents: Contents) -> Any:
-    """Carry out a task on a worker."""
+def answer(version: str, function: Callable[..., Any], task: PoolTask, content: Any) -> Any:
+    """Carry out a task on a worker; `version`: of the pilotfish that asks."""
     with _ALONE:
-        return attempt(function, task, contents)
+        return attempt(version, function, task, content)
 
 
 class DaskWorkers(WorkerPool):
@@ -62,7 +62,7 @@ class DaskWorkers(WorkerPool):
             remedy = "set distributed.comm.tls in Dask's configuration"
             raise PilotfishError(f"--dask {address}: Dask has no certificate for TLS: {remedy}")
         self._address = address
-        self._contents: dict[tuple[str, ...], Any] = {}
+        self._contents: dict[TaskInput, Any] = {}
 
     def __enter__(self) -> Self:
         import distributed
@@ -99,13 +99,15 @@ class DaskWorkers(WorkerPool):
                 raise PilotfishError(f"--dask {self._address}: {name} has {label}: install {__version__} there")
 
     def each(self, function: Callable[..., Any], tasks: Sequence[AnyTask]) -> Iterator[list[tuple[AnyTask, Any]]]:
-        """See WorkerPool. Raises PilotfishError: the cluster is gone; ConfigError: a trace cannot be sent."""
+        """See WorkerPool."""
         from distributed import as_completed
 
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Sending large graph")
             submit: Any = self._client.submit
-            task_of = {submit(answer, function, task, self._content(task), pure=False): task for task in tasks}
+            task_of = {
+                submit(answer, __version__, function, task, self._content(task), pure=False): task for task in tasks
+            }
         ending: Any = as_completed
         for ended in ending(task_of, self._client.loop, with_results=True, raise_errors=False).batches():
             results = [(task_of[future], self._result(future, result)) for future, result in ended]
@@ -114,19 +116,14 @@ class DaskWorkers(WorkerPool):
             yield results
 
     def _content(self, task: PoolTask) -> Any:
-        """Return the content of a task's trace on the cluster; it is sent once."""
-        trace = task.trace
-        if not trace.kept_together:
-            problem = "it names files outside its folder, which --dask cannot send to workers"
-            raise ConfigError(trace.path, "", problem, "names in its folder, without ..")
-        mark = tuple(trace.hashes.values())
-        if mark not in self._contents:
-            self._contents[mark] = self._client.submit(hold, trace.contents(), pure=False)
-        return self._contents[mark]
+        """Return what a task reads, on the cluster; it is sent once."""
+        if task.trace not in self._contents:
+            self._contents[task.trace] = self._client.submit(hold, task.trace.portable(), pure=False)
+        return self._contents[task.trace]
 
     def _result(self, future: Any, result: Any) -> Any:
         if future.status == "finished":
             return result
         if future.status == "error":
             return Failure(f"Dask: {' '.join(str(result[1]).split())}")
-        raise PilotfishError(f"--dask {self._address}: the cluster is gone; the same command continues")
+        raise PoolLostError(f"--dask {self._address}: the cluster is gone")

@@ -189,7 +189,7 @@ def prepare(path: Path, *, execute: bool = True) -> Prepared:
         content = held | {run.trace.file: "+".join(trace.hashes.values())}
         return SweepTask(
             identity(run, identities[run.policy], content, __version__, NUMBERS),
-            trace, run.select, machine, specs[run.policy], run.seed, __version__,
+            trace, run.select, machine, specs[run.policy], run.seed,
             source=own_sources.get(run.policy),
             rules=run.policy if isinstance(run.policy, SlurmRules) else None,
             abilities=place.abilities if depends else Abilities(),

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import tempfile
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
@@ -97,6 +97,13 @@ class TraceFile:
         """Read the files. Raises OSError."""
         return tuple((Path(self.path).parent / name).read_bytes() for name in self.hashes)
 
+    def portable(self) -> Contents:
+        """Return the contents of the files, for a worker that cannot see them. Raises ConfigError, OSError."""
+        if not self.kept_together:
+            problem = "it names files outside its folder, which --dask cannot send to workers"
+            raise ConfigError(self.path, "", problem, "names in its folder, without ..")
+        return self.contents()
+
 
 def digest_of(data: bytes) -> str:
     """Return the hash of the content of a file."""
@@ -162,7 +169,6 @@ class SweepTask:
         identity: under which its numbers are kept.
         machine: None = as large as the trace says.
         policy: the SPEC.
-        version: of the pilotfish that asks.
         source: what is in the file of a policy of a user's own.
         rules: the policy, if it is Slurm's own rules at a site.
         abilities: of the machine, where the trace's run times depend on them.
@@ -177,7 +183,6 @@ class SweepTask:
     machine: Machine | None
     policy: str
     seed: int
-    version: str
     source: bytes | None = None
     rules: SlurmRules | None = None
     abilities: Abilities = field(default_factory=Abilities)
@@ -186,16 +191,27 @@ class SweepTask:
     bare: bool = False
 
 
+class TaskInput(Hashable, Protocol):
+    """The files of a task, or what was read from them."""
+
+    @property
+    def path(self) -> str:
+        """Return its file, or the first one, for people."""
+
+    def portable(self) -> Any:
+        """Return what a worker needs that cannot see the files. Raises ConfigError, OSError: it cannot be sent."""
+
+
 class PoolTask(Protocol):
-    """A task of a worker."""
+    """A task of a worker; its function takes it, and as a second argument what was sent of its input, if it was."""
 
     @property
     def identity(self) -> str:
         """Return the name under which its numbers are kept."""
 
     @property
-    def trace(self) -> TraceFile:
-        """Return the files that it reads; a worker keeps what it read last."""
+    def trace(self) -> TaskInput:
+        """Return what it reads; a worker keeps what it read last."""
 
 
 AnyTask = TypeVar("AnyTask", bound=PoolTask)
@@ -208,9 +224,17 @@ class Failure:
     why: str
 
 
-def attempt(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Return the result of a function, or the Failure."""
+def attempt(version: str, function: Callable[..., Any], *arguments: Any) -> Any:
+    """Return the result of a function, or the Failure.
+
+    Args:
+        version: of the pilotfish that asks.
+        function: what a worker does.
+        arguments: of the function.
+    """
     try:
+        if version != __version__:
+            raise ConfigError("worker", "", f"it has pilotfish {__version__}", f"{version}, as the command that asks")
         return function(*arguments)
     except PilotfishError as error:
         return Failure(str(error))
@@ -248,8 +272,6 @@ def carry_out(task: SweepTask, contents: Contents | None = None) -> dict[str, An
         task: the run.
         contents: see `features_of_task`.
     """
-    if task.version != __version__:
-        raise ConfigError("worker", "", f"it has pilotfish {__version__}", f"{task.version}, as the sweep that asks")
     jobs = jobs_of(task.trace, contents, task.abilities, task.select)
     policy = _policy(task)
     machine = _machine(task, jobs, policy)

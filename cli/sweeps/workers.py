@@ -21,6 +21,8 @@ from contextlib import AbstractContextManager, suppress
 from multiprocessing.connection import Connection, wait
 from typing import Any, Generic
 
+from ... import __version__
+from ...simulate.errors import PilotfishError
 from .tasks import AnyTask, Failure, PoolTask, attempt
 
 #: Run as `python -P -c COMMAND FD PARENT MODULE_PATH...`.
@@ -29,15 +31,14 @@ _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
 
 def work() -> None:
-    """Answer pairs (function, argument) with the function's result, or a Failure, until the pipe is closed."""
+    """Answer (version, function, argument) with the function's result, or a Failure, until the pipe is closed."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     with Connection(int(sys.argv[1])) as caller:
         if os.getppid() != int(sys.argv[2]):
             return
         with suppress(EOFError, ConnectionError):
             while True:
-                function, argument = caller.recv()
-                caller.send(attempt(function, argument))
+                caller.send(attempt(*caller.recv()))
 
 
 #: Tasks that a worker has at once: one running, one queued, so that it is never idle.
@@ -47,12 +48,21 @@ TRIES = 2
 GRACE_S = 1.0
 
 
+class PoolLostError(PilotfishError):
+    """All workers are gone, and no others can be started."""
+
+
 class WorkerPool(AbstractContextManager["WorkerPool"]):
     """Carries out tasks; a context that ends the workers."""
 
     @abstractmethod
     def each(self, function: Callable[..., Any], tasks: Sequence[AnyTask]) -> Iterator[list[tuple[AnyTask, Any]]]:
-        """Yield (task, result or Failure) for each task when it ends, in lists of the tasks that end together."""
+        """Yield (task, result or Failure) for each task when it ends, in lists of the tasks that end together.
+
+        Raises:
+            PoolLostError: the workers are gone.
+            ConfigError: what a task reads cannot be sent to them.
+        """
 
 
 class Processes(WorkerPool):
@@ -131,7 +141,7 @@ class InThisProcess(WorkerPool):
     def each(self, function: Callable[..., Any], tasks: Sequence[AnyTask]) -> Iterator[list[tuple[AnyTask, Any]]]:
         """See WorkerPool."""
         for task in tasks:
-            yield [(task, attempt(function, task))]
+            yield [(task, attempt(__version__, function, task))]
 
 
 class _Unassigned(Generic[AnyTask]):
@@ -184,7 +194,7 @@ class _Worker:
         """Send a task; a dead worker is found when its answer is read."""
         self.doing.append(place)
         with suppress(ConnectionError):
-            self.connection.send((function, task))
+            self.connection.send((__version__, function, task))
 
     def end(self, grace_s: float = 0.0) -> str:
         """End the process if it does not end within `grace_s`; return how it ended."""

@@ -101,7 +101,6 @@ class ReplayTask(SiteTask):
     """A replay of a site with changes."""
 
     change: ChangeOptions
-    version: str = __version__
 
     @property
     def identity(self) -> str:
@@ -116,11 +115,19 @@ def replay_task(task: ReplayTask, contents: Contents | None = None) -> dict[str,
         task: the replay.
         contents: of its files, for a worker that cannot see them.
     """
-    if task.version != __version__:
-        raise ConfigError("worker", "", f"it has pilotfish {__version__}", f"{task.version}, as the command that asks")
-    folder = Path(task.trace.path).parent if contents is None else Path(_unpacked(task.trace, contents).name)
+    folder = folder_of(task.trace, contents)
     site = task.change.changed(site_of(task.source, folder), folder, time_zone(task.source.zone))
     return encoded(replayed_outcome(site, task.change.replay(site, task.seed)))
+
+
+def folder_of(trace: TraceFile, contents: Contents | None) -> Path:
+    """Return the folder of a site's files.
+
+    Args:
+        trace: the files.
+        contents: of them, for a worker that cannot see them; it copies them.
+    """
+    return Path(trace.path).parent if contents is None else Path(_unpacked(trace, contents).name)
 
 
 @lru_cache(maxsize=1)

@@ -116,13 +116,14 @@ def whatif(
         raise bad("--plot", "draws the effect of changes, and there is no change")
     picture_files.check(plot)
     from ...formats.site.starts_file import dump_starts
+    from ..sweeps.workers import PoolLostError
     from .replay_tasks import source_of
 
     load_kernels("bars.columns")
     source, recorded = source_of(site, sacct, zone)
     seeds = range(seed, seed + (repeat or (REPEATS_OF_CHANGES if choices else 1)))
     replays = Replays(source, recorded, (Scenario(UNCHANGED, ChangeOptions()), *choices), seeds)
-    is_interrupted = False
+    interruption: BaseException | None = None
     with replays.journal(resume) as journal:
         if starts is not None or replays.todo():
             load_kernels("slurm.site_requests")
@@ -133,17 +134,17 @@ def whatif(
         if todo := replays.todo():
             try:
                 replays.conduct(worker_pool(workers, dask, len(todo)), todo, journal)
-            except KeyboardInterrupt:
-                is_interrupted = True
+            except (KeyboardInterrupt, PoolLostError) as error:
+                interruption = error
     for reason in dict.fromkeys(replays.failures.values()):
         warn(reason)
-    if is_interrupted and resume is not None:
+    if interruption is not None and resume is not None:
         note(f"the same command continues with {resume}")
     effects = _report(site, zone, replays, idle_power, show_all, as_json)
     if plot is not None and effects:
         _draw(site, replays, effects, idle_power, plot)
-    if is_interrupted:
-        raise KeyboardInterrupt
+    if interruption is not None:
+        raise interruption
     return int(bool(replays.failures))
 
 

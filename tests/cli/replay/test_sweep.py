@@ -10,13 +10,13 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 
+import pilotfish
 from pilotfish.cli.__main__ import main
 from pilotfish.cli.sweeps import prepare, tasks
 
@@ -334,8 +334,8 @@ def test_a_worker_of_another_version_is_refused(folder: Path) -> None:
     prepared = prepare.prepare(folder / "s.yaml")
     first = prepared.tasks[0]
     assert tasks.carry_out(first)["nb_jobs"] == 40 and tasks.features_of_task(first) == frozenset()
-    answer = tasks.attempt(tasks.carry_out, replace(first, version="0.0"))
-    assert isinstance(answer, tasks.Failure) and "0.0, as the sweep that asks" in answer.why
+    answer = tasks.attempt("0.0", tasks.carry_out, first)
+    assert isinstance(answer, tasks.Failure) and "0.0, as the command that asks" in answer.why
 
 
 def test_the_content_of_a_trace_will_do_where_the_file_cannot_be_seen(folder: Path) -> None:
@@ -345,7 +345,9 @@ def test_the_content_of_a_trace_will_do_where_the_file_cannot_be_seen(folder: Pa
     (folder / "a.swf").unlink()
     unseen = tasks.carry_out(first, (content,))
     assert numbers | {"simulation_time": 0} == unseen | {"simulation_time": 0}
-    answer = tasks.attempt(tasks.features_of_task, prepared.tasks[6], (HEADER.encode() + b"1 2 3\n",))
+    answer = tasks.attempt(
+        pilotfish.__version__, tasks.features_of_task, prepared.tasks[6], (HEADER.encode() + b"1 2 3\n",)
+    )
     assert isinstance(answer, tasks.Failure) and answer.why.startswith("b.swf:2: found 3 numbers")
 
 

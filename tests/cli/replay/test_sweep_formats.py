@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+import pilotfish
 from pilotfish.cli import kernel_loading
 from pilotfish.cli.__main__ import main
 from pilotfish.cli.replay import sweep
@@ -194,9 +195,11 @@ def test_contents_will_do_where_no_file_can_be_seen(folder: Path) -> None:
     first = prepared.tasks[0]
     wrong = (*contents[0][:-1], b"1 m_usage 2 1\n")
     assert tasks.features_of_task(first, contents[0]) == frozenset()
-    answer = tasks.attempt(tasks.features_of_task, first, wrong)
+    answer = tasks.attempt(pilotfish.__version__, tasks.features_of_task, first, wrong)
     assert isinstance(answer, tasks.Failure) and "in usage/sub/r1" in answer.why and "u.json: jobs[0]" in answer.why
-    answer = tasks.attempt(tasks.features_of_task, first, (*contents[0][:-1], b"1 m_usage 1 1\n"))
+    answer = tasks.attempt(
+        pilotfish.__version__, tasks.features_of_task, first, (*contents[0][:-1], b"1 m_usage 1 1\n")
+    )
     assert isinstance(answer, tasks.Failure) and "changed while the sweep ran" in answer.why
 
 

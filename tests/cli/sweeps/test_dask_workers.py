@@ -1,4 +1,4 @@
-"""A sweep on a Dask cluster of real processes: the same rows, also if a worker is killed."""
+"""Sweeps and trainings on a Dask cluster of real processes: the same results, also if a worker is killed."""
 
 from __future__ import annotations
 
@@ -125,6 +125,51 @@ def test_files_named_by_a_trace_are_sent_with_it(
     assert "u.json: it names files outside its folder, which" in capsys.readouterr().err
 
 
+def trained(model: str, *words: str) -> bytes:
+    assert main(["train", *words, "-o", model]) == 0
+    return Path(model).read_bytes()
+
+
+ORDER = ("linear", "a.swf", "--no-predictions", "--generations", "2", "--population", "4")
+
+
+def test_a_training_on_the_cluster_writes_the_same_model_and_a_killed_worker_loses_nothing(
+    cluster: Any, folder: Path
+) -> None:
+    words, victim = (*ORDER, "b.swf", "--seeds", "24"), next(iter(cluster.workers.values())).pid
+    killer, counts = once_begun(folder / "searches", lambda: os.kill(victim, signal.SIGKILL))
+    far = trained("far.pfmodel.json", *words, "--resume", "searches", "--dask", cluster.scheduler_address)
+    killer.join()
+    assert 5 <= counts[0] < 24, "it was killed in the middle"
+    assert trained("near.pfmodel.json", *words) == far
+
+
+def test_the_jobs_of_a_site_are_sent_and_its_files_too(
+    cluster: Any, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["generate", "site", "gpu", "--jobs", "400", "-o", "gpu"]) == 0
+    words, dask = ("linear", "gpu", *ORDER[2:], "--seeds", "2"), ("--dask", cluster.scheduler_address)
+    assert trained("near.pfmodel.json", *words) == trained("far.pfmodel.json", *words, *dask)
+    capsys.readouterr()
+    priorities = ["train", "priorities", "gpu", "--generations", "1", "--population", "4", "--repeat", "2"]
+    assert main(priorities) == 0
+    near = capsys.readouterr().out
+    assert main([*priorities, *dask]) == 0
+    assert capsys.readouterr().out == near and "PriorityWeight" in near
+
+
+def test_an_interrupted_training_keeps_the_best_so_far(
+    cluster: Any, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = (*ORDER, "--seeds", "60", "--dask", cluster.scheduler_address)
+    stopper, counts = once_begun(folder / "searches", lambda: os.kill(os.getpid(), signal.SIGINT))
+    trained("a.pfmodel.json", *words, "--resume", "searches")
+    stopper.join()
+    assert "interrupted: " in capsys.readouterr().err
+    seeds = json.loads(Path("a.pfmodel.json").read_text())["trained"]["seeds"]
+    assert 5 <= counts[0] <= len(seeds) < 60
+
+
 def test_a_cluster_with_another_pilotfish_is_refused(
     cluster: Any, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -149,8 +194,20 @@ def test_a_lost_cluster_keeps_finished_runs(folder: Path, capsys: pytest.Capture
     closer, counts = once_begun(folder / "s.results" / "journal.jsonl", lost.close)
     assert main(["sweep", "s.yaml", "--dask", lost.scheduler_address]) == 1
     closer.join()
-    assert "the cluster is gone; the same command continues" in capsys.readouterr().err
+    error = capsys.readouterr().err
+    assert "the same command continues" in error and "the cluster is gone" in error
     assert 5 <= counts[0] < 60 and len(unmeasured(folder / "s.results" / "results.csv")) > 5
+
+
+@pytest.mark.real
+def test_a_lost_cluster_keeps_the_best_order_so_far(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lost = LocalCluster(n_workers=1, threads_per_worker=1, processes=False, protocol="tcp://", **QUIET)
+    closer, counts = once_begun(folder / "searches", lost.close)
+    words = (*ORDER, "--seeds", "60", "--dask", lost.scheduler_address)
+    trained("a.pfmodel.json", *words, "--resume", "searches")
+    closer.join()
+    assert "the cluster is gone: " in capsys.readouterr().err
+    assert 5 <= counts[0] <= len(json.loads(Path("a.pfmodel.json").read_text())["trained"]["seeds"]) < 60
 
 
 @pytest.mark.real

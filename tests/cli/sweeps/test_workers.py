@@ -64,7 +64,7 @@ def deeds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 def tasks(count: int, mark: Path = Path("mark"), traces: int = 1) -> list[SweepTask]:
     return [
-        SweepTask(f"t{i}", TraceFile(f"{i * traces // count}.swf", ""), Select(), None, str(mark), i, "")
+        SweepTask(f"t{i}", TraceFile(f"{i * traces // count}.swf", ""), Select(), None, str(mark), i)
         for i in range(count)
     ]
 
