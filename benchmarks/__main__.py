@@ -20,12 +20,12 @@ BENCHMARKS = (
     "edc_messages", "energy_policies", "machines_off", "shared_nodes", "node_speed", "sweep_runs", "irmasim",
     "communication", "prediction", "everyday_jobs", "command_growth", "profiling", "daemon_trace",
     "shadow_jobs", "record_week", "false_step_backs", "large_journal", "thesis_agent", "rule_agents",
-    "web_page",
+    "environment_speed", "web_page",
 )  # fmt: skip
 #: Benchmarks that also measure given traces.
 TRACED = (
     "search_gain", "trace_replay", "shared_nodes", "node_speed", "python_policy", "energy_policies", "communication",
-    "prediction", "time_min", "thesis_agent",
+    "prediction", "time_min", "thesis_agent", "environment_speed",
 )  # fmt: skip
 
 
