@@ -6,7 +6,8 @@ Rule: an answer is plain numbers, so that one from a journal is the same to the 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
@@ -27,11 +28,14 @@ from ...simulate.kernels.object_cache import source_stamp
 from ...simulate.model.workload import Workload
 from ...simulate.queue_policies.learned_order import LearnedOrder
 from ..sweeps.tasks import digest_of
+from .staged_training import Stages
 
 #: Parts of a trace by the word of --part.
 PARTS = ("all", "first-half", "second-half")
 #: Fewest jobs to learn from or to judge by.
 LEAST_JOBS = 100
+#: Generations of a stage; after each, the search so far is judged, which takes as long as a third of a generation.
+GENERATIONS_EACH = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +135,7 @@ def _jobs_of_site(folder: Path) -> Workload:
 
 @dataclass(frozen=True, slots=True)
 class SearchTask:
-    """One search: what it learns from, its options, what it begins with, its seed."""
+    """A stage of a search: up to the generation `until`, from a state of it, None: from the beginning."""
 
     source: TraceInput
     windows: int
@@ -139,6 +143,8 @@ class SearchTask:
     predicting: bool
     start: Start
     seed: int
+    until: int = 0
+    state: Mapping[str, Any] | None = None
 
     @property
     def trace(self) -> TraceInput:
@@ -146,9 +152,14 @@ class SearchTask:
         return self.source
 
     @property
-    def identity(self) -> str:
+    def key(self) -> str:
         """Return what searches of one command differ in."""
         return f"{self.seed} {digest_of(''.join(self.source.digests).encode())[:16]}"
+
+    @property
+    def identity(self) -> str:
+        """Return what tasks of one command differ in."""
+        return f"{self.key} {self.until}"
 
     @property
     def shared_identity(self) -> str:
@@ -175,14 +186,26 @@ def search_tasks(
 
 
 def search_task(task: SearchTask, traces: tuple[Trace, ...] | None = None) -> dict[str, Any]:
-    """Carry out a search. Raises ConfigError, OSError.
+    """Carry out the generations, and return the search with its `epochs`. Raises ConfigError, OSError.
 
     Args:
-        task: the search.
+        task: the generations.
         traces: what it learns from, for a worker that cannot see the files.
     """
     windows = _windows(task.source.traces() if traces is None else traces, task.windows)
-    return asdict(search(windows, task.options, task.start, task.seed, predicted if task.predicting else None))
+    predict = predicted if task.predicting else None
+    stage = search(windows, task.options, task.start, task.seed, predict, until=task.until, earlier=task.state)
+    return asdict(stage) | {"epochs": len(stage.course)}
+
+
+def search_stages(tasks: Sequence[SearchTask]) -> Stages[SearchTask]:
+    """Return the stages of some searches with the same options."""
+    generations = tasks[0].options.generations
+    return Stages(tasks, search_task, _value, generations, GENERATIONS_EACH, "generation", own_process=False)
+
+
+def _value(state: Mapping[str, Any]) -> float:
+    return math.exp(float(state["value"]))
 
 
 def _windows(traces: Sequence[Trace], number: int) -> list[Trace]:

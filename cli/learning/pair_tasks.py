@@ -111,9 +111,14 @@ class TrainingTask:
         return self.source
 
     @property
+    def key(self) -> str:
+        """Return what trainings of one command differ in."""
+        return str(self.seed)
+
+    @property
     def identity(self) -> str:
         """Return what tasks of one command differ in."""
-        return f"{self.seed} {self.until}"
+        return f"{self.key} {self.until}"
 
     @property
     def shared_identity(self) -> str:

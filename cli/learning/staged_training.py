@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+from ...formats.text import count
 from ...simulate.errors import ConfigError
 from ..streams import warn
 from ..sweeps.run_journal import JournalKind, RunJournal
-from ..sweeps.tasks import Failure
+from ..sweeps.tasks import Failure, digest_of
 from ..sweeps.workers import PoolLostError
 from ..worker_options import worker_pool
 from .training_progress import TrainingProgress
 
-#: A training of one seed up to an epoch, from a state of it: a dataclass with `seed`, `until` and `state`.
+#: A training up to an epoch, from a state of it: a dataclass with `key`, which no other has, `until` and `state`.
 AnyTraining = TypeVar("AnyTraining", bound=Any)
 
 
@@ -25,12 +26,13 @@ class Stages(Generic[AnyTraining]):
     """The stages of some trainings.
 
     Args:
-        trainings: a task for each seed, at its beginning; a state has its `seed`, and its `epochs` so far.
-        carry_out: carries out a task, and returns the state of the training.
+        trainings: a task for each, at its beginning.
+        carry_out: carries out a task, and returns the state of the training, which has its `epochs` so far.
         value_of: returns the mean objective of a state.
         epochs: of each training.
         each: epochs of a stage.
         unit: word for an epoch, singular.
+        own_process: a single training, too, has a process of its own, which computes with one thread.
     """
 
     trainings: Sequence[AnyTraining]
@@ -39,11 +41,12 @@ class Stages(Generic[AnyTraining]):
     epochs: int
     each: int
     unit: str = "epoch"
+    own_process: bool = True
 
     def run(
         self, objective: str, workers: int | None, journal_file: Path | None, dask: str | None
-    ) -> list[dict[str, Any]]:  # fmt: skip
-        """Carry out the trainings, and return the last state of each.
+    ) -> dict[str, dict[str, Any]]:  # fmt: skip
+        """Carry out the trainings, and return the last state of each that began, by its key.
 
         Args:
             objective: name of what is to be small.
@@ -52,27 +55,29 @@ class Stages(Generic[AnyTraining]):
             dask: address of a Dask cluster, in place of processes.
 
         Raises:
-            ConfigError: a training failed, or none began.
+            ConfigError: all failed, or none began.
             PilotfishError: there is no such cluster, or it was lost before any training began.
         """
-        states = dict[int, dict[str, Any]]()
-        kind = JournalKind("training", self.trainings[0].shared_identity)
+        states, failures = dict[str, dict[str, Any]](), dict[str, str]()
+        inputs = list(dict.fromkeys(task.shared_identity for task in self.trainings))
+        kind = JournalKind("training", inputs[0] if len(inputs) == 1 else digest_of("".join(inputs).encode())[:32])
         with nullcontext() if journal_file is None else RunJournal(journal_file, kind) as journal:
             if journal is not None:
-                states |= _last_states(journal.done.values(), {task.seed for task in self.trainings})
+                states |= _last_states(journal.done, {task.key for task in self.trainings})
             try:
                 with (
                     TrainingProgress(objective, self.epochs, len(self.trainings), self.unit) as progress,
-                    worker_pool(workers, dask) as crew,  # processes for one training, too: it computes with one thread
+                    worker_pool(workers, dask, None if self.own_process else len(self.trainings)) as crew,
                 ):
                     for stage in range(self.each, self.epochs + self.each, self.each):
                         until = min(stage, self.epochs)
-                        tasks = list(self._next_tasks(states, until))
+                        tasks = [task for task in self._next_tasks(states, until) if task.key not in failures]
                         for batch in crew.each(self.carry_out, tasks) if tasks else ():
                             for task, answer in batch:
                                 if isinstance(answer, Failure):
-                                    raise ConfigError("train", f"seed {task.seed}", answer.why)
-                                states[task.seed] = answer
+                                    failures[task.key] = answer.why
+                                    continue
+                                states[task.key] = answer
                                 if journal is not None:
                                     journal.add({task.identity: answer})
                         progress.reached(until, list(map(self.value_of, states.values())))
@@ -80,20 +85,26 @@ class Stages(Generic[AnyTraining]):
                 if not states and isinstance(error, PoolLostError):
                     raise
                 least = min((state["epochs"] for state in states.values()), default=0)
-                warn(f"{str(error) or 'interrupted'} after {least} of {self.epochs} {self.unit}s")
+                began = f"{len(states)} of {count(len(self.trainings), 'training')} began"
+                warn(f"{str(error) or 'interrupted'}: {began}, and reached {self.unit} {least} of {self.epochs}")
+        for key, why in failures.items():
+            warn(f"the training {key} failed: {why}")
         if not states:
-            raise ConfigError("train", "", f"no {self.unit} ended", f"at least {self.each}")
-        return [states[task.seed] for task in self.trainings if task.seed in states]
+            raise ConfigError(
+                "train", "", next(iter(failures.values()), f"no {self.unit} ended"), f"at least {self.each}"
+            )
+        return {task.key: states[task.key] for task in self.trainings if task.key in states}
 
-    def _next_tasks(self, states: dict[int, dict[str, Any]], until: int) -> Iterator[AnyTraining]:
+    def _next_tasks(self, states: Mapping[str, dict[str, Any]], until: int) -> Iterator[AnyTraining]:
         """Yield the tasks of trainings that have not reached an epoch."""
         for task in self.trainings:
-            state = states.get(task.seed)
+            state = states.get(task.key)
             if state is None or state["epochs"] < until:
                 yield replace(task, until=until, state=state)
 
 
-def _last_states(states: Iterable[dict[str, Any]], seeds: set[int]) -> dict[int, dict[str, Any]]:
-    """Return the last state of each of some seeds."""
-    ascending = sorted(states, key=lambda state: state["epochs"])
-    return {state["seed"]: state for state in ascending if state["seed"] in seeds}
+def _last_states(journal: Mapping[str, dict[str, Any]], keys: set[str]) -> dict[str, dict[str, Any]]:
+    """Return the last state of each of some trainings, by its key."""
+    ascending = sorted(journal.items(), key=lambda row: row[1]["epochs"])
+    by_key = {identity.rpartition(" ")[0]: state for identity, state in ascending}
+    return {key: state for key, state in by_key.items() if key in keys}

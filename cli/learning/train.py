@@ -29,9 +29,8 @@ from ..options import argument, flag, option
 from ..output.text import Screen, TextColumn, numbers
 from ..streams import note
 from ..usage_errors import bad, not_among
-from .learning_tasks import PARTS, SearchTask, TraceInput, predicted, search_tasks
+from .learning_tasks import PARTS, SearchTask, TraceInput, predicted, search_stages, search_tasks
 from .priority_weights import priorities
-from .searches import answers_of
 from .train_rules import rules
 from .train_squared import squared
 
@@ -98,7 +97,7 @@ def search_order(
     kind = str(context.info_name)
     settings = SearchOptions(objective, generations, population, max_wait=bound, patience=wait_factor, kind=kind)
     tasks = search_tasks(source, windows, settings, seeds, predicting=not no_predictions)
-    answers = list(answers_of(tasks, workers, resume, dask).values())
+    answers = list(search_stages(tasks).run(objective, workers, resume, dask).values())
     best, start = min(answers, key=lambda one: float(one["value"])), tasks[0].start
     write_model(out, _model(tasks[0], answers, best))
     _report(out, objective, start, answers, best)
@@ -136,7 +135,7 @@ def _model(task: SearchTask, searches: Sequence[dict[str, Any]], best: dict[str,
     ]
     trained = {
         "pilotfish": __version__, "kind": task.options.kind, "part": task.source.part, "traces": rows,
-        "windows": task.windows, "generations": task.options.generations, "population": task.options.population,
+        "windows": task.windows, "generations": best["epochs"], "population": task.options.population,
         "sigma": task.options.sigma, "patience": task.options.patience, "start": start.rule,
         "start_value": start.value, "seed": best["seed"],
         "baseline_value": start.baseline_value, "baseline_longest_wait_s": start.longest_wait,

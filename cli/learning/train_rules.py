@@ -102,7 +102,7 @@ def rules(
     settings = RuleTraining(updates, hidden, rate, critic=agent == AGENTS[0], paired=True)
     first = [RuleTrainingTask(source, choices, episode, settings, seed + number) for number in range(seeds)]
     stages = Stages(first, rule_training_task, _value, updates, JUDGED_EACH, "update")
-    states = stages.run(objective, workers, resume, dask)
+    states = list(stages.run(objective, workers, resume, dask).values())
     costs = {
         pair: float(np.exp(np.log(cost).mean()))
         for pair, cost in pair_costs(judging.workloads, source.cluster, choices).items()

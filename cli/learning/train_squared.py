@@ -96,7 +96,7 @@ def squared(
     settings = TrainingOptions(epochs=epochs, agent=head)
     first = [TrainingTask(source, objective, settings, seed + number, 0) for number in range(seeds)]
     stages = Stages(first, training_task, _value, settings.epochs, JUDGED_EACH)
-    states = stages.run(objective, workers, resume, dask)
+    states = list(stages.run(objective, workers, resume, dask).values())
     best = min(states, key=_value)
     for state in states if every_seed else ():
         write_model(_numbered(out, state["seed"]), _model(first[0], [state], state))

@@ -21,8 +21,7 @@ from ..output.documents import print_json
 from ..output.text import Screen, TextColumn, numbers
 from ..usage_errors import bad
 from .contests import Contest, contest_of_orders
-from .learning_tasks import SearchTask, TraceInput, search_tasks
-from .searches import answers_of
+from .learning_tasks import SearchTask, TraceInput, search_stages, search_tasks
 from .verdict_report import correct, results_of, show_results
 
 #: Fewest systems: one is judged, and orders of one system alone are known to fail on others.
@@ -36,7 +35,7 @@ class Trainings:
     Args:
         seeds: trainings of each system's order, 1 or more.
         generations: of each search, 1 or more.
-        journal: keeps the searches that ended; None: nothing does.
+        journal: keeps the searches; None: nothing does.
     """
 
     seeds: int = 10
@@ -77,8 +76,8 @@ def judge_unseen(
         for others in (TraceInput.of(_without(files, place), processors, "all") for place in range(len(files)))
     ]  # fmt: skip
     every = [task for one in tasks for task in one]
-    answers = answers_of(every, workers, trainings.journal)
-    if missing := len(every) - len(answers):
+    answers = search_stages(every).run(options.objective, workers, trainings.journal, None)
+    if missing := sum(answers.get(task.key, {"epochs": 0})["epochs"] < options.generations for task in every):
         problem = f"{count(missing, 'search', 'searches')} of {len(every)} did not end"
         raise ConfigError("--leave-one-out", "", problem, "all; with --resume FILE the same command goes on")
     contests = [
@@ -113,7 +112,7 @@ def _contest(
     start = tasks[0].start
     kind = KINDS[tasks[0].options.kind]
     orders = [
-        (replace(kind.order(answers[task.identity]["weights"], RULES[start.rule], start.max_wait),
+        (replace(kind.order(answers[task.key]["weights"], RULES[start.rule], start.max_wait),
                  text=f"seed {task.seed}"), start.predicted)
         for task in tasks
     ]  # fmt: skip

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
 from pilotfish.cli.__main__ import FAILED, USAGE, main
 from pilotfish.cli.charts.learning_figure import learning_curves
+from pilotfish.cli.learning.training_progress import TrainingProgress
 from pilotfish.formats.model_file import read_order
 from pilotfish.formats.replays.swf import read_swf
 from pilotfish.simulate.queue_policies.policy_specs import Easy
@@ -51,6 +53,26 @@ def test_training_goes_on_where_it_was_interrupted(
     capsys.readouterr()
     assert main([*words, "--seeds", "1", "--objective", "wait", *journal]) == FAILED
     assert "other inputs" in capsys.readouterr().err
+
+
+def test_a_search_that_is_interrupted_keeps_the_best_so_far_and_goes_on_to_the_bit(
+    trace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("pilotfish.cli.learning.learning_tasks.GENERATIONS_EACH", 1)
+    words = ["train", "linear", str(trace), *FEW, "--no-predictions", "-o"]
+    cut, uncut = (tmp_path / f"{name}.pfmodel.json" for name in ("cut", "uncut"))
+    assert main([*words, str(uncut)]) == 0
+    with monkeypatch.context() as patch:
+        patch.setattr(TrainingProgress, "reached", mock.Mock(side_effect=KeyboardInterrupt))
+        capsys.readouterr()
+        assert main([*words, str(cut), "--resume", str(tmp_path / "state")]) == 0
+    error = " ".join(capsys.readouterr().err.split())
+    assert (
+        "interrupted: 1 of 1 training began, and reached generation 1 of 2" in error
+        and read_order(cut).trained["generations"] == 1
+    )
+    assert main([*words, str(cut), "--resume", str(tmp_path / "state")]) == 0
+    assert cut.read_bytes() == uncut.read_bytes()
 
 
 def test_a_replay_under_the_model_is_that_of_its_weights(

@@ -107,7 +107,7 @@ def test_a_training_that_was_interrupted_keeps_the_best_so_far_and_goes_on_to_th
     with monkeypatch.context() as patched:
         patched.setattr(TrainingProgress, "reached", stopped)
         assert main([*words, "-o", str(out)]) == 0
-    assert "interrupted after 5 of 6 epochs" in capsys.readouterr().err and calls == [1]
+    assert "and reached epoch 5 of 6" in capsys.readouterr().err and calls == [1]
     assert read_model(out).trained["epochs"] == 5
     assert main([*words, "-o", str(out)]) == 0
     assert out.read_bytes() == of_lab.with_name("lab-1.pfmodel.json").read_bytes()

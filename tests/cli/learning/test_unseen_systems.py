@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from pilotfish.cli.__main__ import FAILED, USAGE, main
-from pilotfish.cli.learning.learning_tasks import SearchTask
-from pilotfish.cli.learning.searches import answers_of
+from pilotfish.cli.learning.learning_tasks import SearchTask, search_stages
+from pilotfish.cli.learning.staged_training import Stages
 
 COMMAND = ("evaluate", "--leave-one-out", "--no-predictions", "--workers", "1", "--copies", "2", "--generations", "2")
 
@@ -74,10 +74,10 @@ def test_a_search_that_did_not_end_is_no_gap_in_the_table(
 ) -> None:  # fmt: skip
     """Such as the last one, when Ctrl-C ends the command before it does."""
 
-    def but_one(tasks: Sequence[SearchTask], *others: Any) -> dict[str, dict[str, Any]]:
-        return answers_of(tasks[:-1], *others)
+    def but_one(tasks: Sequence[SearchTask]) -> Stages[SearchTask]:
+        return search_stages(tasks[:-1])
 
-    monkeypatch.setattr("pilotfish.cli.learning.unseen_systems.answers_of", but_one)
+    monkeypatch.setattr("pilotfish.cli.learning.unseen_systems.search_stages", but_one)
     assert main([*COMMAND, *systems, "--seeds", "1"]) == FAILED
     assert "1 search of 3 did not end" in capsys.readouterr().err.replace("\n", " ")
 
