@@ -94,7 +94,8 @@ def value_of(outcome: SiteOutcome, objective: str) -> float:
 
 def search_weights(
     start: Weights, searched: Sequence[str], options: WeightOptions,
-    values: Callable[[Sequence[Weights], int], Sequence[float]], progress: Callable[[int], None] = lambda number: None,
+    values: Callable[[Sequence[Weights], int], Sequence[float]],
+    progress: Callable[[int, float], None] = lambda number, value: None,
 ) -> dict[str, int]:  # fmt: skip
     """Search for weights.
 
@@ -103,7 +104,7 @@ def search_weights(
         searched: those that may change.
         options: of the search.
         values: returns the values of some weights, in replays with a seed.
-        progress: called after each generation with its number, from 1.
+        progress: called after each generation with its number, from 1, and its mean value.
     """
     first, most = np.log10([1.0 + start[name] for name in searched]), math.log10(MOST)
 
@@ -116,5 +117,5 @@ def search_weights(
         points = state.points()
         results = values([decoded(point) for point in points], options.seed * 1000 + generation)
         state.learn(points, np.array(results))
-        progress(generation + 1)
+        progress(generation + 1, float(np.mean(results)))
     return decoded(state.mean)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -25,17 +27,17 @@ from .. import options
 from ..kernel_loading import load_kernels
 from ..options import argument, option
 from ..output.documents import print_json
-from ..output.sweep import SweepProgress
 from ..output.text import Screen
 from ..streams import note
+from ..sweeps.run_journal import JournalKind, RunJournal
 from ..sweeps.tasks import Contents, Failure
 from ..usage_errors import not_among
 from ..whatif.replay_tasks import SiteTask, decoded, encoded, folder_of, site_of, source_of
 from ..worker_options import worker_pool
+from .training_progress import TrainingProgress
 
 if TYPE_CHECKING:
     from ...simulate.slurm.site_effect import Effect
-    from ...simulate.slurm.site_outcome import SiteOutcome
     from ..sweeps.workers import WorkerPool
 
 #: Least jobs of a record: half of them judge.
@@ -50,20 +52,20 @@ class WeightTask(SiteTask):
 
     Args:
         weights: setting -> weight.
-        learns: it replays the first half of the jobs alone.
+        objective: the answer is its value, in a replay of the first half of the jobs; "": the outcome of all jobs.
     """
 
     weights: tuple[tuple[str, int], ...]
-    learns: bool
+    objective: str = ""
 
     @property
     def identity(self) -> str:
         """Return what replays of one site differ in."""
-        return f"{self.weights} {self.seed} {self.learns}"
+        return f"{self.weights} {self.seed} {self.objective}"
 
 
 def weight_task(task: WeightTask, contents: Contents | None = None) -> dict[str, Any]:
-    """Replay a task; return its outcome as `encoded`. Raises PilotfishError, OSError.
+    """Replay a task; return its value, or its outcome as `encoded`. Raises PilotfishError, OSError.
 
     Args:
         task: the replay.
@@ -73,10 +75,37 @@ def weight_task(task: WeightTask, contents: Contents | None = None) -> dict[str,
     from ...simulate.slurm.twin import replay_site
 
     site = site_of(task.source, folder_of(task.trace, contents))
-    if task.learns:
+    if task.objective:
         site = first_half(site)
     site = with_weights(site, dict(task.weights))
-    return encoded(replayed_outcome(site, replay_site(site, task.seed)))
+    outcome = replayed_outcome(site, replay_site(site, task.seed))
+    return {"value": value_of(outcome, task.objective)} if task.objective else encoded(outcome)
+
+
+@dataclass(frozen=True, slots=True)
+class WeightReplays:
+    """Carries out replays, each once.
+
+    Args:
+        crew: the workers.
+        journal: has the answers of earlier commands, and receives those of this one; None: nothing keeps them.
+    """
+
+    crew: WorkerPool
+    journal: RunJournal | None
+
+    def answers(self, tasks: Sequence[WeightTask]) -> list[dict[str, Any]]:
+        """Return the answers of tasks in their order. Raises ConfigError: one failed; OSError: no room for them."""
+        answers = dict[str, Any]() if self.journal is None else {**self.journal.done}
+        waiting = {task.identity: task for task in tasks if task.identity not in answers}
+        for batch in self.crew.each(weight_task, list(waiting.values())) if waiting else ():
+            for task, answer in batch:
+                if isinstance(answer, Failure):
+                    raise ConfigError("train", "", answer.why)
+                answers[task.identity] = answer
+                if self.journal is not None:
+                    self.journal.add({task.identity: answer})
+        return [answers[task.identity] for task in tasks]
 
 
 def priorities(
@@ -94,6 +123,7 @@ def priorities(
     seed: options.Seed = 0,
     workers: options.Workers = None,
     dask: options.Dask = None,
+    resume: options.Resume = None,
     as_json: options.Json = False,
 ) -> int:
     """Search for better weights of Slurm's priorities (CMA-ES), by replays of a site under Slurm's own rules.
@@ -125,20 +155,25 @@ def priorities(
     search_options = WeightOptions(objective, generations, population, seed=seed + 1)
     start = weights_of(recorded)
     judging = range(seed + 10**6, seed + 10**6 + repeat)
-    with SweepProgress(generations + 1) as progress, worker_pool(workers, dask, population) as crew:
+    kind = JournalKind("search of weights", source.identity)
+    with (
+        nullcontext() if resume is None else RunJournal(resume, kind) as journal,
+        TrainingProgress(objective, generations, 1, "generation") as progress,
+        worker_pool(workers, dask, population) as crew,
+    ):
+        replays = WeightReplays(crew, journal)
 
         def values(points: Sequence[Mapping[str, int]], phase: int) -> list[float]:
-            tasks = [WeightTask(source, phase, tuple(point.items()), learns=True) for point in points]
-            return [value_of(outcome, objective) for outcome in _outcomes(crew, tasks)]
+            tasks = [WeightTask(source, phase, tuple(point.items()), objective) for point in points]
+            return [float(answer["value"]) for answer in replays.answers(tasks)]
 
         best = search_weights(
-            start, searched, search_options, values, lambda number: progress.ended([{"status": "done"}])
+            start, searched, search_options, values, lambda number, value: progress.reached(number, [math.exp(value)])
         )
         sides = [
-            _outcomes(crew, [WeightTask(source, one, tuple(side.items()), learns=False) for one in judging])
+            [*map(decoded, replays.answers([WeightTask(source, one, tuple(side.items())) for one in judging]))]
             for side in (start, best)
         ]
-        progress.ended([{"status": "done"}])
     from ...simulate.slurm.site_effect import effect
 
     later = is_later(recorded)
@@ -150,17 +185,6 @@ def priorities(
     else:
         _show(site, objective, start, best, result)
     return 0
-
-
-def _outcomes(crew: WorkerPool, tasks: Sequence[WeightTask]) -> list[SiteOutcome]:
-    """Return the outcomes of tasks in their order. Raises ConfigError: one failed."""
-    answers = dict[str, Any]()
-    for batch in crew.each(weight_task, list({task.identity: task for task in tasks}.values())):
-        for task, answer in batch:
-            if isinstance(answer, Failure):
-                raise ConfigError("train", "", answer.why)
-            answers[task.identity] = answer
-    return [decoded(answers[task.identity]) for task in tasks]
 
 
 def is_noise(result: Effect, objective: str) -> bool:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import gzip
 import json
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
 from pilotfish.cli.__main__ import FAILED, USAGE, main
+from pilotfish.cli.learning.training_progress import TrainingProgress
 from pilotfish.formats.model_file import read_order
 
 FEW = ("--generations", "1", "--population", "4", "--repeat", "2", "--workers", "1")
@@ -39,6 +41,24 @@ def test_the_lines_are_judged_and_the_same_each_time(site: Path, capsys: pytest.
     document = json.loads(capsys.readouterr().out)
     assert document["is_noise"] is is_noise
     assert document["before"]["PriorityWeightFairshare"] == document["after"]["PriorityWeightFairshare"] == 2000
+
+
+@pytest.mark.real
+def test_an_interrupted_search_goes_on_with_the_replays_that_ended(
+    site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words, journal = ["train", "priorities", str(site), *FEW], tmp_path / "replays"
+    assert main(words) == 0
+    text = capsys.readouterr().out
+    with monkeypatch.context() as patch:
+        patch.setattr(TrainingProgress, "reached", mock.Mock(side_effect=KeyboardInterrupt))
+        assert main([*words, "--resume", str(journal)]) == 130
+    assert journal.read_text().count('"value"') == 4
+    assert main([*words, "--resume", str(journal)]) == 0 and capsys.readouterr().out == text
+    replays = journal.read_text()
+    assert replays.count('"value"') == 4 and replays.count("\n") == 1 + 4 + 2 * 2
+    assert main([*words, "--resume", str(journal)]) == 0 and capsys.readouterr().out == text
+    assert journal.read_text() == replays
 
 
 @pytest.mark.parametrize(
