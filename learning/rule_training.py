@@ -111,18 +111,18 @@ class RuleLearning:
     ) -> None:  # fmt: skip
         self._world, self._judging, self._options, self._seed = world, judging, options, seed
         self._agent = RuleAgent(world.state.shape[1], world.mask.shape[1], options, seed)
-        #: Updates so far, and what the episodes of the last one cost on average.
-        self.epochs, self.objective = 0, np.nan
+        #: What the episodes of each update so far cost on average.
+        self.course = list[float]()
         #: The least mean cost in the windows of the verdicts, and the layers that had it.
         self.value, self.layers = np.inf, self._agent.layers
 
     def run(self, until: int) -> None:
         """Train up to an update, and judge the agent."""
-        for number in range(self.epochs, until):
+        for number in range(len(self.course), until):
             self._world.seed(self._seed * _UPDATE_SEEDS + number)
             generator = np.random.default_rng([self._seed, 1, number])
             mean_return, _ = update(self._agent, self._world, generator, self._options)
-            self.epochs, self.objective = number + 1, -mean_return
+            self.course.append(-mean_return)
         self._judging.seed(_VERDICT_SEED)
         returns, _ = self._agent.play(self._judging, range(self._judging.copies))
         value = float(np.exp(np.log(-returns).mean()))
@@ -132,12 +132,12 @@ class RuleLearning:
     def state(self) -> dict[str, Any]:
         """Return all that the rest of the training depends on, as plain values."""
         return {
-            "epochs": self.epochs, "objective": self.objective, "value": self.value, "layers": self.layers,
+            "epochs": len(self.course), "course": [*self.course], "value": self.value, "layers": self.layers,
             "agent": self._agent.state(),
         }  # fmt: skip
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on from the state of a training with the same options and seed."""
-        self.epochs, self.objective, self.value = state["epochs"], state["objective"], state["value"]
+        self.course, self.value = [*state["course"]], state["value"]
         self.layers = plain_layers(state["layers"])
         self._agent.restore(state["agent"])

@@ -22,7 +22,7 @@ from ...simulate.queue_policies.policy_specs import text_of
 from ...simulate.world.known_run_times import PREDICTED, WALLTIME
 from .. import options
 from ..charts import picture_files
-from ..charts.learning_figure import learning_curves
+from ..charts.learning_figure import Course, save_curves
 from ..kernel_loading import load_kernels
 from ..lazy import CommandGroup
 from ..options import argument, flag, option
@@ -101,10 +101,9 @@ def search_order(
     best, start = min(answers, key=lambda one: float(one["value"])), tasks[0].start
     write_model(out, _model(tasks[0], answers, best))
     _report(out, objective, start, answers, best)
-    if picture is not None:
-        courses = {int(one["seed"]): one["course"] for one in answers}
-        baseline = start.baseline.name, start.baseline_value
-        picture_files.save(learning_curves(objective, courses, baseline), picture)
+    curves = [one | {"course": [*map(math.exp, one["course"])]} for one in answers]
+    level = start.baseline.name, math.exp(start.baseline_value)
+    save_curves(picture, curves, objective, Course("generation", "geometric mean", level))
     return 0
 
 

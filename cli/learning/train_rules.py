@@ -22,6 +22,8 @@ from ...simulate.queue_policies.policy_specs import JOBS, RESOURCES, Pairs, text
 from ...simulate.world.rule_options import KERNEL, LEVELS, OBJECTIVES, VOID, RuleOptions
 from ...simulate.world.task_tables import processors_of
 from .. import options
+from ..charts import picture_files
+from ..charts.learning_figure import Course, save_curves
 from ..kernel_loading import load_kernels
 from ..options import flag, option
 from ..output.text import Screen, TextColumn, numbers
@@ -70,6 +72,7 @@ def rules(
     workers: options.Workers = None,
     dask: options.Dask = None,
     resume: options.Resume = None,
+    picture: picture_files.PlotFile = None,
 ) -> int:
     """Train an agent that chooses a rule for the next job and one for its cores, or starts nothing (IRMaSim).
 
@@ -92,6 +95,7 @@ def rules(
     if not out.name.endswith(MODEL_SUFFIX):
         raise bad("--out", f"{out.name} (allowed: a name that ends with {MODEL_SUFFIX})")
     check_file(out)
+    picture_files.check(picture)
     pairs = [(job, core) for job in _named("--job-rules", job_rules, JOBS)
              for core in _named("--core-rules", core_rules, RESOURCES)]  # fmt: skip
     choices = RuleOptions(objective, observation, (*pairs, *([] if no_void else [VOID])))
@@ -111,6 +115,7 @@ def rules(
     model = _model(first[0], states, best, text_of(Pairs(*rival)), contends=not no_contention)
     write_model(out, model)
     _report(out, objective, states, best, costs)
+    save_curves(picture, states, objective, Course("update", "mean of the episodes"))
     return 0
 
 

@@ -19,6 +19,8 @@ from ...simulate.learned.pair_network import KERNEL as SCORES
 from ...simulate.learned.pair_network import PairSight
 from ...simulate.queue_policies.learned_order import MODEL_SUFFIX
 from .. import options
+from ..charts import picture_files
+from ..charts.learning_figure import Course, save_curves
 from ..inputs import read_cluster
 from ..kernel_loading import load_kernels
 from ..options import argument, flag, option
@@ -57,6 +59,7 @@ def squared(
     workers: options.Workers = None,
     dask: options.Dask = None,
     resume: options.Resume = None,
+    picture: picture_files.PlotFile = None,
 ) -> int:
     """Train a small network that scores each pair of a waiting job and a node (the squared agent, PPO).
 
@@ -90,6 +93,7 @@ def squared(
     if not out.name.endswith(MODEL_SUFFIX):
         raise bad("--out", f"{out.name} (allowed: a name that ends with {MODEL_SUFFIX})")
     check_file(out)
+    picture_files.check(picture)
     source = PairInput.of(trace, None if cluster is None else nodes_of(read_cluster(cluster)))
     load_kernels("swf.parser", "mapping.entry", KERNEL, SCORES)
     source.worlds(objective)  # errors before any training
@@ -103,12 +107,13 @@ def squared(
     write_model(out, _model(first[0], states, best))
     judge = "evaluate --as thesis" if cluster is None else "evaluate --part second-half"
     _report(out, objective, states, best, judge)
+    save_curves(picture, states, objective, Course("epoch", "mean of the episodes"))
     return 0
 
 
 def _value(state: dict[str, Any]) -> float:
     """Return the mean objective of a training so far: in the windows that judged it, else in those that it played."""
-    return float(state["objective"] if state["value"] is None else state["value"])
+    return float(state["course"][-1] if state["value"] is None else state["value"])
 
 
 def _numbered(out: Path, seed: int) -> Path:

@@ -94,10 +94,15 @@ class PairTraining:
             for inputs in options.head.inputs
         )
         self._critic = Network((_STATE_COLUMNS, *CRITIC_WIDTHS), generator, options.critic_rate, last_scale=0.1)
-        #: Epochs so far, and the mean objective of the episodes of the last one.
-        self.epochs, self.objective = 0, 0.0
+        #: Mean objective of the episodes of each epoch so far.
+        self.course = list[float]()
         #: The best mean objective of the judged episodes; inf: none was judged. Its networks, or the last.
         self.value, self.networks = np.inf, self._plain_networks()
+
+    @property
+    def epochs(self) -> int:
+        """Their number so far."""
+        return len(self.course)
 
     def run(self, epochs: int) -> None:
         """Train for some more epochs, at most to the end of the training."""
@@ -111,9 +116,9 @@ class PairTraining:
             generator = np.random.default_rng([self._seed, 1, epoch])
             played = _play(self._world, options.head, self._actors, generator)
             objective = float(-self._world.last_return.mean())
-            scale = max(self.objective or objective, 1e-9)
+            scale = max(self.course[-1] if self.course else objective, 1e-9)
             _improve(self._actors, self._critic, played, scale, options, generator)
-            self.epochs, self.objective = epoch + 1, objective
+            self.course.append(objective)
             if (options.epochs - self.epochs) % JUDGED_EACH == 0 and 2 * epoch >= options.epochs:
                 self._judge()
         if not np.isfinite(self.value):
@@ -132,7 +137,7 @@ class PairTraining:
     def state(self) -> dict[str, Any]:
         """Return all that the rest of the training depends on, as plain values."""
         return {
-            "epochs": self.epochs, "objective": self.objective,
+            "epochs": self.epochs, "course": [*self.course],
             "value": self.value if np.isfinite(self.value) else None, "networks": self.networks,
             "actors": [network.state() for network in self._actors],
             "critic": self._critic.state(),
@@ -140,7 +145,7 @@ class PairTraining:
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on from the state of a training with the same options and seed."""
-        self.epochs, self.objective = state["epochs"], state["objective"]
+        self.course = [*state["course"]]
         self.value = np.inf if state["value"] is None else state["value"]
         self.networks = tuple(map(plain_layers, state["networks"]))
         for network, text in zip(self._actors, state["actors"], strict=True):

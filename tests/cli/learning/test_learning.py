@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import math
 from pathlib import Path
 from unittest import mock
 
 import pytest
 
 from pilotfish.cli.__main__ import FAILED, USAGE, main
-from pilotfish.cli.charts.learning_figure import learning_curves
+from pilotfish.cli.charts.learning_figure import Course, learning_curves
 from pilotfish.cli.learning.training_progress import TrainingProgress
 from pilotfish.formats.model_file import read_order
 from pilotfish.formats.replays.swf import read_swf
@@ -97,11 +96,11 @@ def test_the_learning_curves_are_drawn(trace: Path, tmp_path: Path, capsys: pyte
 
 
 def test_curves_have_the_values_of_the_searches() -> None:
-    figure = learning_curves("bsld", {1: [0.0, math.log(2.0)], 7: [1.0]}, ("easy", math.log(3.0)))
+    figure = learning_curves("bsld", {1: [1.0, 2.0], 7: [1.0]}, Course("epoch", "mean", ("easy", 3.0)))
     ((panel,),) = figure.rows
     lines = {line.label: (line.x.tolist(), line.y.tolist()) for line in panel.series}
-    assert lines["seed 1"] == ([1.0, 2.0], pytest.approx([1.0, 2.0])) and lines["seed 7"][0] == [1.0]
-    assert lines["baseline: easy"] == ([1.0, 2.0], pytest.approx([3.0, 3.0]))
+    assert lines["seed 1"] == ([1.0, 2.0], [1.0, 2.0]) and lines["seed 7"][0] == [1.0]
+    assert lines["baseline: easy"] == ([1.0, 2.0], [3.0, 3.0])
 
 
 @pytest.mark.parametrize("kind", ["tanh", "fill"])

@@ -59,6 +59,9 @@ def test_a_resumed_training_gives_the_same_file(lab: tuple[str, str], model: Pat
     state.write_bytes(b"".join(lines[:2]))  # one stage of one seed
     assert train(lab, out, "--resume", str(state), "--workers", "1") == 0
     assert out.read_bytes() == model.read_bytes()
+    pytest.importorskip("matplotlib", reason="matplotlib, of the extra plot, is not installed")
+    assert train(lab, out, "--resume", str(state), "--plot", str(tmp_path / "curves.svg")) == 0
+    assert "update" in (tmp_path / "curves.svg").read_text()
 
 
 @pytest.mark.real

@@ -54,7 +54,8 @@ class RuleRun:
     def configure(self, settings: str) -> None:
         """Give the site other settings, while no job is there: keys of slurm.conf, or words of SchedulerParameters.
 
-        A word of SchedulerParameters with `-` before it is taken away. `{path}` is the folder of the site, with an epilog of three seconds of the true clock: `etc/epilog.sh`.
+        A word of SchedulerParameters with `-` before it is taken away. `{path}` is the folder of the site, with an epilog
+        of three seconds of the true clock: `etc/epilog.sh`.
         """
         config, words = self.slurm.config, settings.format(path=self.path).split()
         self.conf = self.conf or config.read_text()
