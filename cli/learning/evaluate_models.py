@@ -126,8 +126,8 @@ def evaluate(
             save_verdicts(path, model, contest, results, part, copies)
     digests = {digest for model in models.values() for digest in trained_on(model)}
     if repeated := [path.name for path, one in zip(traces, contest.traces, strict=True) if one.digest in digests]:
-        words = "the same jobs" if part == PARTS[0] else "another part of the same file, if it was trained on the other"
-        note(f"trained on {', '.join(repeated)}: {words}")
+        trained = "; ".join(dict.fromkeys(str(model.trained.get("part", PARTS[0])) for model in models.values()))
+        note(f"{', '.join(repeated)}: the training had the same file ({trained}), and this is about: {part}")
     return 0
 
 

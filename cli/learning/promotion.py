@@ -122,7 +122,7 @@ def show_promotion(screen: Screen, file: Path, site: str, model: OrderModel, pro
     ]
     rows.append(("longest wait", f"{gain.longest_wait:.2f}", "", ""))
     screen.table([TextColumn("OF THE BASELINE'S"), *numbers("RATIO", "95 %"), TextColumn("")], rows)
-    screen.put(f"{MARK} what it was trained to lower; intervals are over days")
+    screen.put(f"{MARK} what it was trained to lower; each day counts alike, and intervals are over days")
     trips = "not known (--config)" if promotion.trips is None else count(promotion.trips, "time")
     screen.put(f"guard rail of the service tripped: {trips}", "")
     if promotion.missing:

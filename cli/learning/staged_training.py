@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 
 from ...formats.text import count
 from ...simulate.errors import ConfigError
-from ..streams import warn
+from ..streams import note, warn
 from ..sweeps.run_journal import JournalKind, RunJournal
 from ..sweeps.tasks import Failure, digest_of
 from ..sweeps.workers import PoolLostError
@@ -19,6 +19,21 @@ from .training_progress import TrainingProgress
 
 #: A training up to an epoch, from a state of it: a dataclass with `key`, which no other has, `until` and `state`.
 AnyTraining = TypeVar("AnyTraining", bound=Any)
+#: Exit codes.
+_FAILED, _INTERRUPTED = 1, 130
+
+
+@dataclass(frozen=True, slots=True)
+class Trained:
+    """The result of some trainings.
+
+    Args:
+        states: the last state of each that came to the end of a stage, by its key.
+        code: the exit code of the command: not 0 if a training failed, or was interrupted.
+    """
+
+    states: dict[str, dict[str, Any]]
+    code: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +60,8 @@ class Stages(Generic[AnyTraining]):
 
     def run(
         self, objective: str, workers: int | None, journal_file: Path | None, dask: str | None
-    ) -> dict[str, dict[str, Any]]:  # fmt: skip
-        """Carry out the trainings, and return the last state of each that began, by its key.
+    ) -> Trained:  # fmt: skip
+        """Carry out the trainings.
 
         Args:
             objective: name of what is to be small.
@@ -55,10 +70,11 @@ class Stages(Generic[AnyTraining]):
             dask: address of a Dask cluster, in place of processes.
 
         Raises:
-            ConfigError: all failed, or none began.
-            PilotfishError: there is no such cluster, or it was lost before any training began.
+            ConfigError: all failed, or the journal is of other inputs.
+            PilotfishError: there is no such cluster, or it was lost before the end of the first stage.
+            KeyboardInterrupt: before the end of the first stage.
         """
-        states, failures = dict[str, dict[str, Any]](), dict[str, str]()
+        states, failures, code = dict[str, dict[str, Any]](), dict[str, str](), 0
         inputs = list(dict.fromkeys(task.shared_identity for task in self.trainings))
         kind = JournalKind("training", inputs[0] if len(inputs) == 1 else digest_of("".join(inputs).encode())[:32])
         with nullcontext() if journal_file is None else RunJournal(journal_file, kind) as journal:
@@ -82,18 +98,24 @@ class Stages(Generic[AnyTraining]):
                                     journal.add({task.identity: answer})
                         progress.reached(until, list(map(self.value_of, states.values())))
             except (KeyboardInterrupt, PoolLostError) as error:
-                if not states and isinstance(error, PoolLostError):
+                code = _INTERRUPTED if isinstance(error, KeyboardInterrupt) else _FAILED
+                warn(f"{str(error) or 'interrupted'}: {self._reached(states)}")
+                note("the same command goes on" if journal_file else "with --resume FILE, the same command goes on")
+                if not states:
                     raise
-                least = min((state["epochs"] for state in states.values()), default=0)
-                began = f"{len(states)} of {count(len(self.trainings), 'training')} began"
-                warn(f"{str(error) or 'interrupted'}: {began}, and reached {self.unit} {least} of {self.epochs}")
         for key, why in failures.items():
             warn(f"the training {key} failed: {why}")
         if not states:
-            raise ConfigError(
-                "train", "", next(iter(failures.values()), f"no {self.unit} ended"), f"at least {self.each}"
-            )
-        return {task.key: states[task.key] for task in self.trainings if task.key in states}
+            raise ConfigError("train", "", next(iter(failures.values()), "no training"), "at least one that ends")
+        states = {task.key: states[task.key] for task in self.trainings if task.key in states}
+        return Trained(states, code or (_FAILED if failures else 0))
+
+    def _reached(self, states: Mapping[str, dict[str, Any]]) -> str:
+        """Return how far trainings came, in words."""
+        if not states:
+            return f"no training came to {self.unit} {min(self.each, self.epochs)}"
+        least, trainings = min(state["epochs"] for state in states.values()), count(len(self.trainings), "training")
+        return f"{len(states)} of {trainings} came to {self.unit} {least} of {self.epochs}; the best so far is kept"
 
     def _next_tasks(self, states: Mapping[str, dict[str, Any]], until: int) -> Iterator[AnyTraining]:
         """Yield the tasks of trainings that have not reached an epoch."""

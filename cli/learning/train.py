@@ -97,14 +97,15 @@ def search_order(
     kind = str(context.info_name)
     settings = SearchOptions(objective, generations, population, max_wait=bound, patience=wait_factor, kind=kind)
     tasks = search_tasks(source, windows, settings, seeds, predicting=not no_predictions)
-    answers = list(search_stages(tasks).run(objective, workers, resume, dask).values())
+    trained = search_stages(tasks).run(objective, workers, resume, dask)
+    answers = list(trained.states.values())
     best, start = min(answers, key=lambda one: float(one["value"])), tasks[0].start
     write_model(out, _model(tasks[0], answers, best))
     _report(out, objective, start, answers, best)
     curves = [one | {"course": [*map(math.exp, one["course"])]} for one in answers]
     level = start.baseline.name, math.exp(start.baseline_value)
-    save_curves(picture, curves, objective, Course("generation", "geometric mean", level))
-    return 0
+    save_curves(picture, curves, objective, Course("generation", "all points that it tried, on its copy", level))
+    return trained.code
 
 
 _HELP = """

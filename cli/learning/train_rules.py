@@ -106,7 +106,8 @@ def rules(
     settings = RuleTraining(updates, hidden, rate, critic=agent == AGENTS[0], paired=True)
     first = [RuleTrainingTask(source, choices, episode, settings, seed + number) for number in range(seeds)]
     stages = Stages(first, rule_training_task, _value, updates, JUDGED_EACH, "update")
-    states = list(stages.run(objective, workers, resume, dask).values())
+    trained = stages.run(objective, workers, resume, dask)
+    states = list(trained.states.values())
     costs = {
         pair: float(np.exp(np.log(cost).mean()))
         for pair, cost in pair_costs(judging.workloads, source.cluster, choices).items()
@@ -115,8 +116,8 @@ def rules(
     model = _model(first[0], states, best, text_of(Pairs(*rival)), contends=not no_contention)
     write_model(out, model)
     _report(out, objective, states, best, costs)
-    save_curves(picture, states, objective, Course("update", "mean of the episodes"))
-    return 0
+    save_curves(picture, states, objective, Course("update", "mean of the episodes that it played"))
+    return trained.code
 
 
 def _named(name: str, text: str, words: dict[str, str]) -> list[str]:

@@ -100,15 +100,16 @@ def squared(
     settings = TrainingOptions(epochs=epochs, agent=head)
     first = [TrainingTask(source, objective, settings, seed + number, 0) for number in range(seeds)]
     stages = Stages(first, training_task, _value, settings.epochs, JUDGED_EACH)
-    states = list(stages.run(objective, workers, resume, dask).values())
+    trained = stages.run(objective, workers, resume, dask)
+    states = list(trained.states.values())
     best = min(states, key=_value)
     for state in states if every_seed else ():
         write_model(_numbered(out, state["seed"]), _model(first[0], [state], state))
     write_model(out, _model(first[0], states, best))
     judge = "evaluate --as thesis" if cluster is None else "evaluate --part second-half"
     _report(out, objective, states, best, judge)
-    save_curves(picture, states, objective, Course("epoch", "mean of the episodes"))
-    return 0
+    save_curves(picture, states, objective, Course("epoch", "mean of the episodes that it played"))
+    return trained.code
 
 
 def _value(state: dict[str, Any]) -> float:

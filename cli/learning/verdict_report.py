@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ...formats.model_file import Model, write_model
+from ...formats.models.verdicts import ratio_text
 from ...learning.evaluation import Scores, Verdict, beaten, verdict
 from ..output.text import Screen, TextColumn, numbers
 from ..streams import note
@@ -85,7 +86,7 @@ def sentences_of(row: dict[str, Any]) -> list[str]:
     outcome = "beats it" if row["beats"] else "is worse" if against.low > 1.0 else "may be no better"
     return [
         f"{JUDGED[row['number']]}: {outcome}: {against.ratio:.2f} of the rival {row['chosen']}, {against.rival}",
-        f"  95 %: {against.low:.2f} to {against.high:.2f}; smaller in {against.won:.0%} of the pairs; "
+        f"  95 %: {ratio_text(against.low)} to {ratio_text(against.high)}; smaller in {against.won:.0%} of the pairs; "
         f"longest wait {against.longest_wait:.2f} of its",
     ]
 

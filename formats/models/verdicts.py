@@ -35,16 +35,24 @@ def proves(verdicts: Iterable[Mapping[str, Any]], number: str) -> bool:
 
 
 def lines_of(verdicts: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Return what some checked verdicts say, in words: those on windows, and those against the baseline of a model."""
+    """Return what some checked verdicts say, in words."""
     lines = list[str]()
     for row in verdicts:
         about, interval = (
             f"{row['trace']}, {row['number']}",
-            f"{row['ratio']:.2f} ({row['low']:.2f} to {row['high']:.2f})",
+            f"{row['ratio']:.2f} ({ratio_text(row['low'])} to {ratio_text(row['high'])})",
         )
         if "copies" not in row:
             lines.append(f"{about}: {interval} of {row['rival']}, {row['windows']} windows")
-        elif row.get("chosen") == IN_TRAINING:
-            outcome = "beats" if row.get("beats") is True else "not shown to beat"
-            lines += [f"{about}: {outcome} {row['rival']}:", f"  {interval} of its, {row['copies']} copies"]
+        else:
+            is_worse = row["low"] > 1.0
+            outcome = "beats" if row.get("beats") is True else "is worse than" if is_worse else "not shown to beat"
+            rival = f"{row['rival']}, {row.get('chosen', IN_TRAINING)}"
+            lines += [f"{about}: {outcome} {rival}:", f"  {interval} of its, {row['copies']} copies"]
     return lines
+
+
+def ratio_text(ratio: float) -> str:
+    """Return a ratio as text: a few digits, and more where it would else read as 1."""
+    short = f"{ratio:.2f}"
+    return f"{ratio:.4f}" if short == "1.00" and ratio != 1.0 else short

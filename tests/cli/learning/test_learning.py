@@ -8,7 +8,7 @@ from unittest import mock
 
 import pytest
 
-from pilotfish.cli.__main__ import FAILED, USAGE, main
+from pilotfish.cli.__main__ import FAILED, INTERRUPTED, USAGE, main
 from pilotfish.cli.charts.learning_figure import Course, learning_curves
 from pilotfish.cli.learning.training_progress import TrainingProgress
 from pilotfish.formats.model_file import read_order
@@ -64,10 +64,10 @@ def test_a_search_that_is_interrupted_keeps_the_best_so_far_and_goes_on_to_the_b
     with monkeypatch.context() as patch:
         patch.setattr(TrainingProgress, "reached", mock.Mock(side_effect=KeyboardInterrupt))
         capsys.readouterr()
-        assert main([*words, str(cut), "--resume", str(tmp_path / "state")]) == 0
+        assert main([*words, str(cut), "--resume", str(tmp_path / "state")]) == INTERRUPTED
     error = " ".join(capsys.readouterr().err.split())
     assert (
-        "interrupted: 1 of 1 training began, and reached generation 1 of 2" in error
+        "1 of 1 training came to generation 1 of 2; the best so far is kept" in error
         and read_order(cut).trained["generations"] == 1
     )
     assert main([*words, str(cut), "--resume", str(tmp_path / "state")]) == 0

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from pilotfish.cli.__main__ import FAILED, USAGE, main
+from pilotfish.cli.__main__ import FAILED, INTERRUPTED, USAGE, main
 from pilotfish.cli.learning.training_progress import TrainingProgress
 from pilotfish.formats.model_file import read_model, write_model
 from pilotfish.formats.models.pair_model import PairModel
@@ -106,8 +106,8 @@ def test_a_training_that_was_interrupted_keeps_the_best_so_far_and_goes_on_to_th
 
     with monkeypatch.context() as patched:
         patched.setattr(TrainingProgress, "reached", stopped)
-        assert main([*words, "-o", str(out)]) == 0
-    assert "and reached epoch 5 of 6" in capsys.readouterr().err and calls == [1]
+        assert main([*words, "-o", str(out)]) == INTERRUPTED
+    assert "came to epoch 5 of 6" in capsys.readouterr().err and calls == [1]
     assert read_model(out).trained["epochs"] == 5
     assert main([*words, "-o", str(out)]) == 0
     assert out.read_bytes() == of_lab.with_name("lab-1.pfmodel.json").read_bytes()

@@ -125,8 +125,8 @@ def test_files_named_by_a_trace_are_sent_with_it(
     assert "u.json: it names files outside its folder, which" in capsys.readouterr().err
 
 
-def trained(model: str, *words: str) -> bytes:
-    assert main(["train", *words, "-o", model]) == 0
+def trained(model: str, *words: str, code: int = 0) -> bytes:
+    assert main(["train", *words, "-o", model]) == code
     return Path(model).read_bytes()
 
 
@@ -163,7 +163,7 @@ def test_an_interrupted_training_keeps_the_best_so_far(
 ) -> None:
     words = (*ORDER, "--seeds", "60", "--dask", cluster.scheduler_address)
     stopper, counts = once_begun(folder / "searches", lambda: os.kill(os.getpid(), signal.SIGINT))
-    trained("a.pfmodel.json", *words, "--resume", "searches")
+    trained("a.pfmodel.json", *words, "--resume", "searches", code=130)
     stopper.join()
     assert "interrupted: " in capsys.readouterr().err
     seeds = json.loads(Path("a.pfmodel.json").read_text())["trained"]["seeds"]
@@ -204,7 +204,7 @@ def test_a_lost_cluster_keeps_the_best_order_so_far(folder: Path, capsys: pytest
     lost = LocalCluster(n_workers=1, threads_per_worker=1, processes=False, protocol="tcp://", **QUIET)
     closer, counts = once_begun(folder / "searches", lost.close)
     words = (*ORDER, "--seeds", "60", "--dask", lost.scheduler_address)
-    trained("a.pfmodel.json", *words, "--resume", "searches")
+    trained("a.pfmodel.json", *words, "--resume", "searches", code=1)
     closer.join()
     assert "the cluster is gone: " in capsys.readouterr().err
     assert 5 <= counts[0] <= len(json.loads(Path("a.pfmodel.json").read_text())["trained"]["seeds"]) < 60
