@@ -2,12 +2,13 @@
 
 Rule: a line of the journal survives this process at once, and a crash of the machine after SYNC_S; an incomplete last
 line is dropped. One command at a time writes a journal. The first line says what the runs belong to; a journal of other
-inputs is refused.
+inputs is refused. Each line has a checksum: one that is not as it was written is ignored, and its run is done again.
 """
 
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import json
 import math
 import os
@@ -101,8 +102,7 @@ class RunJournal(AbstractContextManager["RunJournal"]):
 
     def add(self, found: Mapping[str, Numbers]) -> None:
         """Record the numbers of runs by identity. Raises OSError."""
-        records = ({"run": identity, "numbers": numbers} for identity, numbers in found.items())
-        self._write(b"".join(json.dumps(record, separators=(",", ":")).encode() + b"\n" for record in records))
+        self._write(b"".join(_line(identity, numbers) for identity, numbers in found.items()))
         self.done |= found
 
     def _write(self, lines: bytes) -> None:
@@ -125,7 +125,15 @@ def _parsed(path: Path, data: bytes, kind: JournalKind) -> tuple[dict[str, Numbe
     for line in data[len(header) : line_bytes].splitlines():
         try:
             record = json.loads(line)
-            finished[str(record["run"])] = dict(record["numbers"])
-        except (ValueError, TypeError, KeyError):
+            identity, numbers = str(record["run"]), dict(record["numbers"])
+            if line + b"\n" == _line(identity, numbers):
+                finished[identity] = numbers
+        except (ValueError, TypeError, KeyError, RecursionError):
             continue
     return finished, line_bytes
+
+
+def _line(identity: str, numbers: Numbers) -> bytes:
+    """Return the line of a run."""
+    record = json.dumps({"run": identity, "numbers": numbers}, separators=(",", ":")).encode()
+    return b'%s,"sum":"%s"}\n' % (record[:-1], hashlib.sha256(record).hexdigest()[:16].encode())

@@ -164,7 +164,7 @@ def encoded(outcome: SiteOutcome) -> dict[str, Any]:
 
 
 def decoded(numbers: Mapping[str, Any]) -> SiteOutcome:
-    """Return the outcome that `encoded` wrote. Raises TypeError, ValueError: it is damaged."""
+    """Return the outcome that `encoded` wrote."""
     return SiteOutcome(**{key: _columns(value) if isinstance(value, str) else value for key, value in numbers.items()})
 
 

@@ -42,7 +42,23 @@ def test_a_truncated_journal_is_continued(tmp_path: Path, length: int) -> None:
     assert read_journal(path) == {name: FOUND[name] for name in names} | {"c3": {"makespan": 3.0}}
 
 
-@pytest.mark.parametrize("line", [b"\0\0\0\0", b"[1]", b'{"run": "x"}', b'{"run": "x", "numbers": 4}', b"\xff\xfe"])
+@given(st.data())
+@settings(deadline=None)
+def test_a_line_that_is_not_as_it_was_written_is_ignored(tmp_path: Path, data: st.DataObject) -> None:
+    path = tmp_path / "journal.jsonl"
+    path.unlink(missing_ok=True)
+    with RunJournal(path) as journal:
+        journal.add(FOUND)
+    heading, first, second = path.read_bytes().splitlines()
+    place, other = data.draw(st.integers(0, len(first) - 1)), data.draw(st.integers(32, 126))
+    changed = first[:place] + bytes([other]) + first[place + 1 :]
+    path.write_bytes(b"\n".join((heading, changed, second, b"")))
+    assert read_journal(path) == (FOUND if changed == first else {"b2": FOUND["b2"]})
+
+
+@pytest.mark.parametrize(
+    "line", [b"\0\0\0\0", b"[1]", b'{"run": "x"}', b'{"run":"x","numbers":{}}', b"\xff\xfe", b"[" * 100_000]
+)
 def test_invalid_lines_are_ignored(tmp_path: Path, line: bytes) -> None:
     path = tmp_path / "journal.jsonl"
     with RunJournal(path) as journal:
