@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..daemon.paths import default_config_path, profile_store_path
 from ..formats.documents.atomic_write import check_file
-from ..formats.text import count, shell_words
+from ..formats.text import count, counted, shell_words
 from ..machine_share import affinity, usable_cpus
 from ..simulate.errors import ConfigError
 from ..simulate.model.cluster import Cluster
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ..profiles.classes import Classification
     from ..profiles.store import ProfileStore
     from ..simulate.model.snapshot import Snapshot
+    from ..simulate.model.workload import Workload
 
 
 def read_cluster(path: Path) -> Cluster:
@@ -246,6 +247,12 @@ def _refuse_unmeasured_demo(path: Path, missing: set[str]) -> None:
             f"{absent} of the demo's {count(len(PROGRAMS), 'profile')} are not measured yet: first run `sh {script}`"
         )
         raise ConfigError(str(path), "", problem) from None
+
+
+def note_left_out(name: str, jobs: Workload) -> None:
+    """Say how many jobs of a file a command leaves out, and why."""
+    if jobs.left_out:
+        note(f"{name}: {count(len(jobs), 'job')}; left out: {counted(jobs.left_out)}")
 
 
 def refuse_trace(path: Path) -> None:

@@ -106,6 +106,8 @@ def evaluate(
         )  # fmt: skip
     models = {path: read_model(path) for path in files if path.name.endswith(MODEL_SUFFIX)}
     traces = [path for path in files if path not in models]
+    if twice := [path for place, path in enumerate(files) if path in files[:place]]:
+        raise bad("MODEL... TRACE...", f"{twice[0]} twice (allowed: each file once)")
     if not models or not traces:
         raise bad(
             "MODEL... TRACE...",

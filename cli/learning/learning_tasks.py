@@ -87,7 +87,7 @@ def _read(sources: TraceInput) -> tuple[Trace, ...]:
         if processors is None:
             size = format_of(path).size
             raise ConfigError(path.name, size, "missing: how large the machine is", "--procs N")
-        fitting = jobs.take(jobs.size <= processors)
+        fitting = jobs.take(jobs.size <= processors, "jobs larger than the machine")
         trace = Trace(path.name.removesuffix(".gz").removesuffix(".swf"), digest, fitting, processors)
         trace = part_of(trace, sources.part)
         if not np.isfinite(trace.jobs.walltime).all():

@@ -97,7 +97,8 @@ def _jobs(source: RuleInput) -> Workload:
     memory = jobs.more.get("memory", np.zeros(len(jobs)))
     nodes = processors_of(source.cluster).template.nodes
     fits = (jobs.size <= nodes["limit"].sum()) & (memory <= nodes["memory"].min())
-    return jobs.take(fits & np.isfinite(jobs.run_time) & (jobs.run_time > 0.0))
+    is_used = fits & np.isfinite(jobs.run_time) & (jobs.run_time > 0.0)
+    return jobs.take(is_used, "jobs that do not fit or have no run time")
 
 
 @lru_cache(maxsize=2)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ... import __version__
-from ...formats.documents.atomic_write import check_file
 from ...formats.documents.quantities import format_size
 from ...formats.model_file import write_model
 from ...formats.models.order_model import Baseline, OrderModel
@@ -23,13 +22,15 @@ from ...simulate.world.known_run_times import PREDICTED, WALLTIME
 from .. import options
 from ..charts import picture_files
 from ..charts.learning_figure import Course, save_curves
+from ..inputs import note_left_out
 from ..kernel_loading import load_kernels
 from ..lazy import CommandGroup
 from ..options import argument, flag, option
 from ..output.text import Screen, TextColumn, numbers
 from ..streams import note
-from ..usage_errors import bad, not_among
+from ..usage_errors import not_among
 from .learning_tasks import PARTS, SearchTask, TraceInput, predicted, search_stages, search_tasks
+from .model_outputs import check_outputs
 from .priority_weights import priorities
 from .train_rules import rules
 from .train_squared import squared
@@ -87,16 +88,15 @@ def search_order(
         raise not_among("--objective", objective, "an objective", OBJECTIVES)
     if part not in PARTS:
         raise not_among("--part", part, "a part of a trace", PARTS)
-    if not out.name.endswith(MODEL_SUFFIX):
-        raise bad("--out", f"{out.name} (allowed: a name that ends with {MODEL_SUFFIX})")
-    check_file(out)
-    picture_files.check(picture)
+    check_outputs(out, resume, picture)
     load_kernels("swf.parser", "queue.easy_rich")
     source = TraceInput.of(traces, procs, part)
     bound = None if max_wait is None else max_wait * _DAYS_S
     kind = str(context.info_name)
     settings = SearchOptions(objective, generations, population, max_wait=bound, patience=wait_factor, kind=kind)
     tasks = search_tasks(source, windows, settings, seeds, predicting=not no_predictions)
+    for trace in source.traces():
+        note_left_out(trace.name, trace.jobs)
     trained = search_stages(tasks).run(objective, workers, resume, dask)
     answers = list(trained.states.values())
     best, start = min(answers, key=lambda one: float(one["value"])), tasks[0].start

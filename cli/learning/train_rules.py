@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 
 from ... import __version__
-from ...formats.documents.atomic_write import check_file
 from ...formats.documents.quantities import format_size
 from ...formats.model_file import write_model
 from ...formats.models.rule_model import RuleModel
@@ -24,12 +23,14 @@ from ...simulate.world.task_tables import processors_of
 from .. import options
 from ..charts import picture_files
 from ..charts.learning_figure import Course, save_curves
+from ..inputs import note_left_out
 from ..kernel_loading import load_kernels
 from ..options import flag, option
 from ..output.text import Screen, TextColumn, numbers
 from ..streams import note
-from ..usage_errors import bad, not_among
+from ..usage_errors import not_among
 from .learning_tasks import PARTS
+from .model_outputs import check_outputs
 from .rule_tasks import RuleInput, RuleTrainingTask, rule_training_task
 from .staged_training import Stages
 
@@ -92,10 +93,7 @@ def rules(
     ):  # fmt: skip
         if word not in words:
             raise not_among(name, word, kind, words)
-    if not out.name.endswith(MODEL_SUFFIX):
-        raise bad("--out", f"{out.name} (allowed: a name that ends with {MODEL_SUFFIX})")
-    check_file(out)
-    picture_files.check(picture)
+    check_outputs(out, resume, picture)
     pairs = [(job, core) for job in _named("--job-rules", job_rules, JOBS)
              for core in _named("--core-rules", core_rules, RESOURCES)]  # fmt: skip
     choices = RuleOptions(objective, observation, (*pairs, *([] if no_void else [VOID])))
@@ -103,6 +101,7 @@ def rules(
     source = RuleInput.of(workload, independent(nodes) if no_contention else nodes)
     load_kernels("swf.parser", KERNEL)
     _, judging = source.worlds(choices, episode)  # errors before any training
+    note_left_out(source.name, source.jobs())
     settings = RuleTraining(updates, hidden, rate, critic=agent == AGENTS[0], paired=True)
     first = [RuleTrainingTask(source, choices, episode, settings, seed + number) for number in range(seeds)]
     stages = Stages(first, rule_training_task, _value, updates, JUDGED_EACH, "update")

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from ... import __version__
-from ...formats.documents.atomic_write import check_file
 from ...formats.documents.quantities import format_size
 from ...formats.model_file import write_model
 from ...formats.models.pair_model import PairModel
@@ -21,13 +20,14 @@ from ...simulate.queue_policies.learned_order import MODEL_SUFFIX
 from .. import options
 from ..charts import picture_files
 from ..charts.learning_figure import Course, save_curves
-from ..inputs import read_cluster
+from ..inputs import note_left_out, read_cluster
 from ..kernel_loading import load_kernels
 from ..options import argument, flag, option
 from ..output.text import Screen, TextColumn, numbers
 from ..streams import note
 from ..usage_errors import bad, not_among
 from .learning_tasks import PARTS
+from .model_outputs import check_outputs
 from .pair_tasks import PairInput, TrainingTask, training_task
 from .staged_training import Stages
 
@@ -90,13 +90,11 @@ def squared(
         raise not_among("--objective", objective, "an objective", OBJECTIVES)
     if head not in AGENTS:
         raise not_among("--head", head, "an agent", AGENTS)
-    if not out.name.endswith(MODEL_SUFFIX):
-        raise bad("--out", f"{out.name} (allowed: a name that ends with {MODEL_SUFFIX})")
-    check_file(out)
-    picture_files.check(picture)
+    check_outputs(out, resume, picture)
     source = PairInput.of(trace, None if cluster is None else nodes_of(read_cluster(cluster)))
     load_kernels("swf.parser", "mapping.entry", KERNEL, SCORES)
     source.worlds(objective)  # errors before any training
+    note_left_out(source.name, source.jobs())
     settings = TrainingOptions(epochs=epochs, agent=head)
     first = [TrainingTask(source, objective, settings, seed + number, 0) for number in range(seeds)]
     stages = Stages(first, training_task, _value, settings.epochs, JUDGED_EACH)

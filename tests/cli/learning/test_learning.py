@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 from unittest import mock
@@ -72,6 +73,32 @@ def test_a_search_that_is_interrupted_keeps_the_best_so_far_and_goes_on_to_the_b
     )
     assert main([*words, str(cut), "--resume", str(tmp_path / "state")]) == 0
     assert cut.read_bytes() == uncut.read_bytes()
+
+
+def test_jobs_that_are_left_out_are_counted(trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = gzip.decompress(trace.read_bytes()).decode().splitlines()
+    numbers = lines[-1].split()
+    too_large = [*numbers[:4], "1000", *numbers[5:7], "1000", *numbers[8:]]
+    wrong = [lines[-1].replace(" ", " x ", 1)] * 2
+    (tmp_path / "some.swf").write_text("\n".join([*lines, " ".join(too_large), *wrong, ""]))
+    words = ["train", "linear", str(tmp_path / "some.swf"), "--no-predictions", *FEW, "-o"]
+    assert main([*words, str(tmp_path / "a.pfmodel.json")]) == 0
+    error = " ".join(capsys.readouterr().err.split())
+    assert "some: 400 jobs; left out: 2 lines that are not jobs, 1 job larger than the machine" in error
+
+
+def test_the_model_is_not_written_over_the_journal(
+    trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = str(tmp_path / "a.pfmodel.json")
+    assert main(["train", "linear", str(trace), *FEW, "-o", path, "--resume", path]) == USAGE
+    assert "is the file of --out" in " ".join(capsys.readouterr().err.split()) and not Path(path).exists()
+
+
+def test_a_file_counts_once(trace: Path, model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for files in ([model, model, trace], [model, trace, trace]):
+        assert main(["evaluate", *map(str, files), "--no-predictions"]) == USAGE
+        assert "twice (allowed: each file once)" in " ".join(capsys.readouterr().err.split())
 
 
 def test_a_replay_under_the_model_is_that_of_its_weights(

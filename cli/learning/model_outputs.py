@@ -1,0 +1,31 @@
+"""The files that `train` writes, checked before any training."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ...formats.documents.atomic_write import check_file
+from ...simulate.queue_policies.learned_order import MODEL_SUFFIX
+from ..charts import picture_files
+from ..usage_errors import bad
+
+
+def check_outputs(out: Path, resume: Path | None, picture: Path | None) -> None:
+    """Check the options --out, --resume and --plot.
+
+    Args:
+        out: file of the model.
+        resume: journal of the training; None: none.
+        picture: of the learning curves; None: none.
+
+    Raises:
+        typer.BadParameter: a name has another ending, or two are one file.
+        PilotfishError: a package is missing.
+        OSError: the model cannot be written.
+    """
+    if not out.name.endswith(MODEL_SUFFIX):
+        raise bad("--out", f"{out.name} (allowed: a name that ends with {MODEL_SUFFIX})")
+    if resume is not None and resume.resolve() == out.resolve():
+        raise bad("--resume", f"{resume} is the file of --out (allowed: another file)")
+    check_file(out)
+    picture_files.check(picture)
