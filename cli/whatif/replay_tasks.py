@@ -173,7 +173,4 @@ def _packed(column: Any) -> str:
 
 
 def _columns(text: str) -> Any:
-    try:
-        return np.frombuffer(zlib.decompress(base64.b64decode(text)), "<f8")
-    except zlib.error as error:
-        raise ValueError(str(error)) from None
+    return np.frombuffer(zlib.decompress(base64.b64decode(text)), "<f8")
