@@ -38,6 +38,21 @@ class UntrustedError(PermissionError):
         super().__init__(errno.EACCES, f"{path} is not trusted: {problem}", path)
 
 
+def problem_of(error: OSError, path: StrPath) -> str:
+    """Return what an error of the operating system says, without the name of the file where a message has it already.
+
+    Args:
+        error: the error.
+        path: the file that the message names.
+    """
+    return (error.strerror or str(error)).removeprefix(f"{os.fspath(path)} is ")
+
+
+def message_of(error: OSError) -> str:
+    """Return an error of the operating system as a message that names the file once, if there is one."""
+    return str(error) if error.filename is None else f"{error.filename}: {problem_of(error, error.filename)}"
+
+
 def check_folder(path: StrPath, *, sticky: bool = False) -> str:
     """Return the path of a trusted folder, without links.
 

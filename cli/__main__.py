@@ -20,6 +20,7 @@ import typer
 
 from ..formats.text import clean, clean_lines
 from ..simulate.errors import ConfigErrors, InvalidJobErrors, InvariantError, PilotfishError
+from ..trust import message_of
 from .lazy import HELP_OPTIONS, Lazy, LazyGroup, UsageError
 from .streams import discard, note, open_closed_streams, print_diagnostic, show
 
@@ -189,7 +190,7 @@ def _run(argv: Sequence[str] | None) -> int:
     except OSError as error:
         if error.filename is None:
             return _output_error(error) if error.errno in _FULL else _internal_error(error)
-        return _fail(f"{error.filename}: {error.strerror}")
+        return _fail(message_of(error))
     except MemoryError as error:
         return _fail(f"there is not enough memory for this{f': {error}' if str(error) else ''}")
     except Exception as error:

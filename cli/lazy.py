@@ -61,12 +61,17 @@ class Command(TyperCommand):
         names = {name for param in self.params if str(param.metavar).startswith("[S") for name in param.opts}
         words = [word for pair in _with_values(args, names) for word in pair]
         try:
-            return list(super().parse_args(ctx, words))
+            remaining = list(super().parse_args(ctx, words))
         except UsageError as error:
             option = str(getattr(error, "option_name", ""))
             if sentence := moved(self.name, option):
                 raise typer.BadParameter(sentence, ctx, param_hint=f"'{option}'") from None
             raise
+        for param in self.params:
+            value = ctx.params.get(param.name) if param.type.name == "path" else None
+            if value == "" or (isinstance(value, list | tuple) and "" in value):
+                raise typer.BadParameter("an empty name (allowed: a file or folder)", ctx, param)
+        return remaining
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """Return the words of the usage line: optional arguments in brackets, `...` after repeatable ones."""

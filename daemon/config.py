@@ -18,7 +18,7 @@ from ..formats.documents.files import check_schema, config_error, decode, parse_
 from ..profiles.measure.counters import KINDS
 from ..simulate.errors import ConfigError, PolicyError
 from ..simulate.model.cluster import Cluster
-from ..trust import check_file
+from ..trust import check_file, problem_of
 from . import paths
 from .config_sections import (
     AccessConfig,
@@ -232,7 +232,7 @@ def _refuse_untrusted(path: str | Path) -> None:
     try:
         check_file(path)
     except OSError as error:
-        raise ConfigError(str(path), "", f"cannot be read: {error.strerror}") from None
+        raise ConfigError(str(path), "", f"cannot be read: {problem_of(error, path)}") from None
 
 
 def load_policy_of(config: DaemonConfig, path: str | Path, *, acts: bool = False) -> None:

@@ -14,6 +14,7 @@ from ..simulate.errors import InvalidJobError
 from ..simulate.model.cluster import Cluster
 from ..simulate.model.job import Job, Workflow
 from ..simulate.model.plan import Plan, PlannedJob
+from .text import count
 
 
 def plan_to_dict(plan: Plan) -> dict[str, Any]:
@@ -53,7 +54,7 @@ def plan_script(plan: Plan, workflow: Workflow, steps: Iterable[str]) -> str:
     head.append("# Nodes, cores and dependencies are the plan's; deliberate waits and shared cores are not expressed.")
     idle = sum(workflow.jobs[workflow.index[planned.id]].command is None for planned in plan.jobs)
     if idle:
-        head.append(f"# {idle} of its jobs have no command: they are submitted as no-ops")
+        head.append(f"# {count(idle, 'of its jobs has', 'of its jobs have')} no command: submitted as no-op")
     return "\n".join([*head, "set -eu", *steps, ""])
 
 

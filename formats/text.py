@@ -190,6 +190,15 @@ def counted(reasons: Mapping[str, int]) -> str:
     return ", ".join(f"{number:,} {_singular(words) if number == 1 else words}" for words, number in reasons.items())
 
 
+#: Singular of the verbs that can follow the noun of a phrase, as in "jobs that do not fit".
+_VERBS = {"are": "is", "were": "was", "do": "does", "have": "has"}
+
+
 def _singular(words: str) -> str:
-    """Return a phrase with its first plural noun in the singular."""
-    return re.sub(r"\b(\w+?)(ies|s)\b", lambda noun: noun[1] + ("y" if noun[2] == "ies" else ""), words, count=1)
+    """Return a phrase with its first plural noun in the singular, and the verb of a clause that follows at once."""
+
+    def one(phrase: re.Match[str]) -> str:
+        stem, ending, that, verb = phrase.groups("")
+        return stem + ("y" if ending == "ies" else "") + that + _VERBS.get(verb, verb)
+
+    return re.sub(r"\b(\w+?)(ies|s)\b( that )?((?<= that )\w+)?", one, words, count=1)

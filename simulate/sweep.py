@@ -39,7 +39,7 @@ class Trace:
     key: str  # its place in the sweep file, for messages: workloads[0]
     select: Select = field(default_factory=Select)  # which of its jobs; its own load is 1
     loads: tuple[float, ...] = (1.0,)  # factors on the arrival rate, one run each
-    skip_invalid: bool = False  # leave out lines that are not jobs
+    skip_invalid: bool = False  # leave out lines without a job
 
 
 @dataclass(frozen=True, slots=True)

@@ -392,3 +392,16 @@ def test_root_sees_as_another_account_and_is_itself_again(world: Path) -> None:
         with trust.as_account(same):
             assert os.geteuid() == 0
     assert trust.owner_of(world / "none") == ""
+
+
+def test_a_message_names_a_file_once(tmp_path: Path) -> None:
+    path = tmp_path / "f"
+    path.write_text("")
+    path.chmod(0o666)
+    with pytest.raises(UntrustedError) as untrusted:
+        trust.check_file(path)
+    assert trust.message_of(untrusted.value).count(str(path)) == 2  # of the file, and in the command that helps
+    assert trust.message_of(untrusted.value).startswith(f"{path}: not trusted: it belongs to")
+    assert trust.problem_of(untrusted.value, tmp_path / "g").startswith(f"{path} is not trusted")
+    assert trust.message_of(FileNotFoundError(2, "No such file or directory", "f")) == "f: No such file or directory"
+    assert trust.message_of(OSError(28, "No space left on device")) == "[Errno 28] No space left on device"

@@ -25,7 +25,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ..formats.documents.files import check_schema, config_error, read_document
 from ..simulate.errors import ConfigError
-from ..trust import check_file
+from ..trust import check_file, problem_of
 
 log = logging.getLogger("pilotfish.web")
 #: Where a request keeps its token's user, and whether the token still holds.
@@ -129,7 +129,7 @@ class AccessTokens:
         try:
             check_file(self._path)
         except OSError as error:
-            raise ConfigError(source, "", f"cannot be read: {error.strerror}") from None
+            raise ConfigError(source, "", f"cannot be read: {problem_of(error, source)}") from None
         document = check_schema(read_document(self._path), "tokens", source)
         try:
             tokens = _File.model_validate(document).tokens

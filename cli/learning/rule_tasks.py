@@ -98,7 +98,7 @@ def _jobs(source: RuleInput) -> Workload:
     nodes = processors_of(source.cluster).template.nodes
     fits = (jobs.size <= nodes["limit"].sum()) & (memory <= nodes["memory"].min())
     is_used = fits & np.isfinite(jobs.run_time) & (jobs.run_time > 0.0)
-    return jobs.take(is_used, "jobs that do not fit or have no run time")
+    return jobs.take(is_used, "jobs too large or without a run time")
 
 
 @lru_cache(maxsize=2)

@@ -228,8 +228,8 @@ def _interval_lines(predictor: str, intervals: Intervals) -> list[str]:
     from ...profiles.prediction.evaluate import CALIBRATED, ENOUGH_JOBS, LEVEL
 
     low, high = (f"{100 * share:.0f}" for share in CALIBRATED)
-    users = f"{count(intervals.held, 'user')} of {intervals.users} with {ENOUGH_JOBS} or more jobs"
-    held = f"{users} have at least {low} % inside"
+    users = f"{intervals.held:,} of {count(intervals.users, 'user')} with {ENOUGH_JOBS} or more jobs"
+    held = f"at least {low} % inside for {users}"
     return [
         f"{predictor}: {percent(intervals.inside)} of {count(intervals.jobs, 'job')} inside their {percent(LEVEL)} "
         f"interval, median width {times(intervals.width)}",

@@ -146,8 +146,9 @@ def list_(cluster: options.ClusterFile = None, store: options.Store = None, as_j
     from ..output.profiles import show_list
 
     show_list(classified, {name: owner for name in classified if (owner := keep.owner_of(name)) is not None})
-    dropped = [(count(loss.number, loss.what[:-1]), loss.latest) for loss in keep.dropped()]
-    note(*(f"{number} have been dropped for their age, the last on {latest}" for number, latest in dropped))
+    for loss in keep.dropped():
+        number = count(loss.number, f"{loss.what[:-1]} has", f"{loss.what} have")
+        note(f"{number} been dropped because of age, the last on {loss.latest}")
 
 
 @app.command()

@@ -36,6 +36,7 @@ from ...simulate.replay.requirements import check_jobs
 from ...simulate.replay.select import Select
 from ...simulate.slurm.site_policy import SlurmRules
 from ...simulate.world.known_run_times import PREDICTED, WALLTIME
+from ...trust import message_of
 
 _WORDS = {
     "--skip-invalid": "skip_invalid: true in the sweep's file",
@@ -241,7 +242,7 @@ def attempt(version: str, function: Callable[..., Any], *arguments: Any) -> Any:
     except MemoryError:
         return Failure("there is not enough memory")
     except OSError as error:
-        return Failure(f"{error.filename}: {error.strerror}")
+        return Failure(message_of(error))
     except Exception as error:
         return Failure(f"unexpected {type(error).__name__}: {error}")
 

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ...adapters import registry
 from ...simulate.errors import ConfigError
-from ...trust import check_file
+from ...trust import check_file, problem_of
 
 
 def read(files: Iterable[Path], adapter: str | None = None) -> SubmissionSettings:
@@ -33,7 +33,7 @@ def read(files: Iterable[Path], adapter: str | None = None) -> SubmissionSetting
         try:
             check_file(path)
         except OSError as error:
-            raise ConfigError(str(path), "", f"cannot be read: {error.strerror}") from None
+            raise ConfigError(str(path), "", f"cannot be read: {problem_of(error, path)}") from None
         document = check_schema(read_document(path), "client", str(path))
         try:
             SubmissionSettings.model_validate(document)

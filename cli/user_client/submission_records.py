@@ -22,7 +22,7 @@ from ...adapters.start_claim import NO_JOB, claim
 from ...daemon.state.codec import decode, encode
 from ...simulate.errors import ConfigError, InvalidJobError, PilotfishError
 from ...simulate.model.job import Workflow
-from ...trust import make_folder, open_file
+from ...trust import make_folder, open_file, problem_of
 
 SCHEMA = "pilotfish/submission/v1"
 #: Stages of a submission: not finished, whole, or taken back because a job was refused.
@@ -84,7 +84,7 @@ class SubmissionRecord:
             part.replace(self.path)
         except OSError as error:
             part.unlink(missing_ok=True)
-            raise ConfigError(str(self.path), "", f"cannot be written: {error.strerror}") from None
+            raise ConfigError(str(self.path), "", f"cannot be written: {problem_of(error, self.path)}") from None
 
     def submitted(self, job: str, number: int) -> None:
         """Record the id of a submitted job."""
@@ -153,7 +153,7 @@ def read(path: Path) -> SubmissionRecord:
         for line in lines[1:]:
             _apply(record, line)
     except OSError as error:
-        raise ConfigError(str(path), "", f"cannot be read: {error.strerror}") from None
+        raise ConfigError(str(path), "", f"cannot be read: {problem_of(error, path)}") from None
     except (ValueError, KeyError, TypeError, AttributeError, InvalidJobError) as error:
         raise ConfigError(str(path), "", f"not a record of a submission ({type(error).__name__})") from None
     return record

@@ -234,7 +234,7 @@ def workload_of(
     readable = np.ones(len(runs), bool)
     readable[refused] = False
     workload = workload.take(readable, UNREADABLE)
-    return in_order(workload.take(workload.size > 0, "jobs that request no resources"))
+    return in_order(workload.take(workload.size > 0, "jobs without resources"))
 
 
 def _refusal(source: str, i: int, job: BatsimJob, type_: str, error: ConfigError) -> ConfigError:

@@ -60,7 +60,7 @@ def read_swf(path: str | Path, *, skip_invalid: bool = False, **_: Any) -> Workl
 
     Args:
         path: the file.
-        skip_invalid: leave out, and count, lines that are not jobs.
+        skip_invalid: leave out, and count, lines without a job.
 
     Raises:
         ConfigError: a line that is not a job, with its number; not an SWF file; no jobs.
@@ -70,7 +70,7 @@ def read_swf(path: str | Path, *, skip_invalid: bool = False, **_: Any) -> Workl
     columns, invalid = _parse(str(path), data, skip_invalid=skip_invalid)
     size, run, requested = _sizes(columns), columns["run_time"], columns["requested_time"]
     header, (dependencies, unmet) = _header(str(path), data), _dependencies(columns)
-    left_out = {"lines that are not jobs": invalid, _NO_PRECEDING: unmet}
+    left_out = {"lines without a job": invalid, _NO_PRECEDING: unmet}
     workload = Workload(
         Path(path).name.removesuffix(".gz").removesuffix(".swf"), columns["job"].astype(np.int64),
         columns["submit_time"], run, np.where(requested > 0, requested, run), size.astype(np.int64),

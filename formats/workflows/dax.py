@@ -21,7 +21,7 @@ from ..documents.document_errors import bad, found, from_source, inside
 from ..documents.quantities import Convert, number, plain
 from ..documents.schema import name
 from ..documents.xml import Element, parse_xml
-from ..text import clean
+from ..text import clean, count
 from .workflow_tasks import TINY_S, Task, Tasks, default_warning, title
 
 _seconds, _cores, _megabytes = number(0, LONGEST), number(1, 1e6), number(0, 1e12)
@@ -85,7 +85,7 @@ def _task(job: Element, after: dict[str, dict[str, None]]) -> Task:
 def _warnings(tasks: tuple[Task, ...]) -> Iterator[str]:
     yield "DAX records no memory bandwidth: taken as 0, so no memory contention is forecast"
     if zero := sum(task.time == 0 for task in tasks):
-        yield f"{zero} of the jobs have a run time of zero: taken as {TINY_S:g} s"
+        yield f"{count(zero, 'of the jobs has', 'of the jobs have')} a run time of zero: taken as {TINY_S:g} s"
     if unknown := [task.id for task in tasks if task.time is None]:
         yield from default_warning(unknown)
 

@@ -21,6 +21,7 @@ from ...simulate.model.workload import LONGEST
 from ..documents.document_errors import bad, found, from_source, inside, shown
 from ..documents.quantities import LARGEST, Convert, is_number, number, plain
 from ..documents.schema import listed, mapping, name
+from ..text import count
 from .workflow_tasks import TINY_S, Task, Tasks, earliest, title
 
 VERSIONS = "1.0 to 1.6"
@@ -67,13 +68,15 @@ def _tasks(data: dict[str, Any], source: str) -> Tasks:
 
 def _warnings(tasks: list[Task], version: str) -> Iterator[str]:
     yield f"WfFormat {version} records no memory bandwidth: taken as 0, so no memory contention is forecast"
-    if count := sum(task.time is None for task in tasks):
+    if unknown := sum(task.time is None for task in tasks):
         assumed = DEFAULT_PROFILE.provenance.note
-        yield f"{count} of the tasks have no recorded run time and are planned with the default ({assumed})"
-    if count := sum(task.time == 0 for task in tasks):
-        yield f"{count} of the tasks have a recorded run time of zero: taken as {TINY_S:g} s"
-    if count := sum(task.time is not None and task.busy_cores > task.cores * 1.005 for task in tasks):
-        yield f"{count} of the tasks used more CPU than their recorded cores: utilisation taken as 1"
+        number = count(unknown, "of the tasks has", "of the tasks have")
+        yield f"{number} no recorded run time: planned with the default ({assumed})"
+    if zero := sum(task.time == 0 for task in tasks):
+        number = count(zero, "of the tasks has", "of the tasks have")
+        yield f"{number} a recorded run time of zero: taken as {TINY_S:g} s"
+    if busy := sum(task.time is not None and task.busy_cores > task.cores * 1.005 for task in tasks):
+        yield f"{busy:,} of the tasks used more CPU than their recorded cores: utilisation taken as 1"
 
 
 def _task(identity: str, specified: dict[str, Any], run: dict[str, Any], after: tuple[str, ...]) -> Task:

@@ -25,7 +25,7 @@ from ...formats.documents.files import check_schema, config_error, decode, parse
 from ...formats.hostlist import is_node_name
 from ...simulate.errors import ConfigError
 from ...simulate.model.cluster import NodeType
-from ...trust import open_file
+from ...trust import open_file, problem_of
 from .fits import NAMES
 from .node_switching import SwitchingResult
 from .result import Calibration, cluster, node_type, penalty
@@ -273,7 +273,7 @@ def _bytes(path: Path) -> bytes:
         with os.fdopen(open_file(path), "rb") as file:
             data = file.read(LARGEST + 1)
     except OSError as error:
-        raise ConfigError(str(path), "", f"cannot be read: {error.strerror}") from None
+        raise ConfigError(str(path), "", f"cannot be read: {problem_of(error, path)}") from None
     if len(data) > LARGEST:
         raise ConfigError(str(path), "", "too large", f"at most {LARGEST // 2**20} MiB")
     return data

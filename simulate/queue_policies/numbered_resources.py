@@ -51,7 +51,8 @@ class NumberedResources:
             allowed = "(0,): the machine of a replay is one node"
             raise calls.error(job, f"its nodes are {decision.nodes!r:.60}", allowed)
         if job.size > self.free.count:
-            raise calls.error(job, f"it asks for {count(job.size, 'resource')}, and {self.free.count:,} are free")
+            free = count(self.free.count, "is free", "are free")
+            raise calls.error(job, f"it asks for {count(job.size, 'resource')}, and {free}")
         return self.free.allocate(job.size)
 
     def release(self, ended: Running) -> None:

@@ -83,7 +83,8 @@ def refuse_machine(policy: PolicySpec, machine: Machine) -> None:
     """Raise ConfigError if a policy brings a machine of nodes, and the machine is another number of processors."""
     site_machine = policy.machine
     if site_machine is not None and machine.cluster is None and machine.processors != site_machine.processors:
-        problem = f"{policy} places jobs on nodes, and {count(machine.processors, 'processor')} have none"
+        number = count(machine.processors, "processor has", "processors have")
+        problem = f"{policy} places jobs on nodes, and {number} none"
         allowed = f"--cluster, or without --procs the {count(site_machine.processors, 'CPU')} of the site"
         raise ConfigError("policy", "", problem, allowed)
 

@@ -14,7 +14,7 @@ import pytest
 import typer
 
 from pilotfish.cli import options
-from pilotfish.cli.__main__ import Pilotfish, app, main
+from pilotfish.cli.__main__ import USAGE, Pilotfish, app, main
 from pilotfish.cli.lazy import help_rows
 from pilotfish.cli.moved_options import MOVED
 
@@ -66,6 +66,22 @@ def test_an_option_has_the_same_metavar_and_sentence_in_every_command() -> None:
                 meanings[parameter.opts[0]][parameter.metavar or "", parameter.help or ""].append(name)
     assert len(meanings) > 50
     assert {option: dict(places) for option, places in meanings.items() if len(places) > 1}.keys() == DIFFERENT
+
+
+def test_a_file_without_a_name_is_a_wrong_command_line(capsys: pytest.CaptureFixture[str]) -> None:
+    files = 0
+    for name, command in commands():
+        for empty in (one for one in command.params if one.type.name == "path"):
+            words = []
+            parts = [one for one in command.params if one.required or one is empty]
+            parts.sort(key=lambda one: one.param_type_name == "argument")  # options first
+            for one in parts:
+                words += [one.opts[0]] * (one.param_type_name == "option") + ["" if one is empty else "1"]
+            assert main([*name.split(), *words]) == USAGE, (name, words)
+            message = " ".join(capsys.readouterr().err.split())
+            assert "an empty name (allowed: a file or folder)" in message, (name, words, message)
+            files += 1
+    assert files > 80
 
 
 def test_a_letter_means_the_same_option_everywhere() -> None:

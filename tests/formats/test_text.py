@@ -9,7 +9,19 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from pilotfish.formats.text import clean, count, duration, fit, joules, pad, percent, seconds, shell_words, width
+from pilotfish.formats.text import (
+    clean,
+    count,
+    counted,
+    duration,
+    fit,
+    joules,
+    pad,
+    percent,
+    seconds,
+    shell_words,
+    width,
+)
 
 anything = st.text(st.characters(codec=None), max_size=40)
 
@@ -78,6 +90,22 @@ def test_fit_keeps_both_ends():
 )
 def test_numbers(shown, expected):
     assert shown == expected
+
+
+@pytest.mark.parametrize(
+    ("reasons", "text"),
+    [
+        ({"jobs that do not fit": 1}, "1 job that does not fit"),
+        ({"jobs that do not fit": 2}, "2 jobs that do not fit"),
+        ({"preceding jobs that are not earlier": 1}, "1 preceding job that is not earlier"),
+        ({"records that were cut off": 1}, "1 record that was cut off"),
+        ({"jobs that did not complete": 1}, "1 job that did not complete"),
+        ({"dependencies on jobs that are left out": 1}, "1 dependency on jobs that are left out"),
+        ({"lines without a job": 1}, "1 line without a job"),
+    ],
+)
+def test_a_reason_agrees_with_its_number(reasons, text):
+    assert counted(reasons) == text
 
 
 @pytest.mark.real

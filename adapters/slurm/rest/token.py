@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ....simulate.errors import ConfigError
-from ....trust import open_file
+from ....trust import open_file, problem_of
 from ...base import AdapterError
 from ..transport.runner import Runner
 from .errors import Unauthorised
@@ -107,7 +107,7 @@ class TokenFile:
             with os.fdopen(open_file(self._path), encoding="utf-8") as file:
                 self._token = parse(file.read(LARGEST_TOKEN))
         except OSError as error:
-            raise ConfigError(str(self._path), key, f"unreadable: {error.strerror}") from None
+            raise ConfigError(str(self._path), key, f"unreadable: {problem_of(error, self._path)}") from None
         except ValueError as error:
             problem = "it is not text" if isinstance(error, UnicodeDecodeError) else str(error)
             raise ConfigError(str(self._path), key, problem, "what `scontrol token` prints") from None

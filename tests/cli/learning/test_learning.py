@@ -84,7 +84,7 @@ def test_jobs_that_are_left_out_are_counted(trace: Path, tmp_path: Path, capsys:
     words = ["train", "linear", str(tmp_path / "some.swf"), "--no-predictions", *FEW, "-o"]
     assert main([*words, str(tmp_path / "a.pfmodel.json")]) == 0
     error = " ".join(capsys.readouterr().err.split())
-    assert "some: 400 jobs; left out: 2 lines that are not jobs, 1 job larger than the machine" in error
+    assert "some: 400 jobs; left out: 2 lines without a job, 1 job larger than the machine" in error
 
 
 def test_the_model_is_not_written_over_the_journal(

@@ -158,7 +158,7 @@ def test_columns(tmp_path: Path) -> None:
     assert jobs.id.tolist() == [7, 4, 6, 5] and jobs.submit_time.tolist() == [0.0, 1.0, 1.0, 9.5]
     assert jobs.walltime.tolist() == [2.5, 100.0, math.inf, 100.0] and jobs.size.tolist() == [2, 2, 2, 2]
     assert jobs.machine == 4 and jobs.name == "w" and "name" not in jobs.more
-    assert jobs.left_out == {"jobs that request no resources": 1}
+    assert jobs.left_out == {"jobs without resources": 1}
 
 
 def test_ids_are_kept_as_they_are(tmp_path: Path) -> None:

@@ -116,7 +116,7 @@ def test_an_invalid_line_is_named_or_counted(tmp_path: Path, wrong: str, found: 
     with pytest.raises(ConfigError, match=f"trace.swf:5: found .*{found}"):
         read_swf(path)
     jobs = read_swf(path, skip_invalid=True)
-    assert jobs.id.tolist() == [1, 2] and jobs.left_out == {"lines that are not jobs": 1}
+    assert jobs.id.tolist() == [1, 2] and jobs.left_out == {"lines without a job": 1}
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_an_invalid_number_is_named_or_counted(tmp_path: Path, wrong: str, key: 
     with pytest.raises(ConfigError, match=f"trace.swf:5: {key}: found .*{re.escape(allowed)}; or --skip"):
         read_swf(path)
     jobs = read_swf(path, skip_invalid=True)
-    assert jobs.id.tolist() == [1, 2] and jobs.left_out == {"lines that are not jobs": 1}
+    assert jobs.id.tolist() == [1, 2] and jobs.left_out == {"lines without a job": 1}
     with pytest.raises(ConfigError, match=r"trace\.swf:4: found 3 numbers"):
         read_swf(written(tmp_path, HEADER + "1 2 3\n" + wrong))
 

@@ -97,7 +97,7 @@ def test_all_versions_give_the_same_workflow(data, tmp_path):
     assert split.command is None
     warnings = " | ".join(workflow.warnings)
     assert f"WfFormat {data['schemaVersion']} records no memory bandwidth" in warnings
-    assert "1 of the tasks have a recorded run time of zero" in warnings
+    assert "1 of the tasks has a recorded run time of zero" in warnings
     assert "2500 MHz" in warnings
     assert len(workflow.warnings) == 3
 
