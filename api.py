@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from .formats.cluster import read_cluster
     from .formats.replays.workloads import read_workload
     from .formats.site.site_policy_folder import read_slurm_policy
+    from .formats.user_policy import read_learned_policy
     from .formats.workflows.workflow import read_workflow
     from .learning.environments.orders import OrderEnvironment, OrderOptions
     from .learning.environments.pairs import PairEnvironment, PairNode, PairOptions
@@ -112,6 +113,7 @@ __all__ = [
     "plan",
     "profile_store_path",
     "read_cluster",
+    "read_learned_policy",
     "read_slurm_policy",
     "read_workflow",
     "read_workload",
@@ -143,6 +145,7 @@ _SOURCES: dict[str, tuple[str | tuple[str, str], ...]] = {
     ".formats.workflows.workflow": ("read_workflow",),
     ".formats.replays.workloads": ("read_workload",),
     ".formats.site.site_policy_folder": ("read_slurm_policy",),
+    ".formats.user_policy": ("read_learned_policy",),
     ".simulate.generate.models": ("lublin",),
     ".simulate.model.job": ("Job", "Profile", "ThreadGroup", "Workflow"),
     ".simulate.model.objective": ("Objective",),

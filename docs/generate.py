@@ -43,7 +43,7 @@ API_GROUPS = {
     "Map a workflow": ("plan", "Plan", "PlannedJob", "Objective", "Simulation", "Outcome", "choosing"),
     "Replay a trace": (
         "replay", "ReplayOptions", "Part", "Replayed", "summarise", "Summary", "parse_policy", "read_slurm_policy",
-        "machine_of", "Machine",
+        "read_learned_policy", "machine_of", "Machine",
     ),
     "Write a queue policy": (
         "QueuePolicy", "QueueView", "QueuedJob", "Running", "Start", "Reserve", "Reject", "Wake", "Switch", "Kill",

@@ -21,7 +21,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from ..simulate.errors import ConfigError, PolicyError
-from ..simulate.queue_policies.loaded_policies import FORMS, Own
+from ..simulate.queue_policies.loaded_policies import FORMS, LEARNED, Own, parse_python_policy
 from ..simulate.queue_policies.policy_facts import PolicySpec
 from ..simulate.queue_policies.policy_specs import parse_planned, text_of
 from ..trust import open_file
@@ -61,6 +61,20 @@ def load_policy(own: Own, seed: int, source: bytes | None = None) -> NamedPolicy
     make, module = _load(own, source, service=False)
     file = Path(getattr(module, "__file__", None) or "")
     return NamedPolicy(make(seed), str(own), file if file.is_file() else None)
+
+
+def read_learned_policy(path: str | Path, seed: int = 0) -> PolicySpec | QueuePolicy:
+    """Return the learned policy in a model's file, with its net, for one replay.
+
+    Args:
+        path: the file, *.pfmodel.json.
+        seed: of random choices of its baseline.
+
+    Raises:
+        ConfigError: the file is no model.
+        OSError: it cannot be read.
+    """
+    return load_policy(parse_python_policy(f"{LEARNED}{path}"), seed).policy
 
 
 def queue_mapping(text: str, *, service: bool = False) -> MappingPolicy:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from ...formats.documents.quantities import format_size
 from ...formats.text import clean, count, counted, decimals, duration, fit, joules, percent, seconds, times
+from .model_decisions import use_lines
 from .text import Screen, TextColumn, hanging, numbers, progress_bar
 
 if TYPE_CHECKING:
@@ -73,6 +74,8 @@ def show_replay(
         lines.append(("network", f"the run time of {count(placed, 'job')} depends on placement and on other traffic"))
     if jobs.left_out:
         lines.append(("left out", counted(jobs.left_out)))
+    if (use := replayed.model_use) is not None:
+        lines += zip(("decided", *[""] * len(use.by_baseline)), use_lines(use), strict=True)
     lines.append(("run times", runtimes))
     lines += zip(("daemon", *[""] * len(daemon)), daemon, strict=False)
     spent = summary.simulation_time

@@ -46,8 +46,12 @@ def put_service(screen: Screen, reply: dict[str, Any]) -> None:
         screen.put(Text(limit_line(**limit)))
     if closed := reply.get("closed_queues"):
         screen.put(Text(f"disabled in the resource manager, so none of its jobs starts: {', '.join(closed)}"))
+    model = reply.get("model", {})
     if reply.get("mode") == "fallback":
-        screen.put(_why_fallback(**reply["guard"]))
+        why = _why_fallback(**reply["guard"]) if not model.get("overruled") else clean(model["overruled"])
+        screen.put(*hanging("", f"fallback: {why}", screen.cells))
+    elif doubt := model.get("doubt"):
+        screen.put(*hanging("", f"the baseline of the model made the last plan: {clean(doubt)}", screen.cells))
 
 
 def pause_line(pause: dict[str, Any], now: float) -> str:
@@ -98,4 +102,4 @@ def limit_line(
 
 
 def _why_fallback(median_factor: float, bound: float, model: str, source: str = "") -> str:
-    return f"fallback: {Forecaster(model, source)} is off by {times(median_factor)}; the bound is {times(bound)}"
+    return f"{Forecaster(model, source)} is off by {times(median_factor)}; the bound is {times(bound)}"

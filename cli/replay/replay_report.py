@@ -22,6 +22,7 @@ from ...simulate.replay.replay import Replayed
 from ...simulate.world.known_run_times import PREDICTED
 from ..inputs import file_hash
 from ..output.documents import print_json
+from ..output.model_decisions import doubts_of, use_document
 from ..output.replay import ReplayProgress, runtimes_line, show_replay
 from ..output.text import Screen
 from ..streams import note, print_policy_traceback, warn
@@ -94,6 +95,9 @@ def _report(
         warn(*filter(None, (energy.refusal_of(policy, powers, replayed.machine, limit),)))
     if service is not None:
         about["daemon"] = service.counts()
+    if (use := replayed.model_use) is not None:
+        about["model_use"] = use_document(use)
+        warn(*doubts_of(request.decider.text, use))
     accuracies = None if predictor is None else predictor.compared(~replayed.rejected)
     about["runtimes"] = request.decider.runtimes
     if accuracies is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,6 +16,7 @@ from .. import options
 from ..kernel_loading import load_kernels
 from ..options import argument, flag, option
 from ..output.documents import print_json
+from ..output.model_decisions import MOSTLY
 from ..streams import note, print_policy_traceback, warn
 from ..worker_options import worker_pool
 
@@ -131,6 +133,11 @@ def _report(prepared: Prepared, rows: list[Row], folder: Path, as_json: bool) ->
         from ..output.text import Screen
 
         show_sweep(Screen(), rows, prepared.same)
+    rarely = Counter(row["policy"] for row in rows if row["model_share"] is not None and row["model_share"] < MOSTLY)
+    for policy, number in rarely.items():
+        runs = count(sum(row["policy"] == policy for row in rows), "run")
+        problem = f"its baseline took most decisions in {number:,} of {runs} (column model_share)"
+        warn(f"{policy}: {problem}; `pilotfish simulate` says why")
     for reason in list(dict.fromkeys(row["error"] for row in failed))[:MOST_WHYS]:
         warn(f"run {next(row['run'] for row in failed if row['error'] == reason)} failed: {reason}")
     ended = f", {len(failed):,} of them failed (the same command tries them again)" if failed else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ...simulate.learned.model_calls import FAILED, NO_NUMBER, SLOW, UNLIKE
+from ...simulate.learned.model_calls import REASONS
 from ..state.forecasts import Forecaster
 from .accuracy import NOT_RECORDED
 
@@ -36,7 +36,7 @@ class GuardMetrics:
             Counter, "learned_doubts_total",
             "Plans of a learned policy in which its baseline decided, by the reason.", ("reason",),
         )  # fmt: skip
-        for reason in (FAILED, SLOW, NO_NUMBER, UNLIKE):
+        for reason in REASONS:
             self._doubts.labels(reason)
 
     def count_doubt(self, reason: str) -> None:

@@ -217,6 +217,10 @@ class Requests:
             "not_ready": self._why_not_ready(),
             "limit": limit_document(self._cycle.planner.kept.limit),
             "closed_queues": list(load.closed) if (load := self._adapter.load()) else [],
+            "model": {
+                "doubt": self._cycle.planner.kept.doubt().text,
+                "overruled": "" if guard.overruled_model is None else guard.overruled_model[1],
+            },
             "guard": {
                 "median_factor": None if (median := guard.median(worst)) is None else 1.0 + median,
                 "bound": 1.0 + guard.bound,

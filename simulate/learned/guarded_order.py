@@ -16,13 +16,15 @@ from typing import TYPE_CHECKING
 from ..arrays import Array
 from ..model.plan import Scored
 from ..queue_policies.easy_policy import Backfilling
+from ..queue_policies.kept import Doubt
 from ..queue_policies.learned_order import FEATURE_NAMES, LearnedOrder, LearnedQueue
+from ..queue_policies.model_use import ModelUse
 from ..queue_policies.order import Order
 from ..queue_policies.order_score import parts_of
 from ..queue_policies.queued_job import QueuedJob
 from ..replay.replay import Replayed, replay
 from ..wording import count
-from .model_calls import NO_SCORE, ModelCalls
+from .model_calls import LIMIT, MACHINE, NO_SCORE, SIZE, WAIT, ModelCalls
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -54,24 +56,26 @@ class Seen:
     wait: float
     processors: tuple[int, int]
 
-    def doubt_of(self, job: QueuedJob, limit: float, processors: int) -> str:
-        """Return why a job is unlike those of the training, "" if it is not."""
+    def doubt_of(self, job: QueuedJob, limit: float, processors: int) -> Doubt:
+        """Return whether a job is unlike those of the training, and why."""
         share = job.size / processors
         if not self.limit[0] / _CLOSE <= limit <= self.limit[1] * _CLOSE:
             low, high = self.limit
-            return f"a waiting job has a limit of {limit:,.0f} s, in training {low:,.0f} to {high:,.0f} s"
+            text = f"a waiting job has a limit of {limit:,.0f} s, in training {low:,.0f} to {high:,.0f} s"
+            return Doubt(LIMIT, text)
         if not self.share[0] / _CLOSE <= share <= self.share[1] * _CLOSE:
             low, high = self.share
-            return f"a waiting job requests {share:.3g} of the machine, in training {low:.3g} to {high:.3g}"
-        return ""
+            text = f"a waiting job requests {share:.3g} of the machine, in training {low:.3g} to {high:.3g}"
+            return Doubt(SIZE, text)
+        return Doubt()
 
-    def doubt_of_machine(self, processors: int) -> str:
-        """Return why a machine is unlike those of the training, "" if it is not."""
+    def doubt_of_machine(self, processors: int) -> Doubt:
+        """Return whether a machine is unlike those of the training, and why."""
         low, high = self.processors
         if low / SIZE_FACTOR <= processors <= high * SIZE_FACTOR:
-            return ""
+            return Doubt()
         sizes = f"{low:,}" if low == high else f"{low:,} to {high:,}"
-        return f"the machine has {count(processors, 'core')}, {sizes} in training"
+        return Doubt(MACHINE, f"the machine has {count(processors, 'core')}, {sizes} in training")
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,15 +101,15 @@ class GuardedOrder:
         """The SPEC of the baseline."""
         return f"easy:order={self.baseline}"
 
-    def replayed(self, seed: int) -> Backfilling:
+    def replayed(self, seed: int) -> GuardedBackfilling:
         """Return the policy of a replay."""
-        return Backfilling(GuardedQueue(self, seed), fills=True)
+        return GuardedBackfilling(GuardedQueue(self, seed))
 
     def planned(
         self, seed: int, run_times: Mapping[object, tuple[float, float]], clock: Callable[[], float] | None = None
-    ) -> Backfilling:  # fmt: skip
+    ) -> GuardedBackfilling:  # fmt: skip
         """Return the policy of a plan, which explains itself; see `GuardedQueue`."""
-        return Backfilling(GuardedQueue(self, seed, run_times, clock, explains=True), fills=True)
+        return GuardedBackfilling(GuardedQueue(self, seed, run_times, clock, explains=True))
 
     def replays(self, jobs: Workload, cluster: Cluster, cores: int) -> tuple[Replayed, Replayed]:
         """Replay jobs under the order and under the baseline, on so many alike cores; `cluster` is not asked."""
@@ -172,11 +176,11 @@ class GuardedQueue:
         self._model, self._learned = model, LearnedQueue(model.order, run_times)
         self._baseline = LateFirst(Order(model.baseline, seed), model.order.max_wait)
         self._explains, self._is_trusted, self.calls = explains, False, ModelCalls(clock)
-        self._unlike = dict[int, str]()  # job -> why it is unlike those of the training
-        #: How the first decision came about, by number of the job.
+        self._unlike = dict[int, Doubt]()  # job -> why it is unlike those of the training
+        #: How the first decision came about, by number of the job, and why it is the baseline's.
         self.scored: dict[int, Scored] = {}
-        #: Decisions of the model and of the baseline.
-        self.decided = {"model": 0, "baseline": 0}
+        self.first_doubt = Doubt()
+        self.model_use = ModelUse(model.baseline_spec)
 
     def sorted(self, now: QueueView) -> list[QueuedJob]:
         """Return the waiting jobs, the first in the queue first. O(waiting jobs log waiting jobs)."""
@@ -184,6 +188,7 @@ class GuardedQueue:
             limit = job.limit if job.predicted and not math.isnan(job.limit) else job.walltime
             if doubt := self._model.seen.doubt_of(job, limit, now.machine.processors):
                 self._unlike[job.number] = doubt
+                self.model_use.jobs[doubt.reason] += 1
         doubt = self._doubt(now)
         scores = self.calls.ask(lambda: self._scores(now, wanted=self._explains or not doubt))
         doubt = doubt or self.calls.doubt
@@ -193,12 +198,13 @@ class GuardedQueue:
                 doubt = NO_SCORE
         learned = [] if doubt or scores is None else self._learned.arranged(now, scores)
         baseline = self._baseline.sorted(now) if doubt or self._explains else []
-        self.decided["baseline" if doubt else "model"] += 1
+        if now.waiting:
+            self.model_use.note(doubt)
         self._is_trusted = not doubt
         if self._explains:
-            self._explains = False
+            self._explains, self.first_doubt = False, doubt if now.waiting else Doubt()
             by_job = {} if scores is None else dict(zip(now.waiting, scores.tolist(), strict=True))
-            self._explain(now, learned or baseline, baseline, by_job, doubt)
+            self._explain(now, learned or baseline, baseline, by_job, doubt.text)
         return learned or baseline
 
     def behind(self, jobs: list[QueuedJob]) -> list[QueuedJob]:
@@ -210,18 +216,18 @@ class GuardedQueue:
         self._learned.learn(now)
         return self._learned.scores(now) if wanted else None
 
-    def _doubt(self, now: QueueView) -> str:
-        """Return why the model is not trusted now, "" if it is."""
+    def _doubt(self, now: QueueView) -> Doubt:
+        """Return whether the model is not trusted now, and why."""
         if doubt := self._model.seen.doubt_of_machine(now.machine.processors):
             return doubt
         oldest = next(iter(now.waiting), None)
         if oldest is not None and now.time - oldest.submit_time > self._model.seen.wait * _CLOSE:
             wait, longest = now.time - oldest.submit_time, self._model.seen.wait
-            return f"a job has waited for {wait:,.0f} s, in training at most {longest:,.0f} s"
+            return Doubt(WAIT, f"a job has waited for {wait:,.0f} s, in training at most {longest:,.0f} s")
         for job in now.waiting if self._unlike else ():
-            if doubt := self._unlike.get(job.number, ""):
-                return doubt
-        return ""
+            if (of_job := self._unlike.get(job.number)) is not None:
+                return of_job
+        return Doubt()
 
     def _explain(
         self, now: QueueView, order: Sequence[QueuedJob], baseline: Sequence[QueuedJob],
@@ -245,3 +251,13 @@ class GuardedQueue:
             largest = sorted(range(len(parts)), key=lambda place: -abs(parts[place]))[:_NAMED]
             features.append(tuple((FEATURE_NAMES[place], parts[place]) for place in largest))
         return features
+
+
+class GuardedBackfilling(Backfilling):
+    """EASY backfilling with a guarded queue; `model_use`: how far the model decided."""
+
+    queue: GuardedQueue
+
+    def __init__(self, queue: GuardedQueue) -> None:
+        super().__init__(queue, fills=True)
+        self.model_use = queue.model_use

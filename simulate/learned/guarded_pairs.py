@@ -19,11 +19,13 @@ from ..model.machine import machine_of
 from ..model.plan import Scored
 from ..queue_policies.easy_policy import Backfilling
 from ..queue_policies.interface import Decision, QueueView, Start
+from ..queue_policies.kept import Doubt
+from ..queue_policies.model_use import ModelUse
 from ..queue_policies.order import Order
 from ..queue_policies.queued_job import QueuedJob
 from ..replay.replay import Replayed, replay
 from .guarded_order import LateFirst
-from .model_calls import ModelCalls
+from .model_calls import LIMIT, NODES, SIZE, WAIT, ModelCalls
 from .pair_queue import NetworkPairQueue, Weighed
 
 if TYPE_CHECKING:
@@ -51,15 +53,16 @@ class SeenJobs:
     size: tuple[float, float]
     usual: tuple[float, ...]
 
-    def doubt_of(self, job: QueuedJob) -> str:
-        """Return why a job is unlike those of the training, "" if it is not."""
-        for word, value, unit, (low, high) in (
-            ("has a limit of", job.walltime, " s", self.limit),
-            ("requests", float(job.size), " cores", self.size),
+    def doubt_of(self, job: QueuedJob) -> Doubt:
+        """Return whether a job is unlike those of the training, and why."""
+        for reason, word, value, unit, (low, high) in (
+            (LIMIT, "has a limit of", job.walltime, " s", self.limit),
+            (SIZE, "requests", float(job.size), " cores", self.size),
         ):
             if not low / _CLOSE <= value <= high * _CLOSE:
-                return f"a waiting job {word} {value:,.0f}{unit}, in training {low:,.0f} to {high:,.0f}{unit}"
-        return ""
+                text = f"a waiting job {word} {value:,.0f}{unit}, in training {low:,.0f} to {high:,.0f}{unit}"
+                return Doubt(reason, text)
+        return Doubt()
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,11 +139,11 @@ class GuardedPairQueue:
         self._pairs = self.calls.ask(model.make)
         self._order = LateFirst(Order(model.baseline, seed), model.max_wait)
         self._baseline = Backfilling(self._order, fills=True)
-        self._unlike = dict[int, str]()  # job -> why it is unlike those of the training
-        #: How the first decision came about, by number of the job.
+        self._unlike = dict[int, Doubt]()  # job -> why it is unlike those of the training
+        #: How the first decision came about, by number of the job, and why it is the baseline's.
         self.scored: dict[int, Scored] = {}
-        #: Decisions of the model and of the baseline.
-        self.decided = {"model": 0, "baseline": 0}
+        self.first_doubt = Doubt()
+        self.model_use = ModelUse(model.baseline_spec)
 
     def decide(self, now: QueueView, /) -> Iterator[Decision]:
         """Yield the decisions of now."""
@@ -148,36 +151,38 @@ class GuardedPairQueue:
         if pairs is not None and not doubt:  # all at once: a model that fails after some starts has made none
             starts = self.calls.ask(lambda: list(pairs.decide(now)), len) or starts
         doubt = doubt or self.calls.doubt
-        self.decided["baseline" if doubt else "model"] += 1
+        if now.waiting:
+            self.model_use.note(doubt)
         if self._explains:
-            self._explains = False
-            self._explain(now, doubt)
+            self._explains, self.first_doubt = False, doubt if now.waiting else Doubt()
+            self._explain(now, doubt.text)
         yield from self._baseline.decide(now) if doubt else starts
 
-    def _doubt(self, now: QueueView) -> str:
-        """Return why the model is not trusted now, "" if it is."""
+    def _doubt(self, now: QueueView) -> Doubt:
+        """Return whether the model is not trusted now, and why."""
         pairs = self._pairs
         if pairs is None:
             return self.calls.doubt
         for job in now.submitted:
-            if doubt := self._model.seen.doubt_of(job) or _problem(pairs.check_job, job, now):
+            if doubt := self._model.seen.doubt_of(job) or _problem(SIZE, pairs.check_job, job, now):
                 self._unlike[job.number] = doubt
-        if doubt := _problem(pairs.check_nodes, now):
+                self.model_use.jobs[doubt.reason] += 1
+        if doubt := _problem(NODES, pairs.check_nodes, now):
             return doubt
         oldest = next(iter(now.waiting), None)
         if oldest is not None and now.time - oldest.submit_time > self._model.max_wait * _CLOSE:
             wait, longest = now.time - oldest.submit_time, self._model.max_wait
-            return f"a job has waited for {wait:,.0f} s, longer than {longest:,.0f} s"
+            return Doubt(WAIT, f"a job has waited for {wait:,.0f} s, longer than {longest:,.0f} s")
         for job in now.waiting if self._unlike else ():
-            if doubt := self._unlike.get(job.number, ""):
-                return doubt
-        return ""
+            if (of_job := self._unlike.get(job.number)) is not None:
+                return of_job
+        return Doubt()
 
     def _explain(self, now: QueueView, doubt: str) -> None:
         baseline = self._order.sorted(now)
         ranks = {job: rank for rank, job in enumerate(baseline, 1)}
         pairs, weighed = self._pairs, dict[QueuedJob, Weighed]()
-        if pairs is not None and not _problem(pairs.check_nodes, now):
+        if pairs is not None and not _problem(NODES, pairs.check_nodes, now):
             weighed = ModelCalls().ask(lambda: pairs.weighed(now, self._model.seen.usual)) or weighed
         order = baseline if doubt else sorted(now.waiting, key=lambda job: weighed.get(job, Weighed.NONE).place)
         for rank, job in enumerate(order, 1):
@@ -185,10 +190,10 @@ class GuardedPairQueue:
             self.scored[job.number] = Scored(rank, one.score, one.features, spec, ranks[job], doubt=doubt)
 
 
-def _problem(check: Callable[..., object], *arguments: object) -> str:
-    """Return what a check finds wrong, "" if nothing."""
+def _problem(reason: str, check: Callable[..., object], *arguments: object) -> Doubt:
+    """Return what a check refuses as a doubt; none: nothing."""
     try:
         check(*arguments)
     except ConfigError as error:
-        return f"{error.key}: {error.problem}" if error.key else error.problem
-    return ""
+        return Doubt(reason, f"{error.key}: {error.problem}" if error.key else error.problem)
+    return Doubt()

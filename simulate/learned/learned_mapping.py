@@ -16,11 +16,9 @@ from ..planning.mapping_policies import Mapped, Request
 from ..planning.queue_mapping import QueueMapping
 from ..planning.simulation import Simulation
 from ..queue_policies.interface import QueuePolicy
-from ..queue_policies.kept import Doubt
 from ..queue_policies.policy_specs import parse
 from ..queue_policies.uncompiled import uncompiled
 from .kept_model import GuardedModel, KeptModel, OrderedJob
-from .model_calls import NO_NUMBER, NO_SCORE, UNLIKE
 
 
 class LearnedMapping(QueueMapping):
@@ -55,9 +53,7 @@ class LearnedMapping(QueueMapping):
         mapped = super().run(simulation, request, policy)
         queue: Any = getattr(policy, "queue", policy)
         if isinstance(request.kept, KeptModel):
-            text = queue.calls.doubt or next((one.doubt for one in queue.scored.values() if one.doubt), "")
-            other = (NO_NUMBER if text == NO_SCORE else UNLIKE) if text else ""
-            request.kept.note_plan(Doubt(queue.calls.reason or other, text))
+            request.kept.note_plan(queue.calls.doubt or queue.first_doubt)
         return replace(mapped, scored=queue.scored)
 
     @staticmethod

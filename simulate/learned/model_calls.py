@@ -9,10 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-#: Why a baseline decides in place of a model; of the first two, its calls are the reason.
-FAILED, SLOW, NO_NUMBER, UNLIKE = "failed", "slow", "no number", "unlike training"
+from ..queue_policies.kept import Doubt
+
+#: Why a baseline decides in place of a model: its calls are the reason.
+FAILED, SLOW, NO_NUMBER = "failed", "slow", "no number"
+#: The same: what is unlike the training, of a waiting job or of the machine.
+LIMIT, SIZE, MACHINE, NODES, WAIT = "requested time", "requested cores", "machine size", "nodes", "wait"
+REASONS = (FAILED, SLOW, NO_NUMBER, LIMIT, SIZE, MACHINE, NODES, WAIT)
 #: The doubt of a model whose scores are no numbers.
-NO_SCORE = "a score is no number"
+NO_SCORE = Doubt(NO_NUMBER, "a score is no number")
 #: Longest time of a decision, seconds.
 SLOWEST_S = 0.05
 _LONGEST_TEXT = 200
@@ -28,10 +33,8 @@ class ModelCalls:
 
     def __init__(self, clock: Callable[[], float] | None = None) -> None:
         self._clock = clock
-        #: Why the model is not asked any more; "": it is.
-        self.doubt = ""
-        #: FAILED or SLOW; "": neither.
-        self.reason = ""
+        #: Why the model is not asked any more, FAILED or SLOW; none: it is.
+        self.doubt = Doubt()
 
     def ask(
         self, question: Callable[[], Answer], decisions: Callable[[Answer], int] = lambda _: 1
@@ -48,14 +51,12 @@ class ModelCalls:
         try:
             answer = question()
         except Exception as error:  # whatever a model raises must not change a plan
-            self.reason, failure = FAILED, f"{type(error).__name__}: {error}"[:_LONGEST_TEXT]
-            self.doubt = f"the model failed: {failure}"
+            failure = f"{type(error).__name__}: {error}"[:_LONGEST_TEXT]
+            self.doubt = Doubt(FAILED, f"the model failed: {failure}")
             return None
         seconds = 0.0 if self._clock is None else self._clock() - began
         if seconds > SLOWEST_S * max(1, decisions(answer)):
-            self.reason, self.doubt = (
-                SLOW,
-                f"the model took {seconds:.3g} s for {decisions(answer):,} decisions, at most {SLOWEST_S:g} s each",
-            )
+            text = f"the model took {seconds:.3g} s for {decisions(answer):,} decisions, at most {SLOWEST_S:g} s each"
+            self.doubt = Doubt(SLOW, text)
             return None
         return answer

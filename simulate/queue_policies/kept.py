@@ -38,15 +38,18 @@ class LimitNow:
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """The reason for which a policy left the decisions of a plan to its baseline.
+    """The reason for which a learned policy leaves a decision to its baseline; false if it does not.
 
     Args:
-        reason: one of those in `model_calls`; "": it did not.
+        reason: one of `model_calls.REASONS`; "": it does not.
         text: a sentence for people.
     """
 
     reason: str = ""
     text: str = ""
+
+    def __bool__(self) -> bool:
+        return bool(self.reason)
 
 
 class Kept(Protocol):

@@ -353,6 +353,10 @@ def _part(text: str, kinds: Mapping[str, type[Any]]) -> Any:
     if text.startswith(SITE):
         problem = f"{text!r} is the rules of a whole site, and decides for replays of traces alone"
         raise ConfigError("policy", "", problem, "it alone, for simulate or sweep; in Python, api.read_slurm_policy")
+    if text.startswith(LEARNED):
+        raise ConfigError(
+            "policy", "", f"{text!r} is the file of a model", "it alone; in Python, api.read_learned_policy"
+        )
     if name not in kinds:
         names = [*kinds] if kinds is PARTS or name in PLANNING else [*kinds, *PLANNING]
         raise ConfigError("policy", "", f"{name!r} is unknown{did_you_mean(name, names, str)}", ", ".join(names))

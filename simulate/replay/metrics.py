@@ -30,6 +30,8 @@ class Summary:
         consumed_joules: None if the power of the machine is not known.
         simulation_time: seconds in the engine alone.
         ..._stretch: run time as a factor on that in the workload, of jobs that ended by themselves after 1 s or more.
+        model_share: of the decisions of a learned policy, those that its model took and not its baseline, [0, 1];
+            None for another policy.
     """
 
     nb_jobs: int
@@ -58,6 +60,7 @@ class Summary:
     simulation_time: float
     mean_stretch: float | None = None
     p95_stretch: float | None = None
+    model_share: float | None = None
 
 
 def failed(replayed: Replayed) -> Array:
@@ -113,6 +116,7 @@ def summarise(replayed: Replayed, powers: Powers | MixedPowers | None = None) ->
         nb_computing_machines=replayed.machine,
         simulation_time=replayed.simulation_time,
         **_stretch(replayed),
+        model_share=None if replayed.model_use is None else replayed.model_use.share,
     )
 
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from ..errors import ConfigError
 from ..model.machine import TAURUS_POWERS, Machine, Powers
 from ..model.workload import LONGEST, Workload
+from ..queue_policies.model_use import Guarded
 from ..queue_policies.policy_facts import PolicySpec, is_built_in, spec_of
 from ..queue_policies.policy_specs import Easy
 from ..wording import count
@@ -75,6 +76,8 @@ def replay(
     engine = engine_for(case.policy, features_of(case))
     run: Callable[[ReplayCase, Engine], Replayed] = import_module(f".{engine.module}", __package__).run
     replayed = run(case, engine)
+    if isinstance(policy, Guarded):
+        replayed = replace(replayed, model_use=policy.model_use)
     return replayed if case.jobs is workload else replace(replayed, workload=workload)
 
 

@@ -12,6 +12,7 @@ from ..arrays import Array
 from ..kernels.queue.power.tables import TO_IDLE, TO_KEPT, TO_OFF
 from ..kernels.queue.tables import ENDED, PIECE
 from ..model.workload import Workload
+from ..queue_policies.model_use import ModelUse
 
 #: A change of machines: the new state, when it began and ended, and the number of machines.
 CHANGE = np.dtype([("kind", np.int64), ("time", np.float64), ("until", np.float64), ("size", np.int64)])
@@ -44,6 +45,7 @@ class Replayed:
         power_log: power of the jobs with programs above that of their idle resources over time, rows of
             `kernels.queue.network.tables.POWER`; None: it was not logged.
         held: number of resources of each job; None: as many as it requests.
+        model_use: how far a learned policy decided itself; None: the policy has no baseline to decide in its place.
     """
 
     #: Tasks contend: it is a `ContendedReplay`.
@@ -69,6 +71,7 @@ class Replayed:
     above_idle: Array | None = field(default=None, kw_only=True)
     power_log: Array | None = field(default=None, kw_only=True)
     held: Array | None = field(default=None, kw_only=True)
+    model_use: ModelUse | None = field(default=None, kw_only=True)
 
     @property
     def sizes(self) -> Array:

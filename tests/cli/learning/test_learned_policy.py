@@ -72,7 +72,8 @@ def test_a_run_carries_out_what_the_order_decides(tmp_path: Path, capsys: pytest
 @pytest.mark.real
 def test_a_sweep_and_a_replay_take_it(tmp_path: Path, trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model_file(tmp_path, SJF, limits=(0.0, 1e9))
-    specs = ["easy:order=sjf", "learned:m.pfmodel.json"]
+    model_file(tmp_path, LIAR, "unlike", limits=(1e8, 1e9))
+    specs = ["easy:order=sjf", "learned:m.pfmodel.json", "learned:unlike.pfmodel.json"]
     sweep = {"schema": "pilotfish/sweep/v1", "workloads": [str(trace)], "policies": specs}
     (tmp_path / "sweep.yaml").write_text(yaml.safe_dump(sweep))
     assert main(["sweep", "sweep.yaml", "--out", "out", "--workers", "1"]) == 0
@@ -80,14 +81,34 @@ def test_a_sweep_and_a_replay_take_it(tmp_path: Path, trace: Path, capsys: pytes
     head, *rest = (row.split(",") for row in rows)
     assert [row[head.index("policy")] for row in rest] == specs
     assert len({row[head.index("mean_waiting_time")] for row in rest}) == 1
-    capsys.readouterr()
+    assert [row[head.index("model_share")] for row in rest] == ["", "1.0", "0.0"]
+    warning = "learned:unlike.pfmodel.json: its baseline took most decisions in 1 of 1 run (column model_share)"
+    assert capsys.readouterr().err.replace("\n", " ").count(warning) == 1
     documents = []
     for policy in specs:
         assert main(["simulate", str(trace), "--policy", policy, "--json"]) == 0
         documents.append(json.loads(capsys.readouterr().out))
-    first, second = documents
-    measured = {"policy", "inputs", "simulation_time"}
-    assert [key for key in first if first[key] != second.get(key) and key not in measured] == []
+    first, second, third = documents
+    different = {"policy", "inputs", "simulation_time", "model_share"}
+    for other in (second, third):
+        assert [key for key in first if first[key] != other.get(key) and key not in different] == []
+    assert second["model_use"]["by_baseline"] == {} and third["model_use"]["jobs"] == {"requested time": 120}
+
+
+def test_a_replay_says_how_far_the_model_decided(
+    tmp_path: Path, trace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model_file(tmp_path, LIAR, limits=(1e8, 1e9))
+    assert main(["simulate", str(trace), "--policy", "learned:m.pfmodel.json"]) == 0
+    out, error = capsys.readouterr()
+    lines = " ".join(out.split())
+    assert "decided 0 % of " in lines and " decisions by the model, the others by its baseline, easy:order=sjf" in lines
+    assert "100 % for requested time (120 jobs): a waiting job has a limit of " in lines
+    assert "took 0 % of its decisions itself; the numbers are mostly those of easy:order=sjf" in " ".join(error.split())
+    model_file(tmp_path, SJF, limits=(0.0, 1e9))
+    assert main(["simulate", str(trace), "--policy", "learned:m.pfmodel.json"]) == 0
+    out, error = capsys.readouterr()
+    assert "decided     all " in out and not error
 
 
 @pytest.mark.parametrize(

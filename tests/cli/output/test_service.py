@@ -172,6 +172,18 @@ def test_a_fallback_says_why(shown, error, missed):
     assert lines[1] == f"fallback: max-min on measured profiles is off by {missed}; the bound is 1.50x"
 
 
+NO_ERRORS = {"median_factor": None, "bound": 1.5, "model": "", "source": ""}
+
+
+def test_a_model_that_does_not_decide_says_why(shown):
+    why = "a waiting job has a limit of 900 s, in training 1 to 60 s"
+    lines = shown(status() | {"model": {"doubt": why, "overruled": ""}})
+    assert " ".join(lines[1:3]) == f"the baseline of the model made the last plan: {why}"
+    overruled = {"doubt": "", "overruled": "jobs wait longer under its order"}
+    lines = shown(status() | {"mode": "fallback", "guard": NO_ERRORS, "model": overruled})
+    assert lines[1] == "fallback: jobs wait longer under its order"
+
+
 def test_jobs_that_are_handed_over_are_no_workflow(shown):
     lines = shown(status(flow(1, job("7", "running", **RUNS)) | {"handed_over": True}, flow(2, job("x"))))
     assert lines[0] == "lab: live, policy mom, 1 workflow" and "w.1: 1 job handed over" in lines

@@ -12,7 +12,7 @@ from pilotfish.daemon.learning.guard_rail import Guard
 from pilotfish.daemon.learning.guard_watch import GuardWatch
 from pilotfish.daemon.report.metrics import Metrics
 from pilotfish.daemon.state.forecasts import Forecaster
-from pilotfish.simulate.learned.model_calls import SLOW, UNLIKE
+from pilotfish.simulate.learned.model_calls import LIMIT, SLOW
 from pilotfish.simulate.queue_policies.kept import Doubt
 
 MODEL = Forecaster("max-min", "measured")
@@ -83,15 +83,15 @@ def test_a_doubt_about_a_model_is_one_sentence_and_each_plan_counts(
     shown: Shown, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
-    for doubt in (Doubt(), Doubt(SLOW, "it took 0.2 s"), Doubt(SLOW, "it took 0.3 s"), Doubt(UNLIKE, "a job"), Doubt()):
+    for doubt in (Doubt(), Doubt(SLOW, "it took 0.2 s"), Doubt(SLOW, "it took 0.3 s"), Doubt(LIMIT, "a job"), Doubt()):
         shown.doubt = doubt
         shown.cycle(plan=object())
         shown.cycle()  # without a plan nothing is decided
     counts = {
         reason: shown.metrics.registry.get_sample_value("pilotfish_learned_doubts_total", {"reason": reason})
-        for reason in (SLOW, UNLIKE, "failed", "no number")
+        for reason in (SLOW, LIMIT, "failed", "no number")
     }
-    assert counts == {SLOW: 2.0, UNLIKE: 1.0, "failed": 0.0, "no number": 0.0}
+    assert counts == {SLOW: 2.0, LIMIT: 1.0, "failed": 0.0, "no number": 0.0}
     assert [record.getMessage() for record in caplog.records] == [
         "the baseline of learned:m decides: it took 0.2 s",
         "the baseline of learned:m decides: a job",

@@ -184,6 +184,7 @@ def test_the_mode_the_audit_and_explain_say_what_decided(bench: Any, kit: Any, t
         )
     )
     bench.run(1)
+    assert kit.requests(bench)("status")["model"] == {"doubt": "", "overruled": ""}
     waiting = [entry for entry in bench.cycle.tracker.queue.active() if entry.outlook is not None]
     scored = waiting[-1].outlook.to_dict()["scored"]
     assert scored["baseline"] == "easy:order=sjf" and len(scored["features"]) == 3 and not scored["doubt"]
@@ -192,6 +193,7 @@ def test_the_mode_the_audit_and_explain_say_what_decided(bench: Any, kit: Any, t
     bench.run(1500, step_s=2.0)
     assert set(bench.states(flow).values()) == {"completed"}
     assert bench.value("mode", mode="fallback") == 1.0
+    assert "under its order" in kit.requests(bench)("status")["model"]["overruled"]
     assert bench.value("plans_total", policy="easy:order=sjf", outcome="planned") > 0.0
     lines = bench.journal.audited(AuditQuestion())
     assert any("under its order" in (line["why"] or "") for line in lines if line["kind"] == "mode")

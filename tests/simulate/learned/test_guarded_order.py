@@ -13,11 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pilotfish.simulate.learned.guarded_order import GuardedOrder, GuardedQueue, Seen
+from pilotfish.simulate.learned.model_calls import LIMIT
 from pilotfish.simulate.queue_policies.easy_policy import Backfilling
 from pilotfish.simulate.queue_policies.interface import QueueView
 from pilotfish.simulate.queue_policies.learned_order import FEATURES, LearnedOrder
 from pilotfish.simulate.queue_policies.order_score import NETWORK
 from pilotfish.simulate.queue_policies.policy_specs import Easy, parse
+from pilotfish.simulate.replay.metrics import summarise
 from pilotfish.simulate.replay.replay import replay
 from tests.simulate.queue_policies.test_learned_order import ORDERED, USERS, of_users
 from tests.simulate.queue_policies.test_uncompiled import TIGHT, assert_same
@@ -70,6 +72,23 @@ def test_under_both_a_job_that_waited_too_long_goes_first(seen: Seen) -> None:
     jobs = workload(rows)
     starts = replay(jobs, 8, guarded(LearnedOrder("m", weights_of(f0=1.0), 30.0), seen)).start_time
     assert starts[1] == 33.0
+
+
+def test_each_decision_about_waiting_jobs_is_counted_with_its_reason() -> None:
+    """Job 1 waits 10 s for the machine, job 2 until 20 s; job 3 has a limit unlike those of the training."""
+    rows = [(0.0, 10.0, 10.0, 8), (1.0, 10.0, 10.0, 8), (2.0, 5.0, 500.0, 8), (40.0, 5.0, 500.0, 8)]
+    model = GuardedOrder(LearnedOrder("m", weights_of(f0=1.0), math.inf), "sjf", replace(ANY, limit=(1.0, 60.0)), "0")
+    result = replay(workload(rows), 8, model.replayed(0))
+    use = result.model_use
+    assert use is not None and use.baseline == "easy:order=sjf"
+    assert use.by_model == 2 and dict(use.by_baseline) == {LIMIT: 4}  # at 0 and 1; at 2, 10, 20 and 40
+    assert dict(use.jobs) == {LIMIT: 2} and summarise(result).model_share == use.share == pytest.approx(2 / 6)
+    assert use.examples == {LIMIT: "a waiting job has a limit of 500 s, in training 1 to 60 s"}
+
+
+def test_a_policy_without_a_baseline_has_no_such_counts() -> None:
+    result = replay(workload([(0.0, 10.0, 10.0, 8)]), 8, parse("easy:order=sjf"))
+    assert result.model_use is None and summarise(result).model_share is None
 
 
 class Watching:

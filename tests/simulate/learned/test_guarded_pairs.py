@@ -43,7 +43,7 @@ def played(policy: Any, machine: Any = None) -> Array:
 def test_where_it_is_trusted_it_decides() -> None:
     model = pair_model(seen=SEEN)
     queue = with_net(model).replayed(0)
-    assert np.array_equal(played(queue), played(model.policy("m"))) and queue.decided["baseline"] == 0
+    assert np.array_equal(played(queue), played(model.policy("m"))) and queue.model_use.by_baseline.total() == 0
 
 
 @pytest.mark.parametrize(
@@ -57,14 +57,14 @@ def test_where_it_is_trusted_it_decides() -> None:
 def test_jobs_or_nodes_that_it_was_not_trained_on_are_the_baselines(changes: dict[str, Any], machine: Any) -> None:
     queue = with_net(pair_model(**changes)).replayed(0)
     assert np.array_equal(played(queue, machine), played(Backfilling(Order("sjf"), fills=True), machine))
-    assert queue.decided["baseline"] > 0
+    assert queue.model_use.by_baseline.total() > 0
 
 
 def test_a_job_that_waited_too_long_goes_first_with_a_reservation() -> None:
     free, bound = with_net(pair_model(seen=SEEN)), with_net(pair_model(seen=SEEN, max_wait=40.0))
     queue = bound.replayed(0)
     waits = [played(one) - JOBS.submit_time for one in (free.replayed(0), queue)]
-    assert queue.decided["baseline"] > 0 and waits[1].max() < waits[0].max()
+    assert queue.model_use.by_baseline.total() > 0 and waits[1].max() < waits[0].max()
 
 
 @pytest.mark.parametrize("head", ["squared", "double", "clustered"])

@@ -16,7 +16,7 @@ from pilotfish.simulate.arrays import Array
 from pilotfish.simulate.learned.guarded_order import GuardedOrder, GuardedQueue, LateFirst
 from pilotfish.simulate.learned.guarded_pairs import GuardedPairQueue, GuardedPairs
 from pilotfish.simulate.learned.kept_model import REST_S, KeptModel
-from pilotfish.simulate.learned.model_calls import FAILED, SLOW, SLOWEST_S, UNLIKE, ModelCalls
+from pilotfish.simulate.learned.model_calls import FAILED, LIMIT, SLOW, SLOWEST_S, ModelCalls
 from pilotfish.simulate.model.snapshot import Snapshot
 from pilotfish.simulate.model.workload import Workload
 from pilotfish.simulate.queue_policies.easy_policy import Backfilling
@@ -130,7 +130,7 @@ def test_a_model_is_asked_once_after_it_failed() -> None:
         raise ValueError("x" * 1000)
 
     assert calls.ask(fails) is None and calls.ask(fails) is None and questions == [1]
-    assert calls.doubt.startswith("the model failed: ValueError: x") and len(calls.doubt) < 300
+    assert calls.doubt.text.startswith("the model failed: ValueError: x") and len(calls.doubt.text) < 300
 
 
 @pytest.mark.parametrize(("starts_made", "seconds", "trusted"), [(0, 0.05, True), (0, 0.06, False), (4, 0.06, True)])
@@ -138,7 +138,7 @@ def test_each_decision_may_take_its_time(starts_made: int, seconds: float, trust
     times = iter((0.0, seconds))
     calls = ModelCalls(lambda: next(times))
     answer = calls.ask(lambda: [0] * starts_made, len)
-    assert (answer is not None) == trusted == (calls.doubt == "")
+    assert (answer is not None) == trusted == (not calls.doubt)
 
 
 @pytest.mark.parametrize("reason", [FAILED, SLOW])
@@ -166,5 +166,5 @@ def test_a_model_that_goes_on_to_fail_rests_for_an_hour(reason: str) -> None:
 def test_jobs_unlike_those_of_the_training_are_no_failure() -> None:
     state = KeptModel(model_of(LIAR).guarded("m", "a"))
     for _ in range(10):
-        state.note_plan(Doubt(UNLIKE, "a job"))
+        state.note_plan(Doubt(LIMIT, "a job"))
     assert state.overruled() is None

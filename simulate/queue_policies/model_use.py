@@ -1,0 +1,53 @@
+"""The decisions of a learned policy in a replay: those of its model, and those of its baseline with their reasons."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
+
+from .kept import Doubt
+
+
+@dataclass(slots=True)
+class ModelUse:
+    """The decisions of a learned policy; a model that is rarely trusted says little about itself.
+
+    Args:
+        baseline: SPEC of the policy that decides in place of the model.
+        by_model: decisions of the model.
+        by_baseline: decisions of the baseline by the reason, one of `model_calls`; the first reason counts.
+        jobs: jobs that are unlike those of the training, by the reason.
+        examples: the first doubt of each reason, in words.
+    """
+
+    baseline: str
+    by_model: int = 0
+    by_baseline: Counter[str] = field(default_factory=Counter)
+    jobs: Counter[str] = field(default_factory=Counter)
+    examples: dict[str, str] = field(default_factory=dict)
+
+    def note(self, doubt: Doubt) -> None:
+        """Count a decision: of the model, or of the baseline because of a doubt."""
+        if not doubt:
+            self.by_model += 1
+            return
+        self.by_baseline[doubt.reason] += 1
+        self.examples.setdefault(doubt.reason, doubt.text)
+
+    @property
+    def decisions(self) -> int:
+        """Number of decisions, of both."""
+        return self.by_model + self.by_baseline.total()
+
+    @property
+    def share(self) -> float | None:
+        """The share of the decisions that the model took, [0, 1]; None: there were none."""
+        return self.by_model / self.decisions if self.decisions else None
+
+
+@runtime_checkable
+class Guarded(Protocol):
+    """A policy whose model has a baseline."""
+
+    model_use: ModelUse
