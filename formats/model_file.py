@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from ..simulate.errors import ConfigError
 from ..simulate.queue_policies.learned_order import OrderFile
 from .documents.atomic_write import write_whole
+from .documents.document_errors import found
 from .documents.files import read_bytes
 from .models.fields import ALLOWED
 from .models.order_model import ORDER_KINDS, OrderModel
@@ -72,11 +73,11 @@ def parse_model(data: bytes, source: str) -> Model:
     word = body.get("kind")
     kind = KINDS.get(word) if isinstance(word, str) else None
     if body.get("schema") != SCHEMA:
-        raise ConfigError(source, "schema", repr(body.get("schema"))[:80], repr(SCHEMA))
+        raise ConfigError(source, "schema", found(body.get("schema")), SCHEMA)
     if kind is None:
-        raise ConfigError(source, "kind", repr(word)[:80], ", ".join(KINDS))
+        raise ConfigError(source, "kind", found(word), ", ".join(KINDS))
     if body.get("feature_set") != kind.FEATURE_SET:
-        raise ConfigError(source, "feature_set", repr(body.get("feature_set"))[:80], repr(kind.FEATURE_SET))
+        raise ConfigError(source, "feature_set", found(body.get("feature_set")), kind.FEATURE_SET)
     digest = body.pop("sha256", None)
     if digest != _digest(body):
         raise ConfigError(source, "sha256", "the file was changed after it was written", "the file as it was written")
@@ -91,6 +92,22 @@ def read_order(path: Path) -> OrderModel:
 def guarded(model: Model, source: str) -> GuardedOrder | GuardedPairs:
     """Return a model with its net; `source`: its file. Raises ConfigError: the file says too little for that."""
     return model.guarded(source, hashlib.sha256(dump_model(model).encode()).hexdigest())
+
+
+def check_use(model: Model, source: str) -> None:
+    """Make all checks that a use of a model makes beyond those of its reader.
+
+    Args:
+        model: the model.
+        source: its file.
+
+    Raises:
+        ConfigError: the file says too little for a net, or, of a model that only replays use, for its policy.
+    """
+    if isinstance(model, RuleModel):
+        model.policy(source)
+    else:
+        guarded(model, source)
 
 
 def with_models(policy: Any, folder: Path = Path()) -> Any:

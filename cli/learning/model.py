@@ -7,11 +7,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
-from ...formats.model_file import Model, read_model, read_order
+from ...formats.model_file import Model, check_use, read_model, read_order
 from ...formats.models.order_model import OrderModel
 from ...formats.models.pair_model import PairModel
 from ...formats.models.rule_model import RuleModel
-from ...formats.models.verdicts import lines_of
+from ...formats.models.verdicts import in_training, lines_of
 from ...formats.text import count
 from ...simulate.kernels.queue.tables import UNIT
 from ...simulate.queue_policies.learned_order import FEATURES, MODEL_SUFFIX
@@ -63,13 +63,13 @@ def show(file: ModelFile, as_json: options.Json = False) -> int:
 
 @app.command()
 def check(file: ModelFile) -> int:
-    """Check that a model's file is whole, unchanged, and for this version.
+    """Check that a model's file is whole, unchanged, for this version, and has all that its use needs.
 
     \b
     Examples:
       pilotfish model check mine.pfmodel.json
     """
-    read_model(file)
+    check_use(read_model(file), str(file))
     Screen().put(f"{file}: whole, and for this version")
     return 0
 
@@ -137,6 +137,9 @@ def _show_order(screen: Screen, name: str, model: OrderModel) -> None:
         changes = sorted(math.expm1(one["value"] - trained["baseline_value"]) for one in searches)
         spread = f"{changes[0]:+.1%} to {changes[-1]:+.1%}"
         screen.put(f"{count(len(searches), 'search', 'searches')} on these traces: {spread} against the baseline.")
+        value = next((one["value"] for one in searches if one.get("seed") == trained.get("seed")), searches[0]["value"])
+        level = math.exp(trained["baseline_value"])
+        screen.put(in_training(math.exp(value), level, model.baseline.policy))
     screen.put(*lines_of(model.evaluated))
     screen.put("proven" if model.is_proven else "unproven: no service trusts it without allow_unproven: true")
     screen.put(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...formats.models.pair_model import PairModel
 from ...formats.models.rule_model import RuleModel
-from ...formats.models.verdicts import lines_of
+from ...formats.models.verdicts import in_training, lines_of
 from ...formats.text import count, duration
 from ...simulate.learned.pair_network import Layer
 from ..output.text import Screen, TextColumn, numbers
@@ -82,11 +82,17 @@ def _widths(layers: tuple[Layer, ...]) -> str:
 
 
 def _put_seeds(screen: Screen, model: PairModel | RuleModel, digits: int) -> None:
-    """Print the value of each seed in training with so many digits, and the verdicts."""
+    """Print the value of each seed in training with so many digits, the baseline, and the verdicts."""
     trained = model.trained
     rows = [
-        (str(one["seed"]), f"{one['value']:,.{digits}g}", "kept" if one["seed"] == trained.get("seed") else "")
+        (
+            str(one.get("seed", "-")),
+            "not judged" if one.get("value") is None else f"{one['value']:,.{digits}g}",
+            "kept" if one.get("seed") == trained.get("seed") else "",
+        )
         for one in trained.get("seeds", ())
     ]
     screen.table([TextColumn("SEED"), *numbers(f"{model.objective.upper()} IN TRAINING"), TextColumn("")], rows)
+    if "value" in trained and "baseline_value" in trained:
+        screen.put(in_training(trained["value"], trained["baseline_value"], model.baseline))
     screen.put(*lines_of(model.evaluated))

@@ -30,7 +30,7 @@ from ..output.text import Screen, TextColumn, numbers
 from ..streams import note
 from ..usage_errors import not_among
 from .learning_tasks import PARTS, SearchTask, TraceInput, predicted, search_stages, search_tasks
-from .model_outputs import check_outputs
+from .model_outputs import check_outputs, note_if_no_better
 from .priority_weights import priorities
 from .train_rules import rules
 from .train_squared import squared
@@ -102,9 +102,11 @@ def search_order(
     best, start = min(answers, key=lambda one: float(one["value"])), tasks[0].start
     write_model(out, _model(tasks[0], answers, best))
     _report(out, objective, start, answers, best)
+    level = math.exp(start.baseline_value)
+    note_if_no_better(math.exp(best["value"]), level, start.baseline.name)
     curves = [one | {"course": [*map(math.exp, one["course"])]} for one in answers]
-    level = start.baseline.name, math.exp(start.baseline_value)
-    save_curves(picture, curves, objective, Course("generation", "all points that it tried, on its copy", level))
+    course = Course("generation", "all points that it tried, on its copy", (start.baseline.name, level))
+    save_curves(picture, curves, objective, course)
     return trained.code
 
 

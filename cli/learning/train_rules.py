@@ -30,7 +30,7 @@ from ..output.text import Screen, TextColumn, numbers
 from ..streams import note
 from ..usage_errors import not_among
 from .learning_tasks import PARTS
-from .model_outputs import check_outputs
+from .model_outputs import check_outputs, note_if_no_better
 from .rule_tasks import RuleInput, RuleTrainingTask, rule_training_task
 from .staged_training import Stages
 
@@ -112,9 +112,10 @@ def rules(
         for pair, cost in pair_costs(judging.workloads, source.cluster, choices).items()
     }
     best, rival = min(states, key=_value), min(costs, key=lambda pair: _place(pair, costs))
-    model = _model(first[0], states, best, text_of(Pairs(*rival)), contends=not no_contention)
+    model = _model(first[0], states, best, text_of(Pairs(*rival)), costs[rival], contends=not no_contention)
     write_model(out, model)
     _report(out, objective, states, best, costs)
+    note_if_no_better(_value(best), costs[rival], model.baseline)
     save_curves(picture, states, objective, Course("update", "mean of the episodes that it played"))
     return trained.code
 
@@ -138,7 +139,8 @@ def _place(pair: tuple[str, str], costs: dict[tuple[str, str], float]) -> tuple[
 
 
 def _model(
-    task: RuleTrainingTask, states: Sequence[dict[str, Any]], best: dict[str, Any], baseline: str, *, contends: bool
+    task: RuleTrainingTask, states: Sequence[dict[str, Any]], best: dict[str, Any], baseline: str,
+    baseline_value: float, *, contends: bool,
 ) -> RuleModel:  # fmt: skip
     source = task.source
     processors = processors_of(source.cluster)
@@ -151,6 +153,7 @@ def _model(
         "part": PARTS[1], "episode": task.episode, "contention": contends, "epochs": best["epochs"],
         "options": asdict(task.options), "seed": best["seed"],
         "seeds": [{"seed": one["seed"], "value": _value(one), "epochs": one["epochs"]} for one in states],
+        "value": _value(best), "baseline_value": baseline_value,
     }  # fmt: skip
     layers = tuple((tuple(map(tuple, weights)), tuple(biases)) for weights, biases in best["layers"])
     return RuleModel(layers, task.choices, cores, len(processors.base), trained, baseline=baseline)

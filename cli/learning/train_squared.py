@@ -27,7 +27,7 @@ from ..output.text import Screen, TextColumn, numbers
 from ..streams import note
 from ..usage_errors import bad, not_among
 from .learning_tasks import PARTS
-from .model_outputs import check_outputs
+from .model_outputs import check_outputs, note_if_no_better
 from .pair_tasks import PairInput, TrainingTask, training_task
 from .staged_training import Stages
 
@@ -97,22 +97,29 @@ def squared(
     note_left_out(source.name, source.jobs())
     settings = TrainingOptions(epochs=epochs, agent=head)
     first = [TrainingTask(source, objective, settings, seed + number, 0) for number in range(seeds)]
-    stages = Stages(first, training_task, _value, settings.epochs, JUDGED_EACH)
+    stages = Stages(first, training_task, _progress, settings.epochs, JUDGED_EACH)
     trained = stages.run(objective, workers, resume, dask)
     states = list(trained.states.values())
-    best = min(states, key=_value)
+    best = min(states, key=_rank)
     for state in states if every_seed else ():
         write_model(_numbered(out, state["seed"]), _model(first[0], [state], state))
-    write_model(out, _model(first[0], states, best))
+    model = _model(first[0], states, best)
+    write_model(out, model)
     judge = "evaluate --as thesis" if cluster is None else "evaluate --part second-half"
     _report(out, objective, states, best, judge)
+    note_if_no_better(model.trained["value"], model.trained["baseline_value"], model.baseline)
     save_curves(picture, states, objective, Course("epoch", "mean of the episodes that it played"))
     return trained.code
 
 
-def _value(state: dict[str, Any]) -> float:
+def _progress(state: dict[str, Any]) -> float:
     """Return the mean objective of a training so far: in the windows that judged it, else in those that it played."""
     return float(state["course"][-1] if state["value"] is None else state["value"])
+
+
+def _rank(state: dict[str, Any]) -> tuple[bool, float]:
+    """Return what trainings are sorted by: one that was not judged comes after all that were."""
+    return state["value"] is None, _progress(state)
 
 
 def _numbered(out: Path, seed: int) -> Path:
@@ -130,7 +137,7 @@ def _model(task: TrainingTask, states: Sequence[dict[str, Any]], best: dict[str,
         "pilotfish": __version__, "agent": task.options.agent, "as": THESIS if source.nodes is None else "",
         "traces": [row], "part": part, "epochs": best["epochs"],
         "options": asdict(task.options), "seed": best["seed"],
-        "seeds": [{"seed": one["seed"], "value": _value(one), "epochs": one["epochs"]} for one in states],
+        "seeds": [{"seed": one["seed"], "value": one["value"], "epochs": one["epochs"]} for one in states],
     }  # fmt: skip
     sight = PairSight(world.due, world.rows, world.longest, PATIENCE_S, world.logarithmic)
     *job_layers, layers = map(plain_layers, best["networks"])
@@ -138,8 +145,9 @@ def _model(task: TrainingTask, states: Sequence[dict[str, Any]], best: dict[str,
         layers, sight, task.objective, tuple((node.processors, node.speed) for node in machine), trained,
         head=AGENTS[task.options.agent][0], job_layers=job_layers[0] if job_layers else (),
     )  # fmt: skip
-    net = net_of(jobs, machine, model.chooser, judging)
-    return replace(model, seen=net.seen, max_wait=net.max_wait, baseline=net.baseline)
+    net = net_of(jobs, machine, model.policy("the model"), model.chooser, judging)
+    trained |= {"value": net.value, "baseline_value": net.baseline_value}
+    return replace(model, trained=trained, seen=net.seen, max_wait=net.max_wait, baseline=net.baseline)
 
 
 def _report(
@@ -147,7 +155,13 @@ def _report(
 ) -> None:  # fmt: skip
     screen = Screen()
     rows = [
-        (str(one["seed"]), str(one["epochs"]), f"{_value(one):,.4g}", "kept" if one is best else "") for one in states
+        (
+            str(one["seed"]),
+            str(one["epochs"]),
+            "not judged" if one["value"] is None else f"{one['value']:,.4g}",
+            "kept" if one is best else "",
+        )
+        for one in states
     ]
     screen.title(f"mean {objective} in the {JUDGED} windows that judged the training")
     screen.table([TextColumn("SEED", right=True), *numbers("EPOCHS", objective.upper()), TextColumn("")], rows)

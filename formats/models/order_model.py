@@ -16,6 +16,7 @@ from ...simulate.queue_policies.learned_order import FEATURE_SET, FEATURES, Lear
 from ...simulate.queue_policies.order_score import NETWORK, score_of
 from ...simulate.queue_policies.policy_specs import parse
 from ...simulate.world.known_run_times import PREDICTED, WALLTIME
+from ..documents.document_errors import found
 from .fields import (
     ALLOWED,
     check_examples,
@@ -23,6 +24,7 @@ from .fields import (
     checked_baseline,
     checked_max_wait,
     example_inputs,
+    finite_number,
     finite_numbers,
     mapping_of,
 )
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
 ORDER_KINDS = {"linear": len(FEATURES), "tanh": NETWORK, "fill": len(FEATURES)}
 #: Weights of a network are closer to 0 than this, so that no sum is too large for a number.
 _MOST_WEIGHT = 1e6
+#: Values of seeds are logarithms closer to 0 than this, so that what they stand for is a number.
+_MOST_LOGARITHM = 300.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +114,7 @@ class OrderModel:
                 raise ConfigError(text, f"seen.{name}", "no ascending quantiles", ALLOWED)
             ends[name] = values[0], values[-1]
         if not self.processors or min(self.processors) < 1:
-            raise ConfigError(text, "world.processors", repr(self.processors), "sizes of machines, 1 or more")
+            raise ConfigError(text, "world.processors", found(self.processors), "sizes of machines, 1 or more")
         longest = ends["wait"][1] if math.isinf(self.max_wait) else math.inf  # beyond the bound, a job goes first
         training = guarded_order.Seen(
             ends["limit"], ends["share"], longest, (min(self.processors), max(self.processors))
@@ -149,9 +153,10 @@ class OrderModel:
         world, trained, columns = (mapping_of(body, source, key) for key in ("world", "trained", "seen"))
         verdicts = checked_verdicts(body.get("evaluated"), source)
         check_traces(trained, source)
-        if trained.get("seeds"):
-            finite_numbers([trained.get("baseline_value")], source, "trained.baseline_value", 1)
-        processors = tuple(int(number) for number in finite_numbers(world.get("processors"), source, "processors"))
+        for place, row in enumerate(trained.get("seeds", ())):
+            finite_number(trained.get("baseline_value"), source, "trained.baseline_value", _MOST_LOGARITHM)
+            finite_number(row.get("value"), source, f"trained.seeds[{place}].value", _MOST_LOGARITHM)
+        processors = tuple(map(int, finite_numbers(world.get("processors"), source, "world.processors")))
         quantiles = {str(name): finite_numbers(values, source, f"seen.{name}") for name, values in columns.items()}
         return cls(
             weights, max_wait, str(body.get("objective")), processors, trained, quantiles, verdicts,
@@ -163,7 +168,7 @@ def _run_times(body: Mapping[str, Any], source: str) -> str:
     """Return what is known of run times. Raises ConfigError."""
     word = body.get("run_times")
     if word not in (WALLTIME, PREDICTED):
-        raise ConfigError(source, "run_times", repr(word)[:80], f"{WALLTIME}, {PREDICTED}")
+        raise ConfigError(source, "run_times", found(word), f"{WALLTIME}, {PREDICTED}")
     return str(word)
 
 

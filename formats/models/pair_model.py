@@ -20,6 +20,7 @@ from ...simulate.learned.pair_network import (
     PairSight,
 )
 from ...simulate.queue_policies.policy_specs import parse
+from ..documents.document_errors import found
 from .fields import (
     ALLOWED,
     check_examples,
@@ -27,6 +28,7 @@ from .fields import (
     checked_baseline,
     checked_max_wait,
     example_inputs,
+    finite_number,
     finite_numbers,
     mapping_of,
 )
@@ -146,7 +148,7 @@ class PairModel:
         """Return the model of what a file holds; `source`: the file. Raises ConfigError."""
         head = body.get("head")
         if not isinstance(head, str) or head not in HEADS:
-            raise ConfigError(source, "head", repr(head)[:80], ", ".join(HEADS))
+            raise ConfigError(source, "head", found(head), ", ".join(HEADS))
         layers, job_layers = (
             checked_layers(body.get("layers"), source, "layers", len(PAIR_COLUMNS)),
             tuple[Layer, ...](),
@@ -154,7 +156,7 @@ class PairModel:
         if HEADS[head].jobs_first:
             job_layers = checked_layers(body.get("job_layers"), source, "job_layers", JOB_COLUMNS)
         if body.get("activation") != "relu":
-            raise ConfigError(source, "activation", repr(body.get("activation"))[:80], "'relu'")
+            raise ConfigError(source, "activation", found(body.get("activation")), "'relu'")
         check_examples(body.get("examples"), len(PAIR_COLUMNS), _scored(layers), source)
         if job_layers:
             check_examples(body.get("job_examples"), JOB_COLUMNS, _scored(job_layers), source)
@@ -162,7 +164,7 @@ class PairModel:
         check_traces(trained, source)
         verdicts = checked_verdicts(body.get("evaluated"), source)
         if body.get("objective") not in ("bsld", "sld", "wait"):
-            raise ConfigError(source, "objective", repr(body.get("objective"))[:80], "bsld, sld, wait")
+            raise ConfigError(source, "objective", found(body.get("objective")), "bsld, sld, wait")
         sight, nodes = _sight(mapping_of(body, source, "sight"), source), _nodes(body, source)
         max_wait = checked_max_wait(body, source)
         return cls(
@@ -188,7 +190,7 @@ def _scored(layers: tuple[Layer, ...]) -> Callable[[Sequence[float]], float]:
 def _quantiles(value: Any, source: str) -> dict[str, tuple[float, ...]]:
     """Return what the training saw; empty: the file does not say. Raises ConfigError."""
     if not isinstance(value, dict) or (value and set(value) != {"limit", "size", "usual"}):
-        raise ConfigError(source, "seen", repr(value)[:80], "limit, size and usual, or nothing")
+        raise ConfigError(source, "seen", found(value), "limit, size and usual, or nothing")
     columns = {name: finite_numbers(numbers, source, f"seen.{name}") for name, numbers in value.items()}
     for name in ("limit", "size") if columns else ():
         if len(columns[name]) < 2 or list(columns[name]) != sorted(columns[name]):
@@ -201,7 +203,7 @@ def _quantiles(value: Any, source: str) -> dict[str, tuple[float, ...]]:
 def _sight(value: Mapping[str, Any], source: str) -> PairSight:
     """Return what the model sees. Raises ConfigError."""
     names = ("rows", "longest_s", "patience_s")
-    rows, longest, patience = finite_numbers([value.get(name) for name in names], source, "sight", len(names))
+    rows, longest, patience = (finite_number(value.get(name), source, f"sight.{name}") for name in names)
     if not 1 <= rows <= 4096 or rows != int(rows) or longest < 1.0 or patience <= 0.0:
         problem = f"{rows:g} rows, times of {longest:g} and {patience:g} s"
         raise ConfigError(source, "sight", problem, "1 to 4096 rows, longest_s of 1 or more, patience_s above 0")

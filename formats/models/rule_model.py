@@ -14,7 +14,8 @@ from ...simulate.learned.pair_network import Layer
 from ...simulate.learned.rule_chooser import RuleChooser, RuleNetwork
 from ...simulate.queue_policies.policy_specs import Pairs, parse
 from ...simulate.world.rule_options import VOID, RuleOptions
-from .fields import ALLOWED, check_traces, example_inputs, finite_numbers, mapping_of
+from ..documents.document_errors import found
+from .fields import ALLOWED, check_traces, example_inputs, finite_number, finite_numbers, mapping_of
 from .layers import checked_layers, plain_layers
 from .verdicts import checked_verdicts
 
@@ -83,17 +84,20 @@ class RuleModel:
         """Return the model of what a file holds; `source`: the file. Raises ConfigError."""
         options = _options(body, source)
         world = mapping_of(body, source, "world")
-        cores, nodes = _whole(world.get("cores"), source, "world.cores"), _whole([world.get("nodes")], source, "world")
+        cores, nodes = (
+            _whole(world.get("cores"), source, "world.cores"),
+            _count(world.get("nodes"), source, "world.nodes"),
+        )
         if body.get("activation") != "leaky-relu":
-            raise ConfigError(source, "activation", repr(body.get("activation"))[:80], "'leaky-relu'")
-        inputs = inputs_of(options.observation, nodes[0], cores)
+            raise ConfigError(source, "activation", found(body.get("activation")), "'leaky-relu'")
+        inputs = inputs_of(options.observation, nodes, cores)
         layers = checked_layers(body.get("layers"), source, "layers", inputs, len(options.actions))
         _check_examples(body.get("examples"), layers, source)
         trained = mapping_of(body, source, "trained")
         check_traces(trained, source)
-        _whole([trained.get("episode")], source, "trained.episode")
+        _count(trained.get("episode"), source, "trained.episode")
         verdicts = checked_verdicts(body.get("evaluated"), source)
-        return cls(layers, options, cores, nodes[0], trained, verdicts, _baseline(body.get("baseline"), source))
+        return cls(layers, options, cores, nodes, trained, verdicts, _baseline(body.get("baseline"), source))
 
 
 def inputs_of(observation: str, nodes: int, cores: tuple[int, ...]) -> int:
@@ -117,14 +121,14 @@ def _options(body: Mapping[str, Any], source: str) -> RuleOptions:
     for place, action in enumerate(actions):
         is_pair = isinstance(action, list) and len(action) == 2 and all(isinstance(rule, str) for rule in action)
         if action != VOID and not is_pair:
-            raise ConfigError(source, f"actions[{place}]", repr(action)[:80], f"two names of rules, or {VOID!r}")
+            raise ConfigError(source, f"actions[{place}]", found(action), f"two names of rules, or {VOID!r}")
     for key in ("one", "always"):
         if not isinstance(body.get(key), bool):
-            raise ConfigError(source, key, repr(body.get(key))[:80], "true, false")
+            raise ConfigError(source, key, found(body.get(key)), "true, false")
     for key in ("objective", "observation"):
         if not isinstance(body.get(key), str):
-            raise ConfigError(source, key, repr(body.get(key))[:80], "a name")
-    (sensitivity,) = finite_numbers([body.get("sensitivity")], source, "sensitivity", 1)
+            raise ConfigError(source, key, found(body.get(key)), "a name")
+    sensitivity = finite_number(body.get("sensitivity"), source, "sensitivity")
     chosen = tuple(action if isinstance(action, str) else (action[0], action[1]) for action in actions)
     try:
         return RuleOptions(
@@ -138,14 +142,22 @@ def _whole(value: Any, source: str, key: str) -> tuple[int, ...]:
     """Return whole numbers of 1 or more. Raises ConfigError."""
     numbers = finite_numbers(value, source, key)
     if not numbers or min(numbers) < 1 or any(one != int(one) for one in numbers) or sum(numbers) > _MOST_CORES:
-        raise ConfigError(source, key, repr(value)[:80], f"whole numbers from 1, of at most {_MOST_CORES:,} in all")
+        raise ConfigError(source, key, found(value), f"whole numbers from 1, of at most {_MOST_CORES:,} in all")
     return tuple(map(int, numbers))
+
+
+def _count(value: Any, source: str, key: str) -> int:
+    """Return a whole number of 1 or more. Raises ConfigError."""
+    number = finite_number(value, source, key)
+    if number < 1 or number != int(number):
+        raise ConfigError(source, key, found(value), "a whole number from 1")
+    return int(number)
 
 
 def _baseline(text: Any, source: str) -> str:
     """Return the SPEC of a pair of rules. Raises ConfigError."""
     if not isinstance(text, str) or not text.startswith("pairs") or type(parse(text)) is not Pairs:
-        raise ConfigError(source, "baseline", repr(text)[:80], "a policy such as pairs:job=first,resource=low_power")
+        raise ConfigError(source, "baseline", found(text), "a policy such as pairs:job=first,resource=low_power")
     return text
 
 
@@ -163,7 +175,7 @@ def _check_examples(examples: Any, layers: tuple[Layer, ...], source: str) -> No
     for place, example in enumerate(examples):
         key = f"examples[{place}]"
         if not isinstance(example, list) or len(example) != 2:
-            raise ConfigError(source, key, repr(example)[:80], "an input and its scores")
+            raise ConfigError(source, key, found(example), "an input and its scores")
         row, scores = (finite_numbers(example[i], source, key, (inputs, outputs)[i]) for i in range(2))
         if not np.allclose(network.scores(np.array(row)), scores, rtol=_CLOSE, atol=_CLOSE):
             raise ConfigError(source, key, "the weights give other scores than the file says", ALLOWED)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from .fields import checked_rows, finite_numbers
+from .fields import checked_rows, finite_number
 
 #: The rival of a verdict that was best on the traces of the training.
 IN_TRAINING = "chosen in training"
@@ -21,7 +21,7 @@ def checked_verdicts(rows: Any, source: str) -> tuple[Mapping[str, Any], ...]:
     """Return verdicts; `rows`: what the file holds, `source`: the file. Raises ConfigError: one is no verdict."""
     verdicts = checked_rows(rows, source, "evaluated", ("ratio", "low", "high"), ("trace", "rival", "number"))
     for place, row in enumerate(verdicts):
-        finite_numbers([row.get("copies", row.get("windows"))], source, f"evaluated[{place}].copies", 1)
+        finite_number(row.get("copies", row.get("windows")), source, f"evaluated[{place}].copies")
     return verdicts
 
 
@@ -50,6 +50,19 @@ def lines_of(verdicts: Iterable[Mapping[str, Any]]) -> list[str]:
             rival = f"{row['rival']}, {row.get('chosen', IN_TRAINING)}"
             lines += [f"{about}: {outcome} {rival}:", f"  {interval} of its, {row['copies']} copies"]
     return lines
+
+
+def in_training(value: float, baseline_value: float, baseline: str) -> str:
+    """Return how a model compares with its baseline on jobs of its training, in words.
+
+    Args:
+        value: mean objective of the model, above 0.
+        baseline_value: that of the baseline on the same jobs, above 0.
+        baseline: its name.
+    """
+    outcome = "better than" if value < baseline_value else "worse than" if value > baseline_value else "no better than"
+    numbers = f"{value:,.4g} and {baseline_value:,.4g}"
+    return f"on jobs of its training the model is {outcome} its baseline, {baseline}: {numbers}"
 
 
 def ratio_text(ratio: float) -> str:

@@ -15,9 +15,12 @@ from ...simulate.arrays import Array
 from ...simulate.errors import ConfigError
 from ...simulate.learned.packed_pairs import PackedPairs
 from ...simulate.learned.pair_heads import PairChooser
+from ...simulate.learned.pair_queue import NetworkPairQueue
 from ...simulate.model.cluster import Cluster, Contention, Node, NodeType
 from ...simulate.model.machine import machine_of
 from ...simulate.model.workload import Workload
+from ...simulate.queue_policies.interface import QueuePolicy
+from ...simulate.queue_policies.policy_facts import PolicySpec
 from ...simulate.queue_policies.policy_specs import parse
 from ...simulate.replay.replay import Replayed, replay
 from ...simulate.wording import count
@@ -29,6 +32,8 @@ MOST_JOBS, LEAST_JOBS, COPIES, JUDGED = 1024, 100, 5, 20
 BASELINES = ("easy", "easy:order=sjf", "easy:order=smallest")
 #: A job that has waited for so many longest waits under the baseline goes first.
 WAIT_FACTOR = 1.25
+#: Jobs of the training, at most, on which a model is compared with its baseline: half a millisecond each.
+COMPARED = 10_000
 #: Run times below count as this much, seconds; decisions between two at which pairs are looked at; quantiles of jobs.
 _TAU_S, _EACH, _QUANTILES = 10.0, 16, 33
 
@@ -77,38 +82,51 @@ class Net:
         seen: as of `PairModel`.
         max_wait: seconds.
         baseline: SPEC of the best of BASELINES on the jobs.
+        value: mean cost of the first jobs, at most COMPARED of them, under the model without a net.
+        baseline_value: the same under the baseline.
     """
 
     seen: dict[str, tuple[float, ...]]
     max_wait: float
     baseline: str
+    value: float
+    baseline_value: float
 
 
-def net_of(jobs: Workload, nodes: Sequence[PairNode], chooser: PairChooser, judging: PairEnvironment) -> Net:
+def net_of(
+    jobs: Workload, nodes: Sequence[PairNode], policy: NetworkPairQueue, chooser: PairChooser, judging: PairEnvironment
+) -> Net:
     """Return the net of a model.
 
     Args:
         jobs: that it was trained on.
         nodes: of the machine.
-        chooser: the model.
+        policy: the model without a net.
+        chooser: its networks.
         judging: plays what judged the training.
     """
+    objective = judging.options.objective
     costs = dict[str, tuple[float, float]]()
     for spec in BASELINES:
-        replayed = replayed_by(jobs, nodes, spec)
+        replayed = replayed_by(jobs, nodes, parse(spec))
         waits = replayed.start_time - replayed.workload.submit_time
-        costs[spec] = float(cost_of(replayed, judging.options.objective).mean()), float(waits.max())
+        costs[spec] = float(cost_of(replayed, objective).mean()), float(waits.max())
     baseline = min(costs, key=lambda spec: costs[spec][0])
     shares = np.linspace(0.0, 1.0, _QUANTILES)
     quantiles = {name: np.quantile(column, shares) for name, column in (("limit", jobs.walltime), ("size", jobs.size))}
     quantiles["usual"] = _usual(chooser, judging)
     longest = max(WAIT_FACTOR * costs[baseline][1], float(jobs.walltime.max()))
-    return Net({name: tuple(values.tolist()) for name, values in quantiles.items()}, longest, baseline)
+    first = jobs.take(np.arange(min(len(jobs), COMPARED)))
+    value, baseline_value = (
+        float(cost_of(replayed_by(first, nodes, one), objective).mean()) for one in (policy, parse(baseline))
+    )
+    seen = {name: tuple(values.tolist()) for name, values in quantiles.items()}
+    return Net(seen, longest, baseline, value, baseline_value)
 
 
-def replayed_by(jobs: Workload, nodes: Sequence[PairNode], spec: str) -> Replayed:
+def replayed_by(jobs: Workload, nodes: Sequence[PairNode], policy: PolicySpec | QueuePolicy) -> Replayed:
     """Replay jobs on nodes that nothing contends for, under a policy."""
-    return replay(jobs, machine_of(cluster_of(nodes)), parse(spec), contention=True)
+    return replay(jobs, machine_of(cluster_of(nodes)), policy, contention=True)
 
 
 def cluster_of(nodes: Sequence[PairNode]) -> Cluster:

@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from pilotfish.cli.__main__ import FAILED, INTERRUPTED, USAGE, main
+from pilotfish.cli.learning import train_squared
 from pilotfish.cli.learning.training_progress import TrainingProgress
 from pilotfish.formats.model_file import read_model, write_model
 from pilotfish.formats.models.pair_model import PairModel
@@ -64,6 +65,29 @@ def test_the_best_seed_is_kept_and_each_can_be(of_lab: Path) -> None:
         one = read_model(of_lab.with_name(f"lab-{seed}.pfmodel.json"))
         assert isinstance(one, PairModel) and one.trained["seeds"][0]["value"] == value
         assert (one.layers == best.layers) == (seed == best.trained["seed"])
+
+
+def test_a_seed_that_was_not_judged_is_never_better_than_one_that_was() -> None:
+    judged, played = ({"course": [50.0], "value": 99.0}, {"course": [1.0], "value": None})
+    assert min([played, judged], key=train_squared._rank) is judged
+    assert min([{"course": [2.0], "value": None}, played], key=train_squared._rank) is played
+
+
+@pytest.mark.real
+def test_what_is_unknown_or_worse_than_the_baseline_is_said(
+    trace: Path, lab: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "a.pfmodel.json"
+    words = ["train", "squared", str(trace), "--cluster", str(lab), "--seeds", "2", "--epochs", "1", "-o", str(path)]
+    assert main(words) == 0
+    printed = capsys.readouterr()
+    assert printed.out.count("not judged") == 2 and printed.out.count("kept") == 1
+    trained = read_model(path).trained
+    assert [one["value"] for one in trained["seeds"]] == [None, None]
+    assert ("it was written all the same" in printed.err) == (trained["value"] >= trained["baseline_value"])
+    assert main(["model", "show", str(path)]) == 0
+    card = " ".join(capsys.readouterr().out.split())
+    assert card.count("not judged") == 2 and "on jobs of its training the model is" in card
 
 
 @pytest.mark.real

@@ -108,7 +108,7 @@ BROKEN: list[tuple[Callable[[dict[str, Any]], bytes], str]] = [
     (edited(world=7), "world"),
     (without("trained"), "trained"),
     (edited(trained={"traces": [{"name": 1}]}), "trained.traces"),
-    (edited(trained={"seeds": [{"value": None}]}), "trained.seeds"),
+    (edited(trained={"seeds": [{"value": "1"}]}), "trained.seeds[0].value"),
     (edited(evaluated=[{"ratio": 1.0}]), "evaluated"),
     (without("evaluated"), "evaluated"),
     (lambda body: json.dumps(body | {"objective": "wait"}).encode(), "sha256"),
