@@ -1,10 +1,12 @@
 """The search for the weights of a learned order inside exact EASY backfilling, by CMA-ES.
 
-Rule: each generation sees one new shaken copy of each trace, the same for all its points; the value of a point is the
-mean over the traces of the logarithm of the objective. The baseline is the EASY variant that is best on the traces. No
-job waits for longer than a factor times the baseline's longest wait before it goes first, in the search as afterwards:
-the bound follows the load. The search begins at the rule that is best under this bound, written as weights, and its
-result is the mean of the last generation, or the rule where that is better.
+Rule: each generation sees one new redrawn copy of each trace, the same for all its points; the value of a point is the
+mean over the traces of the logarithm of the objective. The baseline is the EASY variant that is best on the traces.
+Beyond a factor times the baseline's longest wait on the same copy, a longer wait of a single job counts against a point
+as much as the same factor in the objective. The bound after which a job goes first, in the search as afterwards, is
+`LAST_RESORT` times as long: jobs behind a bound that is often reached are served first come, first served, and the load
+of later days is another. The search begins at the rule that is best, written as weights, and its result is the mean of
+the last generation, or the rule where that is better.
 Ancestor: J. Lelong, V. Reis, D. Trystram, "Tuning EASY-backfilling queues" (JSSPP 2017).
 """
 
@@ -12,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -25,11 +27,13 @@ from .objectives import OBJECTIVES
 from .order_kinds import KINDS
 from .traces import Trace
 
-#: First seeds of the copies that a search judges its result by; no generation sees them.
-_JUDGING_SEED, _JUDGED_COPIES = 10**9, 5
-#: How long a job waits before it goes first, in longest waits of the baseline.
+#: First seed of the copies that a search judges its result by; no generation sees them.
+_JUDGING_SEED = 10**9
+#: How long a job may wait at no cost for the search, in longest waits of the baseline.
 PATIENCE = 1.25
-#: Least bound on waits, seconds, where a baseline lets jobs hardly wait.
+#: How long a job waits before it goes first, in such waits.
+LAST_RESORT = 2.4
+#: Shorter waits cost a search nothing, seconds: a baseline may let jobs hardly wait.
 LEAST_WAIT_S = 3600.0
 
 
@@ -42,8 +46,9 @@ class SearchOptions:
         generations, population: replays of each trace are their product.
         sigma: first step size of each weight.
         kind: a key of `order_kinds.KINDS`.
-        max_wait: see `LearnedOrder`, seconds; None: `patience` times the longest wait of the baseline.
-        patience: above 0.
+        max_wait: see `LearnedOrder`, seconds; None: `LAST_RESORT` times `patience` longest waits of the baseline.
+        patience: how long a job may wait at no cost for the search, in longest waits of the baseline; above 0.
+        judged: copies of each trace that the result is judged by; 1 or more.
     """
 
     objective: str = "bsld"
@@ -52,6 +57,7 @@ class SearchOptions:
     sigma: float = 0.15
     max_wait: float | None = None
     patience: float = PATIENCE
+    judged: int = 10
     kind: str = "linear"
 
 
@@ -62,20 +68,26 @@ class Start:
     Args:
         baseline: the best variant of EASY backfilling.
         baseline_value: mean logarithm of its objective over the judged copies.
-        longest_wait: its longest wait, mean over the copies, seconds.
+        longest_waits: of the baseline, seconds, in each judged copy of each trace.
         max_wait: the bound on waits, seconds.
         rule: a key of RULES, the best one under the bound.
         predicted: whether the rule knows predicted run times.
-        value: as `baseline_value`, of the rule.
+        value, excess: as of `Search`, of the rule.
     """
 
     baseline: Contender
     baseline_value: float
-    longest_wait: float
+    longest_waits: tuple[tuple[float, ...], ...]
     max_wait: float
     rule: str
     predicted: bool
     value: float
+    excess: float
+
+    @property
+    def longest_wait(self) -> float:
+        """The longest wait of the baseline in a copy, mean over the copies, seconds."""
+        return float(np.mean([max(waits) for waits in self.longest_waits]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +98,10 @@ class Search:
         seed: its seed.
         weights: the mean of the last generation: of the queue, or of kind `fill`, of the jobs behind the reservation.
         value: of the weights, over copies that no generation saw: mean logarithm of the objective.
+        excess: what long waits cost them there: mean logarithm of the longest wait over the longest one that costs
+            nothing, 0 where it is shorter. A search wants the sum of the two to be small.
         longest_wait: mean over these copies, seconds.
-        course: mean value of each generation.
+        course: mean of that sum in each generation.
         is_rule: the weights are those of the rule, because the search found none that are better on those copies.
         state: of the distribution, as plain numbers; the search can go on from it.
     """
@@ -95,6 +109,7 @@ class Search:
     seed: int
     weights: tuple[float, ...]
     value: float
+    excess: float
     longest_wait: float
     course: tuple[float, ...]
     is_rule: bool
@@ -109,21 +124,22 @@ def start_of(traces: Sequence[Trace], options: SearchOptions, predict: Predictin
         options: of the search.
         predict: makes predictors of run times; None: nothing is predicted.
     """
-    judging = _judging(traces)
-    predicting = predict is not None
-    judged = [(*_judged(side, judging, options, predict), side) for side in variants(predicting)]
-    value, longest, baseline = min(judged, key=lambda row: row[0])
+    judging, predicting = _judging(traces, options.judged), predict is not None
+    sides = [(side, _numbers(side, judging, predict)) for side in variants(predicting)]
+    baseline, rows = min(sides, key=lambda one: _objective(one[1], options.objective))
+    longest = tuple(tuple(row["longest_wait"] for row in numbers) for numbers in rows)
     bound = options.max_wait
+    start = Start(baseline, _objective(rows, options.objective), longest, math.inf, "", False, 0.0, 0.0)
     if bound is None:
-        bound = max(options.patience * longest, LEAST_WAIT_S)
-    starts = [
-        (_judged(contender(LearnedOrder(name, weights, bound), predicted=predicted), judging, options, predict)[0],
-         name, predicted)
-        for predicted in (False, True)[: 1 + predicting]
-        for name, weights in RULES.items()
-    ]  # fmt: skip
-    rule_value, rule, predicted = min(starts, key=lambda row: row[0])
-    return Start(baseline, value, longest, bound, rule, predicted, rule_value)
+        bound = max(LAST_RESORT * options.patience * start.longest_wait, LEAST_WAIT_S)
+    rules = []
+    for predicted in (False, True)[: 1 + predicting]:
+        for name, weights in RULES.items():
+            side = contender(LearnedOrder(name, weights, bound), predicted=predicted)
+            value, excess, _ = _judged(side, judging, longest, options, predict)
+            rules.append((value + excess, name, predicted, value, excess))
+    _, rule, predicted, value, excess = min(rules)
+    return replace(start, max_wait=bound, rule=rule, predicted=predicted, value=value, excess=excess)
 
 
 def search(
@@ -148,10 +164,6 @@ def search(
         order = kind.order(weights, RULES[start.rule], start.max_wait)
         return contender(order, predicted=start.predicted)
 
-    def judged(side: Contender, copies: Sequence[Trace], predictions: Sequence[Predicting | None]) -> float:
-        rows = [numbers_of(copy, side, again) for copy, again in zip(copies, predictions, strict=True)]
-        return _value(rows, options.objective)
-
     rule = order_of(first)
     distribution, course = CmaEs(np.array(first), options.sigma, seed, options.population), list[float]()
     if earlier is not None:
@@ -160,33 +172,65 @@ def search(
     for generation in range(len(course), options.generations if until is None else until):
         copies = _copies(traces, seed * 100_000 + generation)
         predictions = [_recorded(copy, rule, predict) for copy in copies]
-        points = distribution.points()
-        results = np.array([judged(order_of(point.tolist()), copies, predictions) for point in points])
-        distribution.learn(points, results)
-        course.append(float(results.mean()))
+        longest = [row["longest_wait"] for row in _replays(start.baseline, copies, predictions)]
+        points, results = distribution.points(), []
+        for point in points:
+            rows = _replays(order_of(point.tolist()), copies, predictions)
+            results.append(_value(rows, options.objective) + _excess(rows, longest, options.patience))
+        distribution.learn(points, np.array(results))
+        course.append(float(np.mean(results)))
+    judging = _judging(traces, options.judged)
     weights, is_rule = tuple(distribution.mean.tolist()), False
-    value, longest = _judged(order_of(weights), _judging(traces), options, predict)
-    if value >= start.value:
+    value, excess, waited = _judged(order_of(weights), judging, start.longest_waits, options, predict)
+    if value + excess >= start.value + start.excess:
         weights, is_rule = first, True
-        value, longest = _judged(rule, _judging(traces), options, predict)
-    return Search(seed, weights, value, longest, tuple(course), is_rule, distribution.state())
+        value, excess, waited = _judged(rule, judging, start.longest_waits, options, predict)
+    return Search(seed, weights, value, excess, waited, tuple(course), is_rule, distribution.state())
 
 
 def _recorded(trace: Trace, side: Contender, predict: Predicting | None) -> Predicting | None:
     """Return what makes the predictions of one replay of a trace, for others of it; None: they need none."""
     if predict is None or not side.predicted:
-        return None
+        return predict
     run_times = RecordedRunTimes(trace, side, predict)
     return lambda _: run_times
 
 
+def _replays(
+    side: Contender, copies: Sequence[Trace], predictions: Sequence[Predicting | None]
+) -> list[dict[str, float]]:  # fmt: skip
+    """Return the numbers of a contender on copies of the traces."""
+    return [numbers_of(copy, side, predict) for copy, predict in zip(copies, predictions, strict=True)]
+
+
+def _numbers(
+    side: Contender, judging: Sequence[Sequence[Trace]], predict: Predicting | None
+) -> list[list[dict[str, float]]]:
+    """Return the numbers of a contender on each judged copy of each trace."""
+    return [_replays(side, copies, [predict] * len(copies)) for copies in judging]
+
+
 def _judged(
-    side: Contender, judging: Sequence[Sequence[Trace]], options: SearchOptions, predict: Predicting | None
-) -> tuple[float, float]:
-    """Return the value of a contender, and its longest wait in seconds, as means over copies."""
-    rows = [[numbers_of(trace, side, predict) for trace in copies] for copies in judging]
-    value = float(np.mean([_value(numbers, options.objective) for numbers in rows]))
-    return value, float(np.mean([max(row["longest_wait"] for row in numbers) for numbers in rows]))
+    side: Contender, judging: Sequence[Sequence[Trace]], allowed: Sequence[Sequence[float]], options: SearchOptions,
+    predict: Predicting | None,
+) -> tuple[float, float, float]:  # fmt: skip
+    """Return the value of a contender, its excess, and its longest wait in seconds, as means over copies.
+
+    Args:
+        side: the contender.
+        judging: the copies.
+        allowed: longest waits of the baseline, by copy and trace, seconds.
+        options: of the search.
+        predict: see `start_of`.
+    """
+    rows = _numbers(side, judging, predict)
+    excess = [_excess(numbers, waits, options.patience) for numbers, waits in zip(rows, allowed, strict=True)]
+    longest = [max(row["longest_wait"] for row in numbers) for numbers in rows]
+    return _objective(rows, options.objective), float(np.mean(excess)), float(np.mean(longest))
+
+
+def _objective(rows: Sequence[Sequence[dict[str, float]]], objective: str) -> float:
+    return float(np.mean([_value(numbers, objective) for numbers in rows]))
 
 
 def _value(numbers: Sequence[dict[str, float]], objective: str) -> float:
@@ -194,12 +238,20 @@ def _value(numbers: Sequence[dict[str, float]], objective: str) -> float:
     return float(np.mean([math.log(OBJECTIVES[objective](row)) for row in numbers]))
 
 
-def _judging(traces: Sequence[Trace]) -> list[list[Trace]]:
-    return [_copies(traces, _JUDGING_SEED + number) for number in range(_JUDGED_COPIES)]
+def _excess(numbers: Sequence[dict[str, float]], longest: Sequence[float], patience: float) -> float:
+    """Return what the longest waits in the replays of some traces cost, see `Search`; `longest`: of the baseline."""
+    ratios = [
+        row["longest_wait"] / max(patience * wait, LEAST_WAIT_S) for row, wait in zip(numbers, longest, strict=True)
+    ]
+    return float(np.mean([math.log(max(ratio, 1.0)) for ratio in ratios]))
+
+
+def _judging(traces: Sequence[Trace], copies: int) -> list[list[Trace]]:
+    return [_copies(traces, _JUDGING_SEED + number) for number in range(copies)]
 
 
 def _copies(traces: Sequence[Trace], seed: int) -> list[Trace]:
-    return [trace.shaken(seed + place * 7919) for place, trace in enumerate(traces)]
+    return [trace.redrawn(seed + place * 7919) for place, trace in enumerate(traces)]
 
 
 def seen_quantiles(traces: Sequence[Trace], side: Contender, predict: Predicting | None = None) -> dict[str, Array]:

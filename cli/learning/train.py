@@ -15,7 +15,7 @@ from ...formats.models.order_model import Baseline, OrderModel
 from ...learning.contenders import RULES, contender
 from ...learning.objectives import OBJECTIVES
 from ...learning.order_kinds import KINDS
-from ...learning.order_search import PATIENCE, SearchOptions, Start, seen_quantiles
+from ...learning.order_search import LAST_RESORT, PATIENCE, SearchOptions, Start, seen_quantiles
 from ...simulate.queue_policies.learned_order import MODEL_SUFFIX
 from ...simulate.queue_policies.policy_specs import text_of
 from ...simulate.world.known_run_times import PREDICTED, WALLTIME
@@ -69,10 +69,10 @@ def search_order(
     windows: Annotated[int, option("N", "Cut each trace into N parts of as many jobs.", min=1, max=100)] = 1,
     part: Annotated[str, option("PART", "Jobs of each trace that count.", words=PARTS)] = PARTS[0],
     wait_factor: Annotated[
-        float, option("FACTOR", "A job goes first after FACTOR times the longest wait of the baseline.", min=0.01)
+        float, option("FACTOR", "A search avoids waits above FACTOR times the baseline's longest.", min=0.01)
     ] = PATIENCE,
     max_wait: Annotated[
-        float | None, option("DAYS", "A job goes first after DAYS, whatever the baseline.", min=0.01)
+        float | None, option("DAYS", f"A job goes first after DAYS, and not after {LAST_RESORT} such waits.", min=0.01)
     ] = None,
     no_predictions: Annotated[
         bool, flag("--no-predictions", "Use no predicted run times, which take most of the time.")
@@ -99,7 +99,7 @@ def search_order(
         note_left_out(trace.name, trace.jobs)
     trained = search_stages(tasks).run(objective, workers, resume, dask)
     answers = list(trained.states.values())
-    best, start = min(answers, key=lambda one: float(one["value"])), tasks[0].start
+    best, start = min(answers, key=lambda one: float(one["value"]) + float(one["excess"])), tasks[0].start
     write_model(out, _model(tasks[0], answers, best))
     _report(out, objective, start, answers, best)
     level = math.exp(start.baseline_value)
@@ -110,11 +110,13 @@ def search_order(
     return trained.code
 
 
+#: What the card of a model has of each search.
+_OF_SEARCH = ("seed", "weights", "value", "excess", "longest_wait")
 _HELP = """
-    The baseline is the best of EASY's usual orders, by limits or predicted run times; its longest wait bounds all
-    waits. The search begins at the best of four simple rules under this bound, sees a new shaken copy of each trace in
-    each generation, and ends with the mean of the last one. Judge the model on jobs that it has not seen: `pilotfish
-    evaluate`.
+    The baseline is the best of EASY's usual orders, by limits or predicted run times. The search begins at the best of
+    four simple rules, avoids waits that are much longer than the baseline's, and sees a new copy of each trace in each
+    generation, with other users drawn from those of the trace. It ends with the mean of the last one. Judge the model
+    on jobs that it has not seen: `pilotfish evaluate`.
 
     \b
     Examples:
@@ -139,9 +141,9 @@ def _model(task: SearchTask, searches: Sequence[dict[str, Any]], best: dict[str,
         "pilotfish": __version__, "kind": task.options.kind, "part": task.source.part, "traces": rows,
         "windows": task.windows, "generations": best["epochs"], "population": task.options.population,
         "sigma": task.options.sigma, "patience": task.options.patience, "start": start.rule,
-        "start_value": start.value, "seed": best["seed"],
+        "start_value": start.value, "start_excess": start.excess, "seed": best["seed"],
         "baseline_value": start.baseline_value, "baseline_longest_wait_s": start.longest_wait,
-        "seeds": [{key: one[key] for key in ("seed", "weights", "value", "longest_wait")} for one in searches],
+        "seeds": [{key: one[key] for key in _OF_SEARCH} for one in searches],
     }  # fmt: skip
     side = contender(order, predicted=start.predicted)
     columns = seen_quantiles(traces, side, predicted if task.predicting else None)

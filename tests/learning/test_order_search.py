@@ -13,13 +13,21 @@ from pilotfish.formats.models.order_model import ORDER_KINDS
 from pilotfish.learning.contenders import RULES, Predicting, RecordedRunTimes, contender, numbers_of, replayed
 from pilotfish.learning.objectives import OBJECTIVES
 from pilotfish.learning.order_kinds import KINDS
-from pilotfish.learning.order_search import PATIENCE, Search, SearchOptions, search, seen_quantiles, start_of
-from pilotfish.learning.traces import Trace
+from pilotfish.learning.order_search import (
+    LAST_RESORT,
+    PATIENCE,
+    Search,
+    SearchOptions,
+    search,
+    seen_quantiles,
+    start_of,
+)
+from pilotfish.learning.traces import LOADS, Trace
 from pilotfish.profiles.prediction.online_run_times import OnlineRunTimes
 from pilotfish.simulate.model.workload import Workload
-from pilotfish.simulate.queue_policies.learned_order import LearnedOrder
+from pilotfish.simulate.queue_policies.learned_order import UNKNOWN_USER, LearnedOrder
 
-FEW = SearchOptions(generations=6, population=8)
+FEW = SearchOptions(generations=6, population=8, judged=3)
 
 
 def trace(seed: int, jobs: int = 300) -> Trace:
@@ -58,7 +66,7 @@ def test_it_begins_at_the_rule_that_is_best() -> None:
     start = start_of([trace(1)], FEW)
     assert start.rule == "shortest expected run time first"  # limits say nothing
     results = [search([trace(1)], FEW, start, seed) for seed in range(1, 5)]
-    assert all(result.value <= start.value for result in results)
+    assert all(result.value + result.excess <= start.value + start.excess for result in results)
     assert all((result.weights == RULES[start.rule]) is result.is_rule for result in results)
 
 
@@ -74,7 +82,8 @@ def test_each_kind_begins_with_the_schedules_of_the_rule_and_is_no_worse(kind: s
         )
         assert first.tolist() == rule_starts.tolist(), name
     result = search([one], options, start, 1)
-    assert result.value <= start.value and result == search([one], options, start, 1)
+    assert result.value + result.excess <= start.value + start.excess
+    assert result == search([one], options, start, 1)
     assert len(result.weights) == ORDER_KINDS["linear" if kind == "fill" else kind]
 
 
@@ -82,12 +91,13 @@ def test_the_kinds_are_those_of_model_files() -> None:
     assert KINDS.keys() == ORDER_KINDS.keys()
 
 
-def test_the_bound_is_the_longest_wait_of_the_best_variant() -> None:
+def test_the_bound_follows_the_longest_wait_of_the_best_variant() -> None:
     plain = start_of([trace(1)], FEW)
-    longer = start_of([trace(1)], SearchOptions(patience=2.0))
-    assert plain.max_wait == PATIENCE * plain.longest_wait > 3600.0 and longer.max_wait == 2.0 * plain.longest_wait
-    assert start_of([trace(1)], SearchOptions(max_wait=5e5)).max_wait == 5e5
-    assert start_of([trace(1)], SearchOptions(patience=1e-6)).max_wait == 3600.0
+    longer = start_of([trace(1)], replace(FEW, patience=2.0))
+    assert plain.max_wait == LAST_RESORT * PATIENCE * plain.longest_wait > 3600.0
+    assert longer.max_wait == LAST_RESORT * 2.0 * plain.longest_wait
+    assert start_of([trace(1)], replace(FEW, max_wait=5e5)).max_wait == 5e5
+    assert start_of([trace(1)], replace(FEW, patience=1e-6)).max_wait == 3600.0
 
 
 @pytest.mark.long
@@ -119,7 +129,7 @@ def test_a_second_half_begins_with_the_queue_of_the_first() -> None:
 
 
 def test_where_no_rule_is_tuned_the_search_finds_better_weights_on_other_jobs() -> None:
-    options = SearchOptions("mix", generations=25, population=12, sigma=0.5)
+    options = SearchOptions("mix", generations=25, population=12, sigma=0.5, judged=3)
     start = replace(start_of([trace(1)], options), rule="first come, first served")
     result = search([trace(1)], options, start, 1)
     learned, rule = (
@@ -151,6 +161,63 @@ def test_a_shaken_copy_has_the_same_jobs_at_most_five_minutes_later() -> None:
     assert (np.diff(copy.jobs.submit_time) >= 0.0).all()
     assert copy.jobs.run_time[rows].tolist() == entire.jobs.run_time.tolist()
     assert entire.shaken(3).jobs.submit_time.tolist() == copy.jobs.submit_time.tolist()
+
+
+def test_a_redrawn_copy_has_all_jobs_of_a_user_as_often_as_it_drew_the_user() -> None:
+    entire = trace(1)
+    copies = [entire.redrawn(seed) for seed in range(40)]
+    drawn = []
+    for copy in copies:
+        times = np.bincount(copy.jobs.id, minlength=len(entire.jobs))
+        rows = {user: set(times[entire.jobs.more["user"] == user].tolist()) for user in range(12)}
+        assert all(len(numbers) == 1 for numbers in rows.values())
+        drawn.append(sum(number for numbers in rows.values() for number in numbers))
+        assert (np.diff(copy.jobs.submit_time) >= 0.0).all()
+    assert set(drawn) == {12}
+    assert len({copy.jobs.id.tobytes() for copy in copies}) == len(copies)
+    again = entire.redrawn(7).jobs
+    assert (
+        again.submit_time.tolist() == copies[7].jobs.submit_time.tolist()
+        and again.id.tolist() == copies[7].jobs.id.tolist()
+    )
+
+
+def test_a_redrawn_copy_has_a_like_load() -> None:
+    entire = trace(1, jobs=3000)
+    work = (entire.jobs.size * entire.jobs.run_time).sum()
+    for seed in range(40):
+        copy = entire.redrawn(seed).jobs
+        share = (copy.size * copy.run_time).sum() / work
+        slower = np.ptp(copy.submit_time) / np.ptp(entire.jobs.submit_time)
+        assert LOADS[0] * 0.98 < share / slower < LOADS[1] * 1.02
+
+
+def test_jobs_of_few_or_unknown_users_are_drawn_one_by_one() -> None:
+    entire = trace(1)
+    three_users = replace(entire, jobs=replace(entire.jobs, more={"user": entire.jobs.more["user"] % 3}))
+    nameless = replace(entire, jobs=replace(entire.jobs, more={}))
+    unknown = np.where(entire.jobs.more["user"] == 11, UNKNOWN_USER, entire.jobs.more["user"])
+    partly_known = replace(entire, jobs=replace(entire.jobs, more={"user": unknown}))
+    assert three_users.redrawn(5).jobs.id.tolist() == nameless.redrawn(5).jobs.id.tolist()
+    assert len(three_users.redrawn(5).jobs) == len(entire.jobs)  # as many draws as jobs
+    times = np.bincount(partly_known.redrawn(5).jobs.id, minlength=len(entire.jobs))
+    assert len(set(times[unknown == UNKNOWN_USER].tolist())) > 1 and len(set(times[unknown == 3].tolist())) == 1
+
+
+def test_a_redrawn_copy_has_a_job_that_counts() -> None:
+    entire = trace(1)
+    one = replace(entire, counts=entire.jobs.more["user"] == 4)
+    for seed in range(30):
+        copy = one.redrawn(seed)
+        assert copy.counts is not None and copy.counts.any()
+        assert set(copy.jobs.more["user"][copy.counts].tolist()) == {4}
+
+
+def test_long_waits_count_against_a_point_and_short_ones_do_not() -> None:
+    strict, lax = (replace(FEW, patience=factor) for factor in (0.1, 50.0))
+    narrow, wide = (start_of([trace(1)], options) for options in (strict, lax))
+    assert wide.excess == 0.0 and narrow.excess > 1.0  # ten times the allowed wait are a factor of ten
+    assert narrow.value + narrow.excess > wide.value
 
 
 def test_quantiles_of_what_was_seen_are_finite_and_ascend() -> None:
