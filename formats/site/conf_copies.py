@@ -1,12 +1,14 @@
-"""Copies of slurm.conf and the files that it includes, without passwords.
+"""Copies of slurm.conf and topology.conf, and of the files that they include, without passwords.
 
-Rule: all of them or none: slurm.conf without a file that it includes would be read as an error. The value of a key
+Rule: all of them or none: slurm.conf without a file that it includes would be read as an error. A topology.conf that is
+not there, or that may not be read, is left out. The value of a key
 that ends in Pass or Password becomes `removed`.
 Source: slurm.conf(5) of Slurm 22.05.
 """
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -22,7 +24,7 @@ def conf_copies(path: Path, cluster: str) -> dict[str, str]:
     """Return the name of each copy and its text; names of included files are the last parts of their paths.
 
     Args:
-        path: slurm.conf.
+        path: slurm.conf; topology.conf is next to it.
         cluster: name of the cluster, for `%c`.
 
     Raises:
@@ -31,6 +33,8 @@ def conf_copies(path: Path, cluster: str) -> dict[str, str]:
     copies: dict[str, str] = {}
     sources: dict[str, Path] = {}
     open_files = [(path, "slurm.conf", 0)]
+    if os.access(topology := path.parent / "topology.conf", os.R_OK):
+        open_files.append((topology, topology.name, 0))
     while open_files:
         file, name, depth = open_files.pop(0)
         if sources.get(name, file) != file:

@@ -5,8 +5,8 @@ Rule: a file is read where it is there, also packed by gzip; without slurm.conf,
 sentences in `Site.unknown`. The state that nodes have at the end of the period says nothing about its begin, and is not
 used.
 
-Files: those of `SITE_FILES`; `slurm.conf` and what it includes; `sacctmgr_dump.cfg` (sacctmgr dump). `sshare.psv`
-belongs to the begin of the period, `sshare_end.psv` to its end.
+Files: those of `SITE_FILES`; `slurm.conf`, `topology.conf` and what they include; `sacctmgr_dump.cfg` (sacctmgr dump).
+`sshare.psv` belongs to the begin of the period, `sshare_end.psv` to its end.
 """
 
 from __future__ import annotations
@@ -43,8 +43,9 @@ from .recording import missing_files
 from .sacctmgr_tables import node_events, site_qos, site_reservations, without_hidden_limits
 from .site_file_list import SITE_FILES
 from .site_jobs import JobReader
-from .site_rules import site_rules, site_version, unfollowed_settings, with_measured_passes
+from .site_rules import has_tree, site_rules, site_version, unfollowed_settings, with_measured_passes
 from .slurm_conf import ConfLine, SlurmConf, read_slurm_conf
+from .topology_conf import read_switches
 
 #: Where the files of a site are: a folder, or their texts by name, of a site as it is now.
 SiteSource = Path | Mapping[str, str]
@@ -78,7 +79,8 @@ def read_site(
         files.unknown += [f"{name}: {why}" for name, why in files.reasons.items() if name not in SITE_FILES]
     conf, own_version = read_configuration(files, version)
     rules = with_measured_passes(site_rules(conf, own_version), files.text("sdiag.txt"))
-    files.unknown += unfollowed_settings(conf)
+    switches_path = files.path("topology.conf") if has_tree(conf) and rules.selects != "nodes" else None
+    files.unknown += unfollowed_settings(conf, has_switches=switches_path is not None)
     nodes = site_nodes(conf.lines.get("nodename", []), conf.lines.get("downnodes", []), files.unknown)
     if not nodes:
         raise files.without("nodes", "slurm.conf", "scontrol_node.txt")
@@ -99,6 +101,7 @@ def read_site(
         rules=rules,
         nodes=tuple(nodes.values()),
         partitions=partitions,
+        switches=read_switches(switches_path, nodes, files.unknown) if switches_path else (),
         qos=_qos(files, rules),
         associations=associations,
         reservations=reservations,

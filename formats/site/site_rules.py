@@ -308,15 +308,33 @@ def _words(conf: SlurmConf, key: str) -> set[str]:
     return {word for word in words if word and word.lower() not in slurm_values.UNKNOWN}
 
 
-def unfollowed_settings(conf: SlurmConf) -> Iterator[str]:
-    """Yield what the settings ask for that a replay does not follow, and what that does."""
+def has_tree(conf: SlurmConf) -> bool:
+    """Return whether the switches of topology.conf decide where jobs run that do not ask for switches."""
+    words = _words(conf, "TopologyParam")
+    return _topology(conf) == "tree" and words.isdisjoint({"DRAGONFLY", "TOPOOPTIONAL"})
+
+
+def _topology(conf: SlurmConf) -> str:
+    """Return the plugin of the topology, "" for a flat one."""
+    plugin = conf.text("TopologyPlugin").lower().rpartition("/")[2]
+    return "" if plugin in ("none", "default", "flat") else plugin
+
+
+def unfollowed_settings(conf: SlurmConf, *, has_switches: bool = False) -> Iterator[str]:
+    """Yield what the settings ask for that a replay does not follow, and what that does.
+
+    Args:
+        conf: the settings.
+        has_switches: whether the switches of topology/tree are known.
+    """
     for key in sorted(conf.repeated):
         yield f"{key} is set more than once: the last value counts, as in Slurm"
     if names := list(unfollowed_parameters(conf.text("SchedulerParameters"))):
         yield f"SchedulerParameters {', '.join(names)}: not followed; passes may test other jobs"
-    topology = conf.text("TopologyPlugin").lower().rpartition("/")[2]
-    if topology not in ("", "none", "default", "flat"):
-        yield f"TopologyPlugin={topology}: not followed; jobs of several nodes may start on other nodes, or sooner"
+    is_optional = _topology(conf) == "tree" and "TOPOOPTIONAL" in _words(conf, "TopologyParam")
+    if _topology(conf) and not has_switches and not is_optional:
+        effect = "jobs of several nodes may start on other nodes, or sooner"
+        yield f"TopologyPlugin={_topology(conf)}: not followed; {effect}"
     if saving := _power_saving(conf):
         if re.search(r":\d", conf.text("SuspendExcNodes") + conf.text("SuspendExcParts")):
             yield "SuspendExcNodes, SuspendExcParts: all nodes of a list with a number stay awake"

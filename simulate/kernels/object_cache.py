@@ -65,7 +65,7 @@ KERNELS = {
     "pairs.placements": Kernel("jobs on nodes, a decision a step", 165, 2),
     "orders.choices": Kernel("orders of the queue, a decision a step", 253, 2),
     "pairs.row_scores": Kernel("networks that score pairs", 36, 1),
-    "slurm.site_requests": Kernel("Slurm's own rules", 3375, 2, 1),
+    "slurm.site_requests": Kernel("Slurm's own rules", 3690, 2, 1),
 }
 #: Variables that name the directory of kernels, the first that is set, and what is appended to each. Numba's own is not
 #: among them: sites set it to a directory that all users can write.

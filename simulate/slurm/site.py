@@ -36,6 +36,15 @@ class SiteNode:
 
 
 @dataclass(frozen=True, slots=True)
+class SiteSwitch:
+    """A switch of topology/tree: names of the nodes at it, and of the switches below it."""
+
+    name: str
+    nodes: tuple[str, ...] = ()
+    switches: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class SitePartition:
     """A partition; `nodes` are names."""
 
@@ -335,3 +344,4 @@ class Site:
     usage: tuple[float, ...] = ()  # RawUsage of each association when the period begins, billing seconds; () is 0
     unknown: tuple[str, ...] = ()  # what could not be read, or is not followed, and what it does to a result
     scheduler: str = ""  # what starts jobs, if the rules stand for another scheduler than Slurm's
+    switches: tuple[SiteSwitch, ...] = ()  # in the order of topology.conf; (): they do not matter

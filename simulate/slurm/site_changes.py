@@ -49,7 +49,7 @@ def with_more_nodes(site: Site, number: int, like: str = "") -> Site:
     Args:
         site: the site.
         number: of nodes, 1 or more.
-        like: name of the node that they are like, and whose partitions they are in; "": the last node.
+        like: name of the node that they are like, and whose partitions and switches they are in; "": the last node.
 
     Raises:
         ConfigError: that node is not there.
@@ -62,7 +62,10 @@ def with_more_nodes(site: Site, number: int, like: str = "") -> Site:
     partitions = tuple(
         replace(one, nodes=(*one.nodes, *names)) if model.name in one.nodes else one for one in site.partitions
     )
-    return replace(site, nodes=(*site.nodes, *nodes), partitions=partitions)
+    switches = tuple(
+        replace(one, nodes=(*one.nodes, *names)) if model.name in one.nodes else one for one in site.switches
+    )
+    return replace(site, nodes=(*site.nodes, *nodes), partitions=partitions, switches=switches)
 
 
 def with_load(site: Site, factor: float) -> Site:

@@ -42,12 +42,13 @@ from .preemption_tables import preemption_tables, set_preemption
 from .reservation_tables import instances, reservation_tables
 from .share_tables import set_shares, share_tables
 from .site import Site, SiteAssociation, SitePartition, SiteQos
+from .switch_tables import switch_tables
 from .version_rules import version_rules
 
 #: Tables that no kernel writes; copies of a state share them.
 _FIXED = (
-    "kinds", "kind_nodes", "partition_nodes", "allowed_nodes", "job_parts", "after", "agenda", "history", "preemptible",
-    "turn_records", "part_turn",
+    "kinds", "kind_nodes", "switch_nodes", "partition_nodes", "allowed_nodes", "job_parts", "after", "agenda",
+    "history", "preemptible", "turn_records", "part_turn",
 )  # fmt: skip
 #: Tables whose shapes depend on SchedulerParameters; each pass begins with empty ones.
 _OF_PASSES = (
@@ -126,6 +127,7 @@ def site_block(
     tables["history"] = history_table(site, tables, sets) if repeats else np.zeros(0, HISTORY)
     tables |= order_tables(site, jobs, parts, handed)
     tables |= {"allowed_nodes": sets.table(), "partition_nodes": _partition_nodes(site), **_kinds_of_nodes(site)}
+    tables |= switch_tables(site)
     tables |= (
         reservation_tables(site, jobs) | share_tables(site) | limit_tables(site, jobs, parts) | preemption_tables(site)
     )

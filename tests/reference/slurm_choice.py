@@ -3,7 +3,8 @@
 Rule: of the runs of consecutive usable nodes of one weight the best-fitting one is used up first; where that fails, the
 nodes with the fewest CPUs are dropped, while more than the job needs are left. Nodes that the job names come first, and
 then those next to them. With bf_busy_nodes, a plan for later takes the lightest nodes, of these the ones that are in use
-now, by their number; and if these suffice, an idle one of the same weight besides.
+now, by their number; and if these suffice, an idle one of the same weight besides. With switches, see
+`slurm_switches`.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Collection, Sequence
 
 from pilotfish.simulate.slurm.site import SitePartition
 from tests.reference.slurm_machine import Job, Machine, Share
+from tests.reference.slurm_switches import take_below
 
 
 def choose(
@@ -33,7 +35,7 @@ def choose(
     named, dropped = machine.named_nodes(job), 0
     while len(cpus) >= least and named <= cpus.keys():
         for number in dict.fromkeys((min(want, len(cpus)), least)):
-            amounts = _taken(machine, job, part, cpus, number, most, later=later)
+            amounts = _taken(machine, job, part, cpus, (number, least), most, later=later)
             if amounts is not None:
                 shares = {node: machine.share(job, part, node, count) for node, count in _spread(job, amounts).items()}
                 return shares | _idle_share(machine, job, cpus, [*amounts]) if later else shares
@@ -68,13 +70,15 @@ def wanted_nodes(job: Job, part: SitePartition) -> tuple[int, int, int]:
 
 
 def _taken(
-    machine: Machine, job: Job, part: SitePartition, cpus: dict[int, int], need_nodes: int, most: int, *, later: bool
-) -> dict[int, int] | None:
+    machine: Machine, job: Job, part: SitePartition, cpus: dict[int, int], numbers: tuple[int, int], most: int, *,
+    later: bool,
+) -> dict[int, int] | None:  # fmt: skip
     """Return the CPUs taken on each node by using up one run of nodes after another, None if they do not suffice."""
     amounts, need_cpus, named = dict[int, int](), job.cpus, machine.named_nodes(job)
+    need_nodes, least = numbers
 
-    def take(node: int) -> int:
-        part_of_it = need_cpus - max(need_nodes - 1, 0) * machine.site.nodes[node].threads
+    def take(node: int, nodes: int, need: int) -> int:
+        part_of_it = need - max(nodes - 1, 0) * machine.site.nodes[node].threads
         number = min(cpus[node], max(part_of_it, job.least_cpus))
         amounts[node] = cpus[node] if machine.is_whole(job, part) else number
         return amounts[node]
@@ -82,16 +86,19 @@ def _taken(
     for node in sorted(named):
         if len(amounts) == most:
             return None
-        need_cpus -= take(node)
+        need_cpus -= take(node, need_nodes, need_cpus)
         need_nodes -= 1
     if named and need_nodes <= 0 and need_cpus <= 0:
         return amounts
     runs = _runs(machine, cpus)
     others = {node: number for node, number in cpus.items() if node not in named}
     if machine.site.rules.scheduler.pack_serial_at_end and need_nodes == need_cpus == 1 and not named:
-        take(max(cpus))
+        take(max(cpus), need_nodes, need_cpus)
         return amounts
     by_use = later and machine.site.rules.scheduler.bf_busy_nodes
+    if machine.site.switches and not by_use:
+        need = (need_nodes, least - len(amounts), need_cpus)
+        return amounts if take_below(machine.site, cpus, amounts, take, need, most) else None
     if by_use:
         used = {node for other in machine.running() for node in other.shares}
         runs = [sorted(cpus, key=lambda node: (machine.site.nodes[node].weight, node not in used, node))]
@@ -109,7 +116,7 @@ def _taken(
                 return None
             if len(amounts) == most - 1 and cpus[node] < need_cpus and not by_use:
                 continue  # the last node that it may have must suffice
-            need_cpus -= take(node)
+            need_cpus -= take(node, need_nodes, need_cpus)
             need_nodes -= 1
             if need_nodes <= 0 and need_cpus <= 0:
                 return amounts

@@ -344,7 +344,7 @@ class _Backfill:
             if time <= now and machine.completing_nodes() & set(shares):
                 time, later = now + 1, 0
             if time <= now:
-                picked = select(machine, job, part, set(shares))
+                picked = select(machine, job, part, nodes)
                 if isinstance(picked, dict):
                     self.starts.append(start(machine, job, part, picked, "backfill"))
                     return "started"

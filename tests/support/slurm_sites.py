@@ -24,6 +24,7 @@ from pilotfish.simulate.slurm.site import (
     SiteQos,
     SiteReservation,
     SiteRules,
+    SiteSwitch,
 )
 from tests.reference.slurm_choice import choose
 from tests.reference.slurm_machine import Job, Machine
@@ -40,7 +41,7 @@ GAPS_S = (1, 3, 30, 61, 301, 907)
 ASPECTS = frozenset(
     {
         "partitions", "node lists", "weights", "memory", "gpus", "shapes", "ranges", "exclusive", "arrays",
-        "dependencies", "overdue", "scheduler", "limits", "slow passes",
+        "dependencies", "overdue", "scheduler", "limits", "slow passes", "switches",
     }
 )  # fmt: skip
 Draw = Callable[[Any], Any]
@@ -61,7 +62,8 @@ def sites(draw: Draw, aspects: frozenset[str] = frozenset()) -> Site:
         over_time_limit_min=draw(st.sampled_from((0, 1))) if "overdue" in aspects else 0,
         test_s=2.0 if "slow passes" in aspects else 0.0, record_s=2.0 if "slow passes" in aspects else 0.0,
     )  # fmt: skip
-    site = Site(rules, nodes, parts, jobs=_jobs(draw, nodes, parts, aspects))
+    switches = _switches(draw, nodes) if "switches" in aspects else ()
+    site = Site(rules, nodes, parts, jobs=_jobs(draw, nodes, parts, aspects), switches=switches)
     if "limits" in aspects:
         site = replace(site, qos=_qos(draw), associations=_associations(draw))
     if "reservations" in aspects:
@@ -107,6 +109,23 @@ def _node(draw: Draw, number: int, aspects: frozenset[str]) -> SiteNode:
         features = draw(st.sampled_from(((), ("fat",), ("fat", "new"))))
         node = replace(node, features=features, works=draw(st.sampled_from((True, True, True, False))))
     return node
+
+
+def _switches(draw: Draw, nodes: tuple[SiteNode, ...]) -> tuple[SiteSwitch, ...]:
+    """Draw a tree of two or three levels, sometimes without its root; a node may be below no switch."""
+    leaves = [list[str]() for _ in range(draw(st.integers(1, 4)))]
+    for node in nodes:
+        if (place := draw(st.integers(0, 4 * len(leaves)))) < 4 * len(leaves):
+            leaves[place % len(leaves)].append(node.name)
+    switches = [SiteSwitch(f"s{number}", tuple(names)) for number, names in enumerate(leaves)]
+    level, middle = [switch.name for switch in switches], draw(st.integers(0, len(leaves)))
+    if 0 < middle < len(leaves):
+        halves = (tuple(level[:middle]), tuple(level[middle:]))
+        switches += [SiteSwitch(f"m{number}", switches=names) for number, names in enumerate(halves)]
+        level = ["m0", "m1"]
+    if draw(st.integers(0, 4)):
+        switches.append(SiteSwitch("top", switches=tuple(level)))
+    return tuple(draw(st.sampled_from((switches, switches[::-1]))))
 
 
 def _partitions(draw: Draw, names: tuple[str, ...], aspects: frozenset[str]) -> tuple[SitePartition, ...]:

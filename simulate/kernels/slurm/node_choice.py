@@ -4,7 +4,7 @@ Rule: nodes are considered in runs of consecutive usable nodes of equal weight. 
 tightest that suffices, else the largest; a job of one node takes the node with the fewest CPUs that suffices. The last
 node that a job may have is one with all CPUs that it still wants. Nodes that a job names are its first; then a run with
 one of them comes before all others, and its nodes up and down from there. With LLN, nodes come by their share of free
-CPUs instead, and with bf_busy_nodes those that are in use now come first.
+CPUs instead, and with bf_busy_nodes those that are in use now come first. With switches, see `switch_choice`.
 Complexity: O(candidates + runs x runs taken); for whole nodes that are alike, see `alike_nodes`.
 """
 
@@ -15,8 +15,9 @@ from ..block import Block, int64
 from ..jit import inner
 from .alike_nodes import NOT_ALIKE, alike_cpus, take_alike
 from .bits import has, meet, next_node, number_of
-from .node_cpus import cpus_needed_alone, cpus_on, usable_cpus
+from .node_cpus import choose_node, cpus_needed_alone, cpus_on, usable_cpus
 from .node_use import free_on
+from .switch_choice import take_below_switches
 from .tables import FREE, FREE_LATER, IDLE, IDLE_LATER, LATER, NOW, OWN
 
 #: As many nodes as there are.
@@ -53,15 +54,16 @@ def choose_nodes(world: Block, job: int, slot: int, candidates: int, view: int) 
     if meet(words, world.scratch[candidates], free) < least:
         return False
     is_packed = world.rules.pack_serial == 1 and row.min_cpus <= 1
-    if is_whole and not is_packed and not _is_ranked(world, job, view) and not _names_some(world, job, words):
+    is_by_run = not is_packed and len(world.switches) == 0 and not _is_ranked(world, job, view)
+    if is_whole and is_by_run and not _names_some(world, job, words):
         usable = alike_cpus(world, job, part, words)
         if usable != NOT_ALIKE:
             return _choose_alike(world, job, words, usable, least, nodes_wanted, most)
     nodes, cpus, largest = _note_usable(world, job, part, words, view)
     dropped = int64(0)
     while nodes >= least and cpus >= row.min_cpus:
-        if _take(world, job, words, min(nodes_wanted, nodes), most, view) or (
-            nodes_wanted > least and _take(world, job, words, least, most, view)
+        if _take(world, job, words, min(nodes_wanted, nodes), least, most, view) or (
+            nodes_wanted > least and _take(world, job, words, least, least, most, view)
         ):
             if is_whole:
                 _take_whole(world)
@@ -69,7 +71,8 @@ def choose_nodes(world: Block, job: int, slot: int, candidates: int, view: int) 
                 _share_tasks(world, job)
             return True
         dropped += 1
-        if dropped >= largest or most == _NO_BOUND or nodes <= least:
+        may_help = most < _NO_BOUND or len(world.switches) > 0
+        if dropped >= largest or not may_help or nodes <= least:
             return False
         node = next_node(words, 0)
         while node >= 0 and nodes > least:  # as many are left as the job needs
@@ -214,8 +217,8 @@ def _is_better(world: Block, run: int, best: int, nodes: int, cpus: int) -> bool
 
 
 @inner
-def _take(world: Block, job: int, words: Array, nodes: int, most: int, view: int) -> bool:
-    """Choose from runs until a number of nodes and the job's CPUs are met; return whether they were."""
+def _take(world: Block, job: int, words: Array, nodes: int, least: int, most: int, view: int) -> bool:
+    """Choose nodes until a number of them and the job's CPUs are met; return whether they were."""
     row, count = world.jobs[job], world.count
     count.chosen = 0
     cpus = row.min_cpus
@@ -232,6 +235,8 @@ def _take(world: Block, job: int, words: Array, nodes: int, most: int, view: int
         world.chosen[0], count.chosen = node, 1
         world.taken_cpus[node] = cpus_on(world, job, node, world.usable_cpus[node], cpus, 1)
         return True
+    if len(world.switches) > 0:
+        return take_below_switches(world, job, words, nodes, least - count.chosen, cpus, most)
     while True:
         best = int64(-1)
         for run in range(runs):
@@ -270,7 +275,7 @@ def _take_named(world: Block, job: int, words: Array, nodes: int, cpus: int, mos
     while node >= 0:
         if not has(words, node) or world.usable_cpus[node] == 0 or world.count.chosen >= most:
             return _NO_BOUND
-        cpus -= _choose(world, job, node, cpus, nodes)
+        cpus -= choose_node(world, job, node, cpus, nodes)
         nodes -= 1
         node = next_node(named, node + 1)
     return cpus
@@ -284,7 +289,7 @@ def _take_run(world: Block, job: int, words: Array, run: int, nodes: int, cpus: 
         is_last = world.count.chosen == most - 1
         is_usable = world.usable_cpus[node] > 0 and not _is_named(world, job, node)
         if is_usable and not (is_last and world.usable_cpus[node] < cpus):
-            cpus -= _choose(world, job, node, cpus, nodes)
+            cpus -= choose_node(world, job, node, cpus, nodes)
             nodes -= 1
         node = _next_of_run(world, words, run, node)
     return cpus
@@ -346,7 +351,7 @@ def _take_ranked(world: Block, job: int, words: Array, nodes: int, cpus: int, mo
             node = next_node(words, node + 1)
         if best < 0 or count.chosen >= most:
             return False
-        cpus -= _choose(world, job, best, cpus, nodes)
+        cpus -= choose_node(world, job, best, cpus, nodes)
         world.usable_cpus[best] = 0  # it is not chosen again
         nodes -= 1
     return True
@@ -373,16 +378,6 @@ def _is_least_loaded(world: Block, job: int) -> bool:
     """Return whether nodes are chosen by their free cores, everywhere or in the job's first partition."""
     part = world.job_parts[world.jobs[job].part0]
     return bool(world.rules.least_loaded == 1 or world.partitions[part].least_loaded == 1)
-
-
-@inner
-def _choose(world: Block, job: int, node: int, cpus: int, nodes: int) -> int:
-    """Add a node to the choice; return the CPUs that the job has on it."""
-    cpus_here = cpus_on(world, job, node, world.usable_cpus[node], cpus, nodes)
-    world.taken_cpus[node] = cpus_here
-    world.chosen[world.count.chosen] = node
-    world.count.chosen += 1
-    return cpus_here
 
 
 @inner

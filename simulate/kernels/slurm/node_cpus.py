@@ -71,3 +71,13 @@ def cpus_on(world: Block, job: int, node: int, usable: int, cpus: int, nodes: in
     row, threads = world.jobs[job], world.nodes[node].threads
     cpus_here = min(usable, cpus - max(nodes - 1, int64(0)) * threads)
     return max(cpus_here, min(row.cpus_per_task * max(row.tasks_per_node, int64(1)), usable))
+
+
+@inner
+def choose_node(world: Block, job: int, node: int, cpus: int, nodes: int) -> int:
+    """Add a node to the choice while a job still wants CPUs and nodes; return the CPUs that it has on it."""
+    cpus_here = cpus_on(world, job, node, world.usable_cpus[node], cpus, nodes)
+    world.taken_cpus[node] = cpus_here
+    world.chosen[world.count.chosen] = node
+    world.count.chosen += 1
+    return cpus_here

@@ -63,8 +63,8 @@ TAKING, CLEAN, FREE, IDLE, FREE_LATER, IDLE_LATER = range(6)
 NODE_SETS = 6
 #: Rows of `scratch`, sets of nodes: those that a pass may use; the candidates of a job; the same before the plan is
 #: looked at; the nodes that were chosen; those that functions use for themselves.
-AVAILABLE, CANDIDATES, WHOLE, CHOSEN, OWN, MORE, ALIKE = range(7)
-SCRATCH_ROWS = 7
+AVAILABLE, CANDIDATES, WHOLE, CHOSEN, OWN, MORE, ALIKE, BELOW = range(8)
+SCRATCH_ROWS = 8
 
 #: What the site's configuration says; see `simulate.slurm.site`.
 RULES = row_dtype(
@@ -88,6 +88,9 @@ NODE = row_dtype("", "cpus cores threads memory weight gpus state completing tou
 #: Whether a node sleeps. `stays_on`: 1 if it never does; `idle_since`: when its last job ended; `asleep`: 1 if it does,
 #: since `slept_at`; `ready_at`: when it has booted, 0 if it does not boot.
 SLEEP = row_dtype("", "stays_on idle_since asleep slept_at ready_at")
+#: A switch: its level, 0 for a leaf, and the one above, itself if none is. Of the choice at hand: `free`: nodes below
+#: it that the job could still have; `used`: 1 if it has some; `distance`: links to all leaf switches in use together.
+SWITCH = row_dtype("", "level above free used distance")
 #: What is free on a node in one view, and how many jobs have a part of it.
 VIEW = np.dtype([("cores", INT), ("memory", INT), ("gpus", INT), ("jobs", INT)], align=True)
 #: A partition; `closed`, `emptied`, `passing`: the pass in which a job of it was refused, in which its nodes were taken
@@ -222,6 +225,8 @@ class Slurm(Block):
         "nodes": (NODE, 1),
         "kinds": (INT, 1),  # the first node of each kind; none if there are too many
         "kind_nodes": (WORD, 2),  # nodes of each kind: alike in size and weight
+        "switches": (SWITCH, 1),  # of topology/tree; none: they do not matter
+        "switch_nodes": (WORD, 2),  # [switches, words] nodes below each
         "sleeps": (SLEEP, 1),  # of each node
         "views": (VIEW, 2),  # [2, nodes]
         "partitions": (PARTITION, 1),

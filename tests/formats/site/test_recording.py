@@ -94,11 +94,13 @@ def test_copies_have_all_included_files_and_no_password(tmp_path: Path) -> None:
         "slurm.conf": CONF,
         "nodes_small.conf": "NodeName=n1 CPUs=4\n",
         "parts/a.conf": "PartitionName=a Nodes=n1\n",
+        "topology.conf": "Include leaves.conf\n",
+        "leaves.conf": "SwitchName=s0 Nodes=n1\n",
     }
     for name, text in texts.items():
         (tmp_path / name).write_text(text)
     copies = conf_copies(tmp_path / "slurm.conf", "Small")
-    assert set(copies) == {"slurm.conf", "nodes_small.conf", "a.conf"}
+    assert set(copies) == {"slurm.conf", "nodes_small.conf", "a.conf", "topology.conf", "leaves.conf"}
     assert "s3cr3t" not in "".join(copies.values()) and copies["slurm.conf"].count("removed") == 2
     (tmp_path / "nodes_small.conf").unlink()
     with pytest.raises(ConfigError, match=r"nodes_small\.conf"):

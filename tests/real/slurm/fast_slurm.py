@@ -79,15 +79,16 @@ class FastSlurm(SlurmSite):
         accounts: arguments of sacctmgr, one command each.
         speed: seconds of its clock in a second.
         begin: what its clock shows first, UTC.
+        topology: topology.conf; "": none.
     """
 
     def __init__(
         self, path: Path, rules: str, parts: Sequence[str], shapes: Sequence[str], accounts: Sequence[str], speed: float,
-        begin: str = BEGIN,
+        begin: str = BEGIN, topology: str = "",
     ) -> None:  # fmt: skip
         super().__init__(path, nodes=len(shapes))
         self.rules, self.parts, self.shapes, self.accounts, self.speed = rules, parts, shapes, accounts, speed
-        self.begin = begin
+        self.begin, self.topology = begin, topology
         self.clock: dict[str, str] = {}
 
     @property
@@ -166,6 +167,8 @@ class FastSlurm(SlurmSite):
             if "Gres=gpu:2" in shape
         ]
         (self.path / "etc" / "gres.conf").write_text("\n".join(gpus) + "\n")
+        if self.topology:
+            (self.path / "etc" / "topology.conf").write_text(self.topology)
 
     def _add_accounts(self) -> None:
         if "pilot" not in self.run("sacctmgr", "-nP", "list", "cluster"):

@@ -43,7 +43,7 @@ class RuleRun:
             shapes += case.nodes
         lines = [line for case in cases for line in case.conf(self.first[case.name])]
         commands = [*site.accounts, *(command for case in cases for command in case.accounts)]
-        self.slurm = FastSlurm(path, site.rules, lines, shapes, commands, SPEED, site.begin)
+        self.slurm = FastSlurm(path, site.rules, lines, shapes, commands, SPEED, site.begin, site.topology)
         self.path, self.folder = path, path / "recorded"
         self.cases: Sequence[Case] = ()
         self.ids = dict[str, str]()  # CASE__JOB -> id
@@ -81,6 +81,8 @@ class RuleRun:
         self.folder.mkdir()
         self.gate = self.folder / "gate"
         self._write("sshare.psv", begin)
+        if self.slurm.topology:
+            (self.folder / "topology.conf").write_text(self.slurm.topology)
         os.mkfifo(self.gate)
         self.gate.chmod(0o666)
         jobs = [(case, job) for case in self.cases for job in case.jobs]

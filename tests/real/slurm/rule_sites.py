@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fast_slurm import BEGIN
 from rule_case import Case
 from rules_of_limits import LIMITS, MIDNIGHT_CASE, OTHERS, PARTITIONS, entry
-from rules_of_passes import NODES, ORDER, PASSES
+from rules_of_passes import NODES, ORDER, PASSES, SWITCHES
 from rules_of_settings import SETTINGS
 from rules_of_trouble import SUSPENSION, TROUBLE
 from rules_when_tuned import TUNED_CASES
@@ -24,6 +24,7 @@ class RuleSite:
         accounts: commands of sacctmgr before those of the cases.
         cases: they happen next to each other.
         begin: what its clock shows first, UTC.
+        topology: its topology.conf; "": none.
     """
 
     name: str
@@ -31,6 +32,7 @@ class RuleSite:
     accounts: Sequence[str]
     cases: Sequence[Case]
     begin: str = BEGIN
+    topology: str = ""
 
 
 PRIORITIES = """
@@ -146,6 +148,26 @@ PartitionName=DEFAULT State=UP MaxTime=1-0 DefaultTime=10
     (MIDNIGHT_CASE,),
     "2026-03-02 23:44:00",
 )
+#: Its case has all of its nodes, so that the switches are below each other.
+TREE = RuleSite(
+    "tree",
+    f"""{PRIORITIES}
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core_Memory
+TopologyPlugin=topology/tree
+SchedulerParameters={LONG_PASSES}
+PartitionName=DEFAULT State=UP MaxTime=1-0 DefaultTime=10
+""",
+    USERS,
+    (SWITCHES,),
+    topology="""SwitchName=s1 Nodes=n[1-3]
+SwitchName=s2 Nodes=n[4-5]
+SwitchName=s3 Nodes=n[6-9]
+SwitchName=left Switches=s[1-2]
+SwitchName=right Switches=s3
+SwitchName=top Switches=left,right
+""",
+)
 #: Sites whose cases hold as they are, and all sites.
-RULE_SITES = (PLAIN, TUNED, STRICT, GANG, MIDNIGHT)
+RULE_SITES = (PLAIN, TUNED, STRICT, GANG, MIDNIGHT, TREE)
 SITES = (*RULE_SITES, SETTING_SITE)

@@ -299,3 +299,15 @@ NODES = (
         without={"GPUs": jobs_changed("gpus", "b", gpus_per_node=0)},
     ),
 )
+#: The leaf switch with the fewest nodes that suffice; then the nearest ones. Its site has the switches.
+SWITCHES = Case(
+    "switches",
+    nodes=(CORES,) * 9,
+    jobs=(
+        Job("pair", "-N2 -n8 -t5", "60"),
+        Job("four", "-N4 -n16 -t5", "60"),
+        Job("three", "-N3 -n12 -t5", "60"),
+        Job("six", "-N6 -n24 -t5", "30", after=120),
+    ),
+    without={"the switches": lambda site: replace(site, switches=())},
+)

@@ -20,7 +20,7 @@ from pilotfish.simulate.slurm.twin import replay_site
 #: How often a case is played at most.
 PLAYED = 4
 #: Sites whose cases one process plays, one after another.
-GROUPS = {"gang": "tuned", "midnight": "strict"}
+GROUPS = {"gang": "tuned", "midnight": "strict", "tree": "strict"}
 
 
 def _group(site: RuleSite) -> pytest.MarkDecorator:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pilotfish.simulate.slurm.site import PriorityRules, Site, SiteJob, SiteNode, SitePartition, SiteRules
+from pilotfish.simulate.slurm.site import PriorityRules, Site, SiteJob, SiteNode, SitePartition, SiteRules, SiteSwitch
 from pilotfish.simulate.slurm.twin import SiteStart, replay_site
 from tests.simulate.slurm.small_sites import T0
 
@@ -71,3 +71,35 @@ def test_the_last_node_that_a_job_may_have_is_one_that_suffices() -> None:
     main = SitePartition("main", tuple(sizes), is_default=True)
     wide = job(0, min_nodes=3, max_nodes=3, tasks=12, min_cpus=12)
     assert starts(Site(IN_TURN, nodes, (main,), jobs=(wide,)))[0].nodes == ("n3", "n5", "n8")
+
+
+def test_a_job_takes_the_leaf_switch_that_fits_it_best_and_then_the_nearest() -> None:
+    nodes = tuple(SiteNode(f"n{i}", cpus=4, cores=4) for i in range(12))
+    all_names = [node.name for node in nodes]
+    leaves = tuple(
+        SiteSwitch(f"s{i}", tuple(all_names[a:b])) for i, (a, b) in enumerate(((0, 3), (3, 5), (5, 9), (9, 11)))
+    )
+    upper = (SiteSwitch("left", switches=("s0", "s1")), SiteSwitch("right", switches=("s2", "s3")))
+    tree = (*leaves, *upper, SiteSwitch("top", switches=("left", "right")))
+    main = SitePartition("main", tuple(all_names), is_default=True)
+    for number, names in (
+        (1, "n3"),
+        (2, "n3 n4"),
+        (3, "n0 n1 n2"),
+        (4, "n5 n6 n7 n8"),
+        (5, "n0 n1 n2 n3 n4"),
+        (12, ""),
+    ):
+        wide = job(0, min_nodes=number, max_nodes=number, min_cpus=number, tasks=number, is_exclusive=True)
+        replayed = starts(Site(IN_TURN, nodes, (main,), jobs=(wide,), switches=tree))
+        assert [one.nodes for one in replayed.values()] == ([tuple(names.split())] if names else [])
+
+
+def test_no_job_crosses_from_one_tree_to_another() -> None:
+    nodes = tuple(SiteNode(f"n{i}", cpus=4, cores=4) for i in range(4))
+    main = SitePartition("main", tuple(node.name for node in nodes), is_default=True)
+    apart = (SiteSwitch("a", ("n0", "n1")), SiteSwitch("b", ("n2", "n3")))
+    wide = job(0, min_nodes=3, max_nodes=3, min_cpus=3, tasks=3)
+    assert not starts(Site(IN_TURN, nodes, (main,), jobs=(wide,), switches=apart))
+    together = (*apart, SiteSwitch("top", switches=("a", "b")))
+    assert starts(Site(IN_TURN, nodes, (main,), jobs=(wide,), switches=together))[0].nodes == ("n0", "n1", "n2")

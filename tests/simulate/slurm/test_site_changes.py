@@ -7,7 +7,16 @@ from dataclasses import replace
 import pytest
 
 from pilotfish.simulate.errors import ConfigError
-from pilotfish.simulate.slurm.site import JobRecord, NodeEvent, Site, SiteJob, SiteNode, SitePartition, SiteRules
+from pilotfish.simulate.slurm.site import (
+    JobRecord,
+    NodeEvent,
+    Site,
+    SiteJob,
+    SiteNode,
+    SitePartition,
+    SiteRules,
+    SiteSwitch,
+)
 from pilotfish.simulate.slurm.site_changes import (
     with_drained_nodes,
     with_held_jobs,
@@ -46,6 +55,9 @@ def test_more_nodes_join_the_partitions_of_their_model() -> None:
     assert [one.nodes for one in site.partitions] == [("n1", "n2", "added1", "added2"), ("n1", "added1", "added2")]
     assert with_more_nodes(SITE, 1).partitions[1] == PARTITIONS[1]
     assert replace(site, nodes=SITE.nodes, partitions=SITE.partitions) == SITE
+    switches = (SiteSwitch("s0", ("n1",)), SiteSwitch("s1", ("n2",)))
+    more = with_more_nodes(replace(SITE, switches=switches), 1, "n1")
+    assert more.switches == (SiteSwitch("s0", ("n1", "added1")), switches[1])
     with pytest.raises(ConfigError, match="'n9' is not a node"):
         with_more_nodes(SITE, 1, "n9")
 

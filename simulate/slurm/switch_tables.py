@@ -1,0 +1,48 @@
+"""Tables of the switches of a site.
+
+Rule: the level of a switch is one more than the highest below it; a leaf switch has none below it. A node below
+no switch runs no job.
+Source: topology.conf(5) of Slurm 22.05.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..arrays import Array
+from ..errors import ConfigError
+from ..kernels.slurm.tables import SWITCH
+from .job_tables import node_words
+from .site import Site, SiteSwitch
+
+
+def switch_tables(site: Site) -> dict[str, Array]:
+    """Return the tables of `switch_choice` by name. Raises ConfigError if a switch is below itself."""
+    rows, places = np.zeros(len(site.switches), SWITCH), {one.name: row for row, one in enumerate(site.switches)}
+    nodes = {node.name: row for row, node in enumerate(site.nodes)}
+    below = [{nodes[name] for name in one.nodes if name in nodes} for one in site.switches]
+    rows["above"] = range(len(rows))
+    for name in order_of_levels(site.switches):
+        row = places[name]
+        for other in site.switches[row].switches:
+            lower = places[other]
+            rows["above"][lower] = row
+            rows["level"][row] = max(rows["level"][row], rows["level"][lower] + 1)
+            below[row] |= below[lower]
+    return {"switches": rows, "switch_nodes": node_words(map(sorted, below), -(-len(site.nodes) // 64))}
+
+
+def order_of_levels(switches: tuple[SiteSwitch, ...]) -> list[str]:
+    """Return the names of switches, each after those below it. Raises ConfigError if one is below itself.
+
+    Args:
+        switches: each names only others of them, and none is named by two.
+    """
+    waiting, order = {one.name: one for one in switches}, dict[str, None]()
+    while waiting:
+        ready = [name for name, one in waiting.items() if all(other in order for other in one.switches)]
+        if not ready:
+            raise ConfigError("topology.conf", "Switches", f"{', '.join(sorted(waiting)[:5])} form a circle", "a tree")
+        for name in ready:
+            order[name] = waiting.pop(name)  # type: ignore[assignment]
+    return [*order]

@@ -1,0 +1,67 @@
+"""Switches of topology.conf: what a site has of them, and errors with file and line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pilotfish.formats.site.site_folder import read_site
+from pilotfish.formats.site.topology_conf import read_switches
+from pilotfish.simulate.errors import ConfigError
+from pilotfish.simulate.slurm.site import SiteSwitch
+from tests.support.slurm_site_files import CONF, write_site
+
+TOPOLOGY = "Include leaves.conf\nswitchname=top Switches=s[0-1] # all\n"
+LEAVES = "SwitchName=s0 Nodes=n[1-2] LinkSpeed=3\nSwitchName=s1 Nodes=n4,other7\n"
+TREE = f"{CONF}TopologyPlugin=topology/tree\n"
+
+
+def test_switches_have_the_nodes_of_the_site_in_the_order_of_the_file(tmp_path: Path) -> None:
+    (tmp_path / "topology.conf").write_text(TOPOLOGY)
+    (tmp_path / "leaves.conf").write_text(LEAVES)
+    unknown = list[str]()
+    assert read_switches(tmp_path / "topology.conf", ["n1", "n2", "n3", "n4"], unknown) == (
+        SiteSwitch("s0", ("n1", "n2")), SiteSwitch("s1", ("n4",)), SiteSwitch("top", switches=("s0", "s1")),
+    )  # fmt: skip
+    assert unknown == ["topology.conf: n3 below no switch: no job runs there, as in Slurm"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("SwitchName=a Switches=b\nSwitchName=b Switches=a\n", "Switches: a, b form a circle"),
+        ("SwitchName=a Nodes=n1\nSwitchName=a Nodes=n2\n", "line 2: found 'a', which line 1 describes, too"),
+        ("SwitchName=a Nodes=n1\nSwitchName=b Switches=c\n", "line 2, Switches: found 'c', which no line describes"),
+        ("SwitchName=l\nSwitchName=a Switches=l\nSwitchName=b Switches=l\n", "line 3, Switches: found 'l', which is below a"),
+        ("SwitchName=a Nodes=n[1-\n", r"line 1, Nodes: found 'n\[1-'"),
+        ("BlockName=a Nodes=n1\n", "line 1: no switches in this file"),
+    ],
+)  # fmt: skip
+def test_errors_name_file_and_line(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "topology.conf").write_text(text)
+    with pytest.raises(ConfigError, match=f"topology.conf: {message}"):
+        read_switches(tmp_path / "topology.conf", ["n1", "n2"], [])
+
+
+@pytest.mark.parametrize(
+    ("conf", "has_switches", "is_said"),
+    [
+        (TREE, True, False),
+        (CONF, False, False),
+        (f"{TREE}TopologyParam=Dragonfly\n", False, True),
+        (f"{TREE}TopologyParam=TopoOptional\n", False, False),
+        (f"{CONF}TopologyPlugin=topology/3d_torus\n", False, True),
+        (TREE.replace("select/cons_tres", "select/linear"), False, True),
+    ],
+)
+def test_a_site_has_switches_where_they_decide(tmp_path: Path, conf: str, *, has_switches: bool, is_said: bool) -> None:
+    (write_site(tmp_path, slurm_conf=conf) / "topology.conf").write_text("SwitchName=s0 Nodes=n[1-4]\n")
+    site = read_site(tmp_path)
+    assert bool(site.switches) == has_switches
+    assert any(sentence.startswith("TopologyPlugin=") for sentence in site.unknown) == is_said
+
+
+def test_a_tree_without_its_file_is_said(tmp_path: Path) -> None:
+    site = read_site(write_site(tmp_path, slurm_conf=TREE))
+    assert not site.switches and "TopologyPlugin=tree: not followed" in " ".join(site.unknown)
