@@ -22,8 +22,10 @@ def switch_tables(site: Site) -> dict[str, Array]:
     nodes = {node.name: row for row, node in enumerate(site.nodes)}
     below = [{nodes[name] for name in one.nodes if name in nodes} for one in site.switches]
     rows["above"] = range(len(rows))
-    for name in order_of_levels(site.switches):
-        row = places[name]
+    order = order_of_levels(site.switches)
+    if len(order) < len(rows):
+        raise ConfigError("topology.conf", "Switches", "a switch is below itself", "a tree")
+    for row in (places[name] for name in order):
         for other in site.switches[row].switches:
             lower = places[other]
             rows["above"][lower] = row
@@ -33,16 +35,14 @@ def switch_tables(site: Site) -> dict[str, Array]:
 
 
 def order_of_levels(switches: tuple[SiteSwitch, ...]) -> list[str]:
-    """Return the names of switches, each after those below it. Raises ConfigError if one is below itself.
+    """Return the names of switches, each after those below it; without those that are below themselves or above such.
 
     Args:
-        switches: each names only others of them, and none is named by two.
+        switches: each names only others of them.
     """
     waiting, order = {one.name: one for one in switches}, dict[str, None]()
-    while waiting:
-        ready = [name for name, one in waiting.items() if all(other in order for other in one.switches)]
-        if not ready:
-            raise ConfigError("topology.conf", "Switches", f"{', '.join(sorted(waiting)[:5])} form a circle", "a tree")
+    while ready := [name for name, one in waiting.items() if all(other in order for other in one.switches)]:
         for name in ready:
-            order[name] = waiting.pop(name)  # type: ignore[assignment]
+            del waiting[name]
+            order[name] = None
     return [*order]

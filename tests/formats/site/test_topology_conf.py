@@ -24,16 +24,33 @@ def test_switches_have_the_nodes_of_the_site_in_the_order_of_the_file(tmp_path: 
     assert read_switches(tmp_path / "topology.conf", ["n1", "n2", "n3", "n4"], unknown) == (
         SiteSwitch("s0", ("n1", "n2")), SiteSwitch("s1", ("n4",)), SiteSwitch("top", switches=("s0", "s1")),
     )  # fmt: skip
-    assert unknown == ["topology.conf: n3 below no switch: no job runs there, as in Slurm"]
+    assert unknown == [
+        "topology.conf: other7: left out, since slurm.conf has no such nodes",
+        "topology.conf: n3 below no switch: no job runs there, as in Slurm",
+    ]
+
+
+def test_what_slurm_only_warns_of_is_said(tmp_path: Path) -> None:
+    leaves = "SwitchName=a Nodes=n[1-2]\nSwitchName=b Nodes=n[2-4]\n"
+    (tmp_path / "topology.conf").write_text(f"{leaves}SwitchName=c Switches=a\nSwitchName=d Switches=a,b,c\n")
+    unknown = list[str]()
+    assert len(read_switches(tmp_path / "topology.conf", ["n1", "n2", "n3", "n4"], unknown)) == 4
+    assert unknown == [
+        "topology.conf: n2 below several leaf switches: jobs may start on other nodes",
+        "topology.conf: a below several switches: jobs may start on other nodes",
+        "topology.conf: leaf switches of different depths: jobs may start on other nodes",
+    ]
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("SwitchName=a Switches=b\nSwitchName=b Switches=a\n", "Switches: a, b form a circle"),
+        ("SwitchName=t Switches=a\nSwitchName=a Switches=b\nSwitchName=b Switches=a\n", "line 2, Switches: .*itself: a, b"),
+        ("SwitchName=a Switches=a\n", "line 1, Switches: .*itself: a "),
         ("SwitchName=a Nodes=n1\nSwitchName=a Nodes=n2\n", "line 2: found 'a', which line 1 describes, too"),
         ("SwitchName=a Nodes=n1\nSwitchName=b Switches=c\n", "line 2, Switches: found 'c', which no line describes"),
-        ("SwitchName=l\nSwitchName=a Switches=l\nSwitchName=b Switches=l\n", "line 3, Switches: found 'l', which is below a"),
+        ("SwitchName=a Nodes=n1\nSwitchName=b\n", "line 2: found 'b' without nodes and switches, or with both"),
+        ("SwitchName=a Nodes=n1\nSwitchName=b Nodes=n2 Switches=a\n", "line 2: found 'b' without nodes and switches"),
         ("SwitchName=a Nodes=n[1-\n", r"line 1, Nodes: found 'n\[1-'"),
         ("BlockName=a Nodes=n1\n", "line 1: no switches in this file"),
     ],
