@@ -148,7 +148,7 @@ PartitionName=DEFAULT State=UP MaxTime=1-0 DefaultTime=10
     (MIDNIGHT_CASE,),
     "2026-03-02 23:44:00",
 )
-#: Its case has all of its nodes, so that the switches are below each other.
+#: The nodes of each case are below one switch. Slurm 22.05 needs all leaf switches at one depth.
 TREE = RuleSite(
     "tree",
     f"""{PRIORITIES}
@@ -159,13 +159,21 @@ SchedulerParameters={LONG_PASSES}
 PartitionName=DEFAULT State=UP MaxTime=1-0 DefaultTime=10
 """,
     USERS,
-    (SWITCHES,),
+    SWITCHES,
     topology="""SwitchName=s1 Nodes=n[1-3]
 SwitchName=s2 Nodes=n[4-5]
 SwitchName=s3 Nodes=n[6-9]
+SwitchName=s4 Nodes=n[10,12]
+SwitchName=s5 Nodes=n11
+SwitchName=s6 Nodes=n13
+SwitchName=s7 Nodes=n[15,18]
+SwitchName=s8 Nodes=n[14,16]
+SwitchName=s9 Nodes=n17
 SwitchName=left Switches=s[1-2]
 SwitchName=right Switches=s3
-SwitchName=top Switches=left,right
+SwitchName=leaf Switches=s[4-6]
+SwitchName=promised Switches=s[7-9]
+SwitchName=top Switches=left,right,leaf,promised
 """,
 )
 #: Sites whose cases hold as they are, and all sites.

@@ -299,15 +299,39 @@ NODES = (
         without={"GPUs": jobs_changed("gpus", "b", gpus_per_node=0)},
     ),
 )
-#: The leaf switch with the fewest nodes that suffice; then the nearest ones. Its site has the switches.
-SWITCHES = Case(
-    "switches",
-    nodes=(CORES,) * 9,
-    jobs=(
-        Job("pair", "-N2 -n8 -t5", "60"),
-        Job("four", "-N4 -n16 -t5", "60"),
-        Job("three", "-N3 -n12 -t5", "60"),
-        Job("six", "-N6 -n24 -t5", "30", after=120),
+SWITCHES = (
+    # The leaf switch with the fewest nodes that suffice; then the nearest ones.
+    Case(
+        "switches",
+        nodes=(CORES,) * 9,
+        jobs=(
+            Job("pair", "-N2 -n8 -t5", "60"),
+            Job("four", "-N4 -n16 -t5", "60"),
+            Job("three", "-N3 -n12 -t5", "60"),
+            Job("six", "-N6 -n24 -t5", "30", after=120),
+        ),
+        without={"the switches": lambda site: replace(site, switches=())},
     ),
-    without={"the switches": lambda site: replace(site, switches=())},
+    # Backfilling starts the second job on n2, the smallest leaf switch, and n1; by CPUs, n1 would suffice.
+    Case(
+        "leaf",
+        nodes=("CPUs=2 RealMemory=4000", "CPUs=1 RealMemory=4000", "CPUs=2 RealMemory=4000", CORES),
+        jobs=(
+            Job("gate", "-w {n4} --exclusive -t20", "+60"),
+            Job("wide", "-N4 -t5", "10"),
+            Job("small", "-n2 -t1 --nice=5000", "20"),
+        ),
+        without={"the switches": lambda site: replace(site, switches=())},
+    ),
+    # n1 and n3 have a leaf switch together. n3 is idle, but planned for the first job, so that n1 fits best.
+    Case(
+        "promised",
+        nodes=(CORES,) * 5,
+        jobs=(
+            Job("gate", "-w {n4} --exclusive -t20", "+60"),
+            Job("wide", "-N2 --exclusive -x {n1},{n2},{n5} -t5", "10"),
+            Job("narrow", "-N1 --exclusive -t30 --nice=5000", "20"),
+        ),
+        without={"the plan": jobs_changed("promised", "wide", begin=FAR)},
+    ),
 )
