@@ -7,7 +7,7 @@ have one objective and one machine.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,7 @@ from ..output.sweep import SweepProgress
 from ..sweeps.tasks import Failure
 from ..worker_options import worker_pool
 from .learning_tasks import ScoreTask, TraceInput, joined, score_task
+from .net_replays import NetTask
 from .pair_tasks import PairInput, PairScoreTask, pair_score_task
 from .rule_tasks import RuleInput, RuleScoreTask, pairs_on, rule_score_task
 
@@ -59,6 +60,8 @@ class Contest:
         traces: what they are judged on.
         carry_out: returns the numbers of a task.
         unit: what is replayed of a trace: shaken `copies`, or `windows`, which prove nothing.
+        nets: replays of the models with their nets, as far as they have nets.
+        has_nets: the tables are about models with their nets, too.
     """
 
     learned: Sequence[str]
@@ -68,6 +71,8 @@ class Contest:
     traces: Sequence[Judged]
     carry_out: Callable[[Any], dict[str, dict[str, list[float]]]]
     unit: str = "copies"
+    nets: Sequence[NetTask] = ()
+    has_nets: bool = False
 
     @property
     def rivals(self) -> list[str]:
@@ -153,9 +158,11 @@ def contest_of_pairs(models: Mapping[Path, PairModel], traces: Sequence[Path], p
         "best order of EASY in hindsight": orders, "best rule in hindsight": rules,
     }  # fmt: skip
     numbers = tuple(dict.fromkeys((first.objective, "wait")))
+    nets = [NetTask(source, part, name, model) for source in sources for name, model in named]
     return Contest(
-        [str(path) for path in models], sides, numbers, ("mapping.entry", PAIR_SCORES), judged, pair_score_task
-    )
+        [str(path) for path in models], sides, numbers, ("mapping.entry", PAIR_SCORES), judged, pair_score_task,
+        nets=nets, has_nets=True,
+    )  # fmt: skip
 
 
 def contest_of_rules(
@@ -229,7 +236,9 @@ def contest_of(
     named = [(model.order(str(path)), model.run_times == PREDICTED) for path, model in orders.items()]
     chosen = {_name_of(model.baseline.policy, model.baseline.run_times) for model in orders.values()}
     inputs = [TraceInput.of([path], processors, part) for path in traces]
-    return contest_of_orders(named, chosen, inputs, copies, predicting=predicting)
+    contest = contest_of_orders(named, chosen, inputs, copies, predicting=predicting)
+    guarded_ones = [(str(path), model) for path, model in orders.items() if model.seen]
+    return replace(contest, nets=[NetTask(source, part, *one) for source in inputs for one in guarded_ones])
 
 
 def _parts(copies: int) -> list[tuple[int, int]]:

@@ -13,11 +13,14 @@ from .. import options
 from ..kernel_loading import load_kernels
 from ..options import argument, flag, option
 from ..output.documents import print_json
+from ..output.model_decisions import use_document
+from ..output.text import Screen
 from ..streams import note
 from ..usage_errors import bad, not_among
 from .contests import contest_of
 from .irmasim_report import show_irmasim
 from .learning_tasks import PARTS
+from .net_replays import show_uses, uses_of
 from .thesis_report import judge_as_thesis
 from .unseen_systems import Trainings, judge_unseen
 from .verdict_report import results_of, save_verdicts, show_results, trained_on
@@ -117,12 +120,18 @@ def evaluate(
     contest = contest_of(models, traces, part, copies, procs, predicting=not no_predictions, cluster=cluster)
     load_kernels(*contest.kernels)
     scored = contest.scores(workers)
-    results = results_of(contest, scored)
+    results, uses = results_of(contest, scored), uses_of(contest.nets, workers)
     if as_json:
         plain = [row | {"against": asdict(row["against"])} for row in results]
-        print_json("evaluation", {"copies": copies, "part": part, "results": plain})
+        nets = [{"model": name, "trace": trace, **use_document(use)} for name, trace, use in uses]
+        print_json("evaluation", {"copies": copies, "part": part, "results": plain, "model_use": nets})
     else:
         show_results(contest, scored, results)
+        if uses:
+            without = "" if contest.has_nets else "; the table is about the model without it"
+            screen = Screen()
+            screen.put(f"With its net, as a service uses it{without}:")
+            show_uses(screen, uses)
     if save:
         for path, model in models.items():
             save_verdicts(path, model, contest, results, part, copies)

@@ -21,6 +21,7 @@ from ..kernel_loading import load_kernels
 from ..lazy import CommandGroup
 from ..options import argument, option
 from ..output.documents import print_json
+from ..output.model_decisions import use_document
 from ..output.text import Screen, TextColumn, numbers
 from ..usage_errors import not_among
 from .learning_tasks import PARTS, TraceInput
@@ -88,8 +89,9 @@ def report(
 ) -> int:
     """Say whether a learned order has earned its place at a site, by what it would have done with the site's jobs.
 
-    The jobs are replayed under the model with its net, and under its baseline, and compared day by day. A model is to
-    be promoted if that covers 7 days and 1,000 jobs that it was not trained on, the interval of its objective ends
+    The jobs are replayed as they came, under the model with its net and under its baseline. Ratios are of the means
+    over all jobs, as in `evaluate`, which shakes the jobs and leaves out the net; intervals are over days. A model is
+    to be promoted if that covers 7 days and 1,000 jobs that it was not trained on, the interval of its objective ends
     below 1, the longest wait is at most 1.25 of the baseline's, and the guard rail of the service (--config) never
     tripped. Then the report has the line for the configuration. Nothing is changed.
 
@@ -108,7 +110,8 @@ def report(
     promotion = promotion_of(model, file, source, None if config is None else trips_of(config))
     if as_json:
         lines = [] if promotion.missing else lines_for(file, model)
-        print_json("promotion", asdict(promotion) | {"lines": lines})
+        plain = {"gain": asdict(promotion.gain), "trips": promotion.trips, "missing": promotion.missing}
+        print_json("promotion", plain | {"model_use": use_document(promotion.use), "lines": lines})
     else:
         show_promotion(Screen(), file, trace.resolve().name, model, promotion)
     return 0

@@ -12,17 +12,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ...formats.model_file import guarded
 from ...formats.models.order_model import OrderModel
 from ...formats.text import count
 from ...learning.day_gain import DayGain, day_gain
+from ...simulate.queue_policies.model_use import ModelUse
 from ...simulate.queue_policies.policy_specs import parse
 from ...simulate.replay.replay import replay
 from ...simulate.world.known_run_times import PREDICTED, WALLTIME
 from ...trust import as_account, owner_of
+from ..output.model_decisions import use_lines
 from ..output.text import Screen, TextColumn, hanging, numbers
 from ..streams import show
 from .learning_tasks import TraceInput, predicted
+from .net_replays import with_net
 from .verdict_report import JUDGED, is_unseen
 
 #: What a model has to show: days and jobs, and how much longer the longest wait may be.
@@ -41,11 +43,13 @@ class Promotion:
         gain: over its baseline.
         trips: how often the guard rail of the service overruled a model or its forecasts; None: it was not asked.
         missing: what is not shown; nothing: the model has earned its place.
+        use: how far the model decided itself.
     """
 
     gain: DayGain
     trips: int | None
     missing: Sequence[str]
+    use: ModelUse
 
 
 def promotion_of(model: OrderModel, file: Path, source: TraceInput, trips: int | None) -> Promotion:
@@ -58,14 +62,11 @@ def promotion_of(model: OrderModel, file: Path, source: TraceInput, trips: int |
         trips: see `Promotion`.
     """
     (trace,) = source.traces()
-    sides: list[tuple[Any, str]] = [
-        (guarded(model, str(file)).replayed(0), model.run_times),
-        (parse(model.baseline.policy), model.baseline.run_times),
-    ]
-    learned, baseline = (
-        replay(trace.jobs, trace.processors, policy, run_times=predicted(trace) if run_times == PREDICTED else WALLTIME)
-        for policy, run_times in sides
-    )
+    run_times = predicted(trace) if model.baseline.run_times == PREDICTED else WALLTIME
+    policy: Any = parse(model.baseline.policy)
+    baseline = replay(trace.jobs, trace.processors, policy, run_times=run_times)
+    learned = with_net(trace, model, str(file))
+    assert learned.model_use is not None
     gain = day_gain(trace, learned, baseline)
     high = gain.ratios[model.objective][2]
     needs = [
@@ -79,7 +80,8 @@ def promotion_of(model: OrderModel, file: Path, source: TraceInput, trips: int |
         ),
         (trips == 0, "a service in shadow whose guard rail never tripped"),
     ]
-    return Promotion(gain, trips, [text for is_shown, text in needs if not is_shown])
+    missing = [text for is_shown, text in needs if not is_shown]
+    return Promotion(gain, trips, missing, learned.model_use)
 
 
 def trips_of(config: Path) -> int:
@@ -107,7 +109,7 @@ def trips_of(config: Path) -> int:
 
 def show_promotion(screen: Screen, file: Path, site: str, model: OrderModel, promotion: Promotion) -> None:
     """Print the report."""
-    gain = promotion.gain
+    gain, decided = promotion.gain, use_lines(promotion.use)
     screen.title(f"{file.name} on {site}: {count(gain.jobs, 'job')}, {count(gain.days, 'day')}")
     screen.put(f"baseline: {model.baseline.policy}, run times: {model.baseline.run_times}")
     screen.put(f"{count(gain.moved, 'job')} would start at another time", "")
@@ -122,7 +124,13 @@ def show_promotion(screen: Screen, file: Path, site: str, model: OrderModel, pro
     ]
     rows.append(("longest wait", f"{gain.longest_wait:.2f}", "", ""))
     screen.table([TextColumn("OF THE BASELINE'S"), *numbers("RATIO", "95 %"), TextColumn("")], rows)
-    screen.put(f"{MARK} what it was trained to lower; each day counts alike, and intervals are over days")
+    screen.put(f"{MARK} what it was trained to lower")
+    screen.put(
+        "Ratios of the means over all jobs as they came, with the model's net; intervals are over days. Those of "
+        "`evaluate` are on shaken copies, without the net."
+    )
+    for first, line in zip(("decided: ", *[""] * len(decided)), decided, strict=False):
+        screen.put(*hanging(first, line, screen.cells))
     trips = "not known (--config)" if promotion.trips is None else count(promotion.trips, "time")
     screen.put(f"guard rail of the service tripped: {trips}", "")
     if promotion.missing:

@@ -188,7 +188,7 @@ class GuardedQueue:
             limit = job.limit if job.predicted and not math.isnan(job.limit) else job.walltime
             if doubt := self._model.seen.doubt_of(job, limit, now.machine.processors):
                 self._unlike[job.number] = doubt
-                self.model_use.jobs[doubt.reason] += 1
+                self.model_use.note_job(doubt, now.time)
         doubt = self._doubt(now)
         scores = self.calls.ask(lambda: self._scores(now, wanted=self._explains or not doubt))
         doubt = doubt or self.calls.doubt
@@ -199,7 +199,7 @@ class GuardedQueue:
         learned = [] if doubt or scores is None else self._learned.arranged(now, scores)
         baseline = self._baseline.sorted(now) if doubt or self._explains else []
         if now.waiting:
-            self.model_use.note(doubt)
+            self.model_use.note(doubt, now.time)
         self._is_trusted = not doubt
         if self._explains:
             self._explains, self.first_doubt = False, doubt if now.waiting else Doubt()

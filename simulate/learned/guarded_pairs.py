@@ -152,7 +152,7 @@ class GuardedPairQueue:
             starts = self.calls.ask(lambda: list(pairs.decide(now)), len) or starts
         doubt = doubt or self.calls.doubt
         if now.waiting:
-            self.model_use.note(doubt)
+            self.model_use.note(doubt, now.time)
         if self._explains:
             self._explains, self.first_doubt = False, doubt if now.waiting else Doubt()
             self._explain(now, doubt.text)
@@ -166,7 +166,7 @@ class GuardedPairQueue:
         for job in now.submitted:
             if doubt := self._model.seen.doubt_of(job) or _problem(SIZE, pairs.check_job, job, now):
                 self._unlike[job.number] = doubt
-                self.model_use.jobs[doubt.reason] += 1
+                self.model_use.note_job(doubt, now.time)
         if doubt := _problem(NODES, pairs.check_nodes, now):
             return doubt
         oldest = next(iter(now.waiting), None)

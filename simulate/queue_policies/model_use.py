@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
@@ -19,6 +20,7 @@ class ModelUse:
         by_baseline: decisions of the baseline by the reason, one of `model_calls`; the first reason counts.
         jobs: jobs that are unlike those of the training, by the reason.
         examples: the first doubt of each reason, in words.
+        since: what comes before is not counted, seconds of the replay.
     """
 
     baseline: str
@@ -26,9 +28,17 @@ class ModelUse:
     by_baseline: Counter[str] = field(default_factory=Counter)
     jobs: Counter[str] = field(default_factory=Counter)
     examples: dict[str, str] = field(default_factory=dict)
+    since: float = -math.inf
 
-    def note(self, doubt: Doubt) -> None:
-        """Count a decision: of the model, or of the baseline because of a doubt."""
+    def note_job(self, doubt: Doubt, now: float) -> None:
+        """Count a job that is submitted now, seconds, and is unlike those of the training."""
+        if now >= self.since:
+            self.jobs[doubt.reason] += 1
+
+    def note(self, doubt: Doubt, now: float) -> None:
+        """Count a decision of now, seconds: of the model, or of the baseline because of a doubt."""
+        if now < self.since:
+            return
         if not doubt:
             self.by_model += 1
             return

@@ -1,14 +1,16 @@
-"""A day's number under a model is compared with that under its baseline; equal replays have a ratio of 1."""
+"""The mean under a model is compared with that under its baseline, as in `evaluate`; equal replays have a ratio of 1."""
 
 from __future__ import annotations
 
-import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from pilotfish.learning.contenders import variants
 from pilotfish.learning.day_gain import DAY_S, day_gain
+from pilotfish.learning.evaluation import Scores, verdict
+from pilotfish.learning.objectives import metrics
 from pilotfish.learning.traces import Trace
 from pilotfish.simulate.model.workload import Workload
 from pilotfish.simulate.replay.replay import replay
@@ -32,24 +34,38 @@ def under(jobs: Workload, order: str) -> Replayed:
     return replay(jobs, 8, policy)
 
 
-def test_days_are_compared_and_their_ratios_multiplied() -> None:
+def test_the_ratio_is_that_of_evaluate_and_its_interval_is_over_days() -> None:
     jobs = jobs_of_days()
     trace = Trace("t", "0", jobs, 8)
     learned, baseline = under(jobs, "sjf"), under(jobs, "fcfs")
     gain = day_gain(trace, learned, baseline)
-    logs = []
-    for day in range(DAYS):
-        rows = [row for row in range(len(jobs)) if jobs.submit_time[row] // DAY_S == day]
-        means = [
-            sum(float(side.start_time[row] - jobs.submit_time[row]) for row in rows) / len(rows) + 1.0
+    scored = Scores(
+        "t",
+        {
+            str(id(side)): {key: np.array([value]) for key, value in metrics(side).items()}
             for side in (learned, baseline)
-        ]
-        logs.append(math.log(means[0] / means[1]))
+        },
+    )
     assert (gain.days, gain.jobs) == (DAYS, DAYS * JOBS)
     assert gain.moved == int((learned.start_time != baseline.start_time).sum()) > 0
-    ratio, low, high = gain.ratios["wait"]
-    assert ratio == pytest.approx(math.exp(sum(logs) / DAYS)) and low < ratio < high < 1.0
-    assert gain.ratios["bsld"][0] < 1.0
+    for number in ("bsld", "wait"):
+        ratio, low, high = gain.ratios[number]
+        expected = verdict(scored, [str(id(learned))], str(id(baseline)), number).ratio
+        assert ratio == pytest.approx(expected, rel=1e-3) and low < ratio < high < 1.0
+
+
+def test_a_day_counts_by_its_jobs() -> None:
+    """One job on the first day waits 0 s under both; two on the second wait 30 s in all, and 90 s."""
+    late = [(0.0, 10.0, 10.0, 8), (DAY_S, 20.0, 20.0, 8)]
+    first = workload([*late, (0.0, 20.0, 20.0, 8)])
+    replays = [replay(first, 8, one.policy) for one in variants(predicting=False)[:1]]
+    starts = np.array([0.0, DAY_S, DAY_S + 20.0])
+    learned, baseline = (
+        replace(replays[0], start_time=starts + np.array([0.0, *waits])) for waits in ((0.0, 10.0), (10.0, 60.0))
+    )
+    ratio, low, high = day_gain(Trace("t", "0", first, 8), learned, baseline).ratios["wait"]
+    assert ratio == pytest.approx((30.0 / 3 + 1.0) / (90.0 / 3 + 1.0))
+    assert (low, high) == (pytest.approx((30.0 / 2 + 1.0) / (90.0 / 2 + 1.0)), 1.0)
 
 
 def test_equal_replays_gain_nothing() -> None:
