@@ -6,6 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from ...formats.documents.atomic_write import check_file
 from ...formats.model_file import read_model
 from ...formats.text import count
 from ...simulate.queue_policies.learned_order import MODEL_SUFFIX
@@ -96,6 +97,9 @@ def evaluate(
     files = files or []
     if cluster is not None and (setting is not None or leave_one_out):
         raise bad("--cluster", "with --as or --leave-one-out (allowed: with models that choose rules)")
+    for path in files if save else ():
+        if path.name.endswith(MODEL_SUFFIX):
+            check_file(path)
     if setting is not None:
         return _as_published(setting, files, save=save, as_json=as_json)
     trainings = Trainings(seeds, generations, resume)

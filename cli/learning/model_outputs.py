@@ -32,11 +32,13 @@ def check_outputs(out: Path, resume: Path | None, picture: Path | None) -> None:
     Raises:
         typer.BadParameter: a name has another ending, or two are one file.
         PilotfishError: a package is missing.
-        OSError: the model cannot be written.
+        ConfigError: a file cannot be written.
     """
     if not out.name.endswith(MODEL_SUFFIX):
         raise bad("--out", f"{out.name} (allowed: a name that ends with {MODEL_SUFFIX})")
     if resume is not None and resume.resolve() == out.resolve():
         raise bad("--resume", f"{resume} is the file of --out (allowed: another file)")
+    if resume is not None:
+        check_file(resume, makes_folder=True)
     check_file(out)
     picture_files.check(picture)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from ... import __version__
-from ...formats.documents.atomic_write import write_whole
+from ...formats.documents.atomic_write import check_file, write_whole
 from ...simulate.errors import ConfigError
 from .. import options
 from ..inputs import Profiles, check_files, read_cluster, read_machine
@@ -77,6 +77,7 @@ def convert(
         raise bad("OUT", f"{source.name} cannot be converted to {target.name!r} (allowed: {ends})")
     if (kind in MACHINES or (kind in WORKFLOWS and end != ".swf")) and (procs or cluster or skip_invalid):
         raise bad("--procs, --cluster, --skip-invalid", "only for workloads")
+    check_file(target)
     converted = _converted(source, kind, end, procs, cluster, skip_invalid, Profiles(store))
     write_whole(target, converted.text)
     if as_json:

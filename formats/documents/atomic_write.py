@@ -17,7 +17,10 @@ from contextlib import suppress
 from pathlib import Path
 
 from ...simulate.errors import ConfigError
-from ...trust import destination
+from ...trust import destination, problem_of
+
+#: How the names of files begin that become others when they are complete.
+_DRAFT = ".pilotfish-"
 
 
 def check_folder(folder: Path) -> None:
@@ -26,27 +29,66 @@ def check_folder(folder: Path) -> None:
     Raises:
         ConfigError: it cannot.
     """
-    nearest = folder.absolute()
-    while not os.path.lexists(nearest):
-        nearest = nearest.parent
-    if not nearest.is_dir():
-        raise ConfigError(str(folder), "", f"cannot be written: {nearest} is not a folder")
-    if not os.access(nearest, os.W_OK | os.X_OK):
-        raise ConfigError(str(folder), "", f"cannot be written: no permission to write into {nearest}")
+    _check_place(folder, folder)
 
 
-def check_file(path: Path) -> None:
+def check_file(path: Path, *, makes_folder: bool = False) -> None:
     """Check that a file can be written as `write_whole` does, before the work whose result it is for.
+
+    Args:
+        path: the file.
+        makes_folder: its folder is made where it is missing.
 
     Raises:
         ConfigError: it cannot.
     """
-    if path.is_dir():
-        raise ConfigError(str(path), "", "cannot be written: it is a folder")
-    if not path.exists() or path.is_file():
-        if not path.parent.is_dir():
-            raise ConfigError(str(path), "", "cannot be written: there is no such folder")
-        check_folder(path.parent)
+    try:
+        target, direct = destination(path)
+        if path.is_dir():
+            raise ConfigError(str(path), "", "cannot be written: it is a folder")
+        if direct and not os.access(target, os.W_OK):
+            raise ConfigError(str(path), "", "cannot be written: no permission to write into it")
+    except NotADirectoryError:
+        target, direct = str(path), False
+    except OSError as error:
+        raise ConfigError(str(path), "", f"cannot be written: {problem_of(error, path)}") from None
+    folder = Path(target).parent
+    if not direct and not makes_folder and not folder.is_dir():
+        raise ConfigError(str(path), "", "cannot be written: there is no such folder")
+    if not direct:
+        _check_place(folder, path)
+
+
+def _check_place(folder: Path, path: Path) -> None:
+    """Make a file in a folder, or above it where it is missing, and remove it: root in /proc has every permission.
+
+    Args:
+        folder: the folder.
+        path: what is to be written, for errors.
+
+    Raises:
+        ConfigError: no file can be made there.
+    """
+    nearest = folder.absolute()
+    try:
+        while not _exists(nearest):
+            nearest = nearest.parent
+        if not nearest.is_dir():
+            raise ConfigError(str(path), "", f"cannot be written: {nearest} is not a folder")
+        with tempfile.NamedTemporaryFile(prefix=_DRAFT, dir=nearest):
+            pass
+    except OSError as error:
+        problem = f"cannot be written: no file can be made in {nearest}: {error.strerror}"
+        raise ConfigError(str(path), "", problem) from None
+
+
+def _exists(path: Path) -> bool:
+    """Return whether a file, folder or link is there. Raises OSError: that cannot be known, or the name is too long."""
+    try:
+        path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True
 
 
 def write_whole(path: Path, content: str | bytes) -> Path:
@@ -96,7 +138,7 @@ def _draft(target: str, data: bytes) -> str:
         status = os.lstat(target)
         if stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid():
             mode = stat.S_IMODE(status.st_mode)
-    with tempfile.NamedTemporaryFile(prefix=".pilotfish-", dir=os.path.dirname(target), delete=False) as file:
+    with tempfile.NamedTemporaryFile(prefix=_DRAFT, dir=os.path.dirname(target), delete=False) as file:
         try:
             file.write(data)
             file.flush()

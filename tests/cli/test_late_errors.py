@@ -238,3 +238,28 @@ def test_nothing_is_refused_after_kernels_are_loaded(
             errors += 1
             assert loads == [], (" ".join(argv), error, loads)
     assert errors > 5
+
+
+JOB_LINE = "1 0 0 10 4 -1 -1 4 20 -1 1 1 1 -1 -1 -1 -1 -1\n"
+WRITERS = (
+    "train linear t.swf -o {}.pfmodel.json", "train linear t.swf -o m.pfmodel.json --plot {}.svg",
+    "train linear t.swf -o m.pfmodel.json --resume {}", "train squared t.swf -o {}.pfmodel.json",
+    "train rules -c plain.yaml --workload t.swf -o {}.pfmodel.json", "evaluate {}.pfmodel.json t.swf --save",
+    "simulate t.swf -o {}", "sweep s.yaml -o {}", "convert t.swf {}.json", "plan ok.yaml -c plain.yaml --plot {}.svg",
+    "generate lublin --jobs 1 -o {}.swf",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("command", WRITERS)
+@pytest.mark.parametrize("name", ["/proc/x", "/proc/version/x", "gone/x", "n" * 300])
+def test_a_result_that_cannot_be_written_is_an_error_before_the_work(
+    command: str, name: str, loads: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Root has every permission in /proc, and still no file can be made there."""
+    Path("t.swf").write_text(JOB_LINE)
+    if name == "gone/x" and command.endswith(("-o {}", "--resume {}")):
+        return  # these make their folders
+    assert main(command.format(name).split()) != 0
+    error = capsys.readouterr().err
+    assert name in error and "cannot be written" in error and error.count("\n") == 1 and loads == []
+    assert {path.name for path in Path().iterdir()}.isdisjoint({"gone", "m.pfmodel.json"})
