@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 from ...formats.text import count
 from ...simulate.errors import ConfigError
 from ..streams import note, warn
-from ..sweeps.run_journal import JournalKind, RunJournal
+from ..sweeps.run_journal import JournalError, JournalKind, RunJournal
 from ..sweeps.tasks import Failure, digest_of
 from ..sweeps.workers import PoolLostError
 from ..worker_options import worker_pool
@@ -71,7 +71,8 @@ class Stages(Generic[AnyTraining]):
 
         Raises:
             ConfigError: all failed, or the journal is of other inputs.
-            PilotfishError: there is no such cluster, or it was lost before the end of the first stage.
+            PilotfishError: there is no such cluster; or it was lost, or the journal cannot be written, before the end
+                of the first stage.
             KeyboardInterrupt: before the end of the first stage.
         """
         states, failures, code = dict[str, dict[str, Any]](), dict[str, str](), 0
@@ -96,11 +97,13 @@ class Stages(Generic[AnyTraining]):
                                 states[task.key] = answer
                                 if journal is not None:
                                     journal.add({task.identity: answer})
-                        progress.reached(until, list(map(self.value_of, states.values())))
-            except (KeyboardInterrupt, PoolLostError) as error:
+                        if states:
+                            progress.reached(until, list(map(self.value_of, states.values())))
+            except (KeyboardInterrupt, PoolLostError, JournalError) as error:
                 code = _INTERRUPTED if isinstance(error, KeyboardInterrupt) else _FAILED
                 warn(f"{str(error) or 'interrupted'}: {self._reached(states)}")
-                note("the same command goes on" if journal_file else "with --resume FILE, the same command goes on")
+                if not isinstance(error, JournalError):
+                    note("the same command goes on" if journal_file else "with --resume FILE, the same command goes on")
                 if not states:
                     raise
         for key, why in failures.items():

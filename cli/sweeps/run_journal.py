@@ -1,8 +1,9 @@
 """The journal of finished runs, so that an interrupted command goes on where it stopped.
 
 Rule: a line of the journal survives this process at once, and a crash of the machine after SYNC_S; an incomplete last
-line is dropped. One command at a time writes a journal. The first line says what the runs belong to; a journal of other
-inputs is refused. Each line has a checksum: one that is not as it was written is ignored, and its run is done again.
+line is dropped, and on a full disk the lines before it are kept. One command at a time writes a journal. The first line
+says what the runs belong to; a journal of other inputs is refused. Each line has a checksum: one that is not as it was
+written is ignored, and its run is done again.
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ import math
 import os
 import time
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ...simulate.errors import ConfigError
+from ...simulate.errors import ConfigError, PilotfishError
 from ...trust import make_folders, open_own_file
 
 #: Seconds of results that a crash of the machine may lose: syncing after each run costs more than a short run.
@@ -69,20 +70,27 @@ def read_journal(path: Path, kind: JournalKind = SWEEP) -> dict[str, Numbers]:
     return _parsed(path, path.read_bytes(), kind)[0] if path.exists() else {}
 
 
+class JournalError(PilotfishError):
+    """The journal cannot be written."""
+
+    def __init__(self, path: Path, error: OSError) -> None:
+        hint = "what ended before is kept, and the same command goes on once it can be written"
+        super().__init__(f"{path}: cannot be written: {error.strerror} ({hint})")
+
+
 class RunJournal(AbstractContextManager["RunJournal"]):
     """The open journal: a context. `done` holds the finished runs.
 
     Raises:
         ConfigError: not a journal, one of other inputs, or another command writes to it.
-        OSError: it cannot be written.
+        JournalError: it cannot be written.
+        OSError: it cannot be opened.
     """
 
     def __init__(self, path: Path, kind: JournalKind = SWEEP) -> None:
         make_folders(path.parent)
-        self._synced, self._file = (
-            -math.inf,
-            os.fdopen(open_own_file(path, os.O_RDWR | os.O_CREAT | os.O_APPEND), "a+b"),
-        )
+        self._path, self._synced = path, -math.inf
+        self._file = os.fdopen(open_own_file(path, os.O_RDWR | os.O_CREAT | os.O_APPEND), "a+b", buffering=0)
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             self._file.seek(0)
@@ -96,23 +104,33 @@ class RunJournal(AbstractContextManager["RunJournal"]):
                 raise ConfigError(str(path), "", f"another {kind.name} is writing to it", "one at a time") from None
             raise
 
-    def __exit__(self, *_: object) -> None:
-        with self._file:
+    def __exit__(self, kind: type[BaseException] | None = None, *_: object) -> None:
+        with self._file, suppress(JournalError) if kind else nullcontext():
             self._sync()
 
     def add(self, found: Mapping[str, Numbers]) -> None:
-        """Record the numbers of runs by identity. Raises OSError."""
+        """Record the numbers of runs by identity. Raises JournalError; what fits is kept."""
         self._write(b"".join(_line(identity, numbers) for identity, numbers in found.items()))
         self.done |= found
 
     def _write(self, lines: bytes) -> None:
-        self._file.write(lines)
-        self._file.flush()
+        file, written = self._file.fileno(), 0
+        begin = os.fstat(file).st_size
+        try:
+            while written < len(lines):
+                written += os.write(file, lines[written:])
+        except OSError as error:
+            with suppress(OSError):
+                os.ftruncate(file, begin + lines.rfind(b"\n", 0, written) + 1)
+            raise JournalError(self._path, error) from None
         if time.monotonic() >= self._synced + SYNC_S:
             self._sync()
 
     def _sync(self) -> None:
-        os.fsync(self._file.fileno())
+        try:
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            raise JournalError(self._path, error) from None
         self._synced = time.monotonic()
 
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pilotfish.cli.sweeps.run_journal import RunJournal, read_journal
+from pilotfish.cli.sweeps.run_journal import JournalError, RunJournal, read_journal
 from pilotfish.simulate.errors import ConfigError
 
 FOUND: dict[str, dict[str, Any]] = {"a1": {"makespan": 0.1 + 0.2, "jobs": 3, "energy": None}, "b2": {"makespan": 1e300}}
@@ -85,3 +88,42 @@ def test_one_sweep_at_a_time(tmp_path: Path) -> None:
     with RunJournal(path), pytest.raises(ConfigError, match="another sweep is writing to it"):
         RunJournal(path)
     RunJournal(path).__exit__()
+
+
+@contextmanager
+def no_file_above(size: int) -> Iterator[None]:
+    """Let this process write no file beyond a size, bytes, as on a full disk."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+#: Of a line about one of the runs below.
+LINE_BYTES = len('{"run":"run 0","numbers":{"makespan":0.0},"sum":"708654983b49a678"}\n')
+
+
+@pytest.mark.parametrize("room", [0, 10, 90, 2 * LINE_BYTES, 400])
+def test_on_a_full_disk_the_runs_that_fit_are_kept(tmp_path: Path, room: int) -> None:
+    path, runs = tmp_path / "journal.jsonl", {f"run {number}": {"makespan": float(number)} for number in range(9)}
+    with RunJournal(path) as journal:
+        journal.add({"first": {"makespan": 1.0}})
+        size = path.stat().st_size
+        with no_file_above(size + room), pytest.raises(JournalError, match="the same command goes on") as full:
+            journal.add(runs)
+    assert str(full.value).startswith(f"{path}: cannot be written: File too large")
+    assert [*read_journal(path)] == ["first", *list(runs)[: room // LINE_BYTES]]
+    assert path.read_bytes().endswith(b"\n")
+    with RunJournal(path) as journal:
+        journal.add(runs)
+    assert read_journal(path) == {"first": {"makespan": 1.0}, **runs}
+
+
+def test_a_journal_that_cannot_be_begun_names_its_file(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    with no_file_above(5), pytest.raises(JournalError, match=f"{path}: cannot be written"):
+        RunJournal(path)
+    with RunJournal(path) as journal:
+        assert journal.done == {}
