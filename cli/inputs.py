@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import hashlib
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..daemon.paths import default_config_path, profile_store_path
 from ..formats.documents.atomic_write import check_file
+from ..formats.documents.open_input import file_digest
 from ..formats.text import count, counted, shell_words
 from ..machine_share import affinity, usable_cpus
 from ..simulate.errors import ConfigError
@@ -104,13 +104,15 @@ def check_output(path: Path, endings: Sequence[str], more: str = "") -> None:
 def check_files(*paths: Path | None) -> None:
     """Check that files exist, before anything is compiled. Raises FileNotFoundError for the first that does not."""
     for path in paths:
+        if path is not None and str(path) == "-" and not path.exists():
+            raise ConfigError("-", "", "there is no such file", "/dev/stdin, if the standard input was meant")
         if path is not None and not path.exists():
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
 
 
 def file_hash(path: Path) -> str:
-    """Return the SHA-256 hash of a file's content. Raises OSError."""
-    return f"sha256:{hashlib.sha256(path.read_bytes()).hexdigest()}"
+    """Return the SHA-256 hash of a file's content. Raises ConfigError, OSError."""
+    return f"sha256:{file_digest(path)}"
 
 
 @dataclass

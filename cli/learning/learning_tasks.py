@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from ... import __version__
+from ...formats.documents.open_input import file_digest
 from ...formats.replays.workloads import as_submitted, format_of, read_workload
 from ...formats.text import count
 from ...learning.contenders import Contender, contender, numbers_of, rivals
@@ -113,7 +114,7 @@ def check_unchanged(path: Path, digest: str) -> None:
 def _digest(path: Path) -> str:
     """Return the SHA-256 of a file, or of the files of a site. Raises ConfigError, OSError."""
     if not path.is_dir():
-        return digest_of(path.read_bytes())
+        return file_digest(path)
     from ..whatif.replay_tasks import source_of
 
     return digest_of(json.dumps(sorted(source_of(path, None, "UTC")[0].trace.hashes.items())).encode())

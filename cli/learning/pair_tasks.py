@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ... import __version__
+from ...formats.documents.open_input import file_digest
 from ...formats.models.pair_model import PairModel
 from ...formats.replays.workloads import as_submitted, read_workload
 from ...learning.agents.pair_training import PairTraining, TrainingOptions
@@ -46,8 +47,8 @@ class PairInput:
 
     @classmethod
     def of(cls, path: Path, nodes: tuple[PairNode, ...] | None = None) -> PairInput:
-        """Return the input of a file. Raises OSError."""
-        return cls(str(path.resolve()), digest_of(path.read_bytes()), nodes)
+        """Return the input of a file. Raises ConfigError, OSError."""
+        return cls(str(path.resolve()), file_digest(path), nodes)
 
     @property
     def name(self) -> str:

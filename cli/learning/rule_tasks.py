@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from ... import __version__
+from ...formats.documents.open_input import file_digest
 from ...formats.models.rule_model import RuleModel
 from ...formats.replays.workloads import as_submitted, read_workload
 from ...formats.text import count
@@ -59,8 +60,8 @@ class RuleInput:
 
     @classmethod
     def of(cls, path: Path, cluster: Cluster) -> RuleInput:
-        """Return the input of a file. Raises OSError."""
-        return cls(str(path.resolve()), digest_of(path.read_bytes()), cluster, digest_of(repr(cluster.nodes).encode()))
+        """Return the input of a file. Raises ConfigError, OSError."""
+        return cls(str(path.resolve()), file_digest(path), cluster, digest_of(repr(cluster.nodes).encode()))
 
     @property
     def name(self) -> str:

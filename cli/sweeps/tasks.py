@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar, cast
 
 from ... import __version__
+from ...formats.documents.open_input import file_digest
 from ...formats.replays.workloads import as_submitted, read_workload
 from ...formats.text import counted
 from ...formats.user_policy import load_policy
@@ -112,8 +113,8 @@ def digest_of(data: bytes) -> str:
 
 
 def hashes(path: Path, names_in: Callable[[Path], Iterable[str]]) -> dict[str, str]:
-    """Return name -> hash of a file and of the files that it names. Raises OSError."""
-    return {name: digest_of((path.parent / name).read_bytes()) for name in (path.name, *names_in(path))}
+    """Return name -> hash of a file and of the files that it names. Raises ConfigError, OSError."""
+    return {name: file_digest(path.parent / name) for name in (path.name, *names_in(path))}
 
 
 @lru_cache(maxsize=1)

@@ -20,11 +20,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ... import __version__
+from ...formats.documents.open_input import file_digest
 from ...formats.site.site_folder import read_site, time_zone
 from ...simulate.errors import ConfigError
 from ...simulate.kernels.object_cache import source_stamp
 from ...simulate.slurm.site_outcome import SiteOutcome, replayed_outcome
-from ..sweeps.tasks import Contents, TraceFile, copied, digest_of
+from ..sweeps.tasks import Contents, TraceFile, copied
 from .change_options import ChangeOptions
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def source_of(folder: Path, sacct: Path | None, zone: str) -> tuple[RecordedSite
         name = "" if sacct is None else sacct.name
     paths = list[Path]()
     site = RecordedSite(TraceFile("", ""), name, zone).read(folder, paths)
-    first, *others = ((path, digest_of(path.read_bytes())) for path in paths)
+    first, *others = ((path, file_digest(path)) for path in paths)
     root = first[0].parent
     named = tuple((path.name if path.parent == root else str(path.resolve()), digest) for path, digest in others)
     source = RecordedSite(TraceFile(str(first[0]), first[1], named=named), name, zone)
@@ -147,7 +148,7 @@ def site_of(source: RecordedSite, folder: Path) -> Site:
     if source not in _last:
         _keep(source, source.read(folder))
         for name, digest in source.trace.hashes.items():
-            if digest_of((folder / name).read_bytes()) != digest:
+            if file_digest(folder / name) != digest:
                 raise ConfigError(str(folder / name), "", "it was changed while the command ran", "the file as it was")
     return _last[source]
 

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from ...simulate.errors import ConfigError, ConfigErrors, did_you_mean
 from .document_errors import MOST_ERRORS, found, join, shown
+from .open_input import open_input
 
 if TYPE_CHECKING:
     import pydantic
@@ -265,12 +266,12 @@ def read_bytes(path: str | Path, most: int | None = None) -> bytes:
         most: the largest size, bytes; None: LARGEST_FILE.
 
     Raises:
-        ConfigError: it cannot be read, is empty, or is larger than that.
+        ConfigError: it cannot be read, has no end, is empty, or is larger than that.
     """
     source = str(path)
     most = LARGEST_FILE if most is None else most
     try:
-        with open(path, "rb") as file:
+        with open_input(path) as file:
             data = file.read(most + 1)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)

@@ -18,6 +18,7 @@ from typing import BinaryIO
 
 from ...simulate.errors import ConfigError
 from .files import LARGEST_FILE
+from .open_input import open_input
 from .quantities import parse_size
 
 #: First bytes of a gzip file.
@@ -68,7 +69,7 @@ def unpacked_pieces(path: Path, most: int, size: int) -> Iterator[bytes]:
     """
     source, total, is_blank = str(path), 0, True
     try:
-        with open(path, "rb") as file:
+        with open_input(path) as file:
             is_packed = file.peek(2).startswith(GZIP)
             packed = os.fstat(file.fileno()).st_size
             limit = min(most, _limit() or max(SMALL, LARGEST_RATIO * packed)) if is_packed else most
@@ -80,7 +81,7 @@ def unpacked_pieces(path: Path, most: int, size: int) -> Iterator[bytes]:
                     is_blank = is_blank and not piece.strip()
                     yield piece
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        with open(path, "rb") as file:
+        with open_input(path) as file:
             raise _damaged(source, file, error) from None
     except (OSError, ValueError) as error:
         raise ConfigError(source, "", f"cannot be read: {getattr(error, 'strerror', None) or error}") from None

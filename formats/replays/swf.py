@@ -13,7 +13,6 @@ from __future__ import annotations
 import codecs
 import os
 import re
-import stat
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -26,6 +25,7 @@ from ...simulate.kernels.object_cache import load
 from ...simulate.kernels.swf import tables as layout
 from ...simulate.model.workload import LONGEST, Dependencies, Workload, in_order
 from ..documents.document_errors import found
+from ..documents.open_input import open_input
 from ..documents.unpack import unpacked
 
 Array = npt.NDArray[Any]
@@ -87,12 +87,9 @@ def read_swf(path: str | Path, *, skip_invalid: bool = False, **_: Any) -> Workl
 
 
 def _content(path: str | Path) -> bytes:
-    """Return the bytes of a file or pipe. Raises OSError; ConfigError: it is a device, or larger than LARGEST."""
-    with open(path, "rb") as file:
-        status = os.fstat(file.fileno())
-        if stat.S_ISCHR(status.st_mode) or stat.S_ISBLK(status.st_mode):
-            raise ConfigError(str(path), "", "a device, which may have no end", "a file or a pipe")
-        if status.st_size > LARGEST:
+    """Return the bytes of a file or pipe. Raises OSError; ConfigError: no file or pipe, or larger than LARGEST."""
+    with open_input(path) as file:
+        if os.fstat(file.fileno()).st_size > LARGEST:
             raise ConfigError(str(path), "", "too large", f"at most {LARGEST // 2**20} MiB")
         return file.read()
 
