@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 from ...formats.text import count
 from ...simulate.errors import ConfigError
 from ..streams import note, warn
-from ..sweeps.run_journal import JournalError, JournalKind, RunJournal
+from ..sweeps.run_journal import JournalKind, RunJournal, RunJournalError
 from ..sweeps.tasks import Failure, digest_of
 from ..sweeps.workers import PoolLostError
 from ..worker_options import worker_pool
@@ -99,10 +99,10 @@ class Stages(Generic[AnyTraining]):
                                     journal.add({task.identity: answer})
                         if states:
                             progress.reached(until, list(map(self.value_of, states.values())))
-            except (KeyboardInterrupt, PoolLostError, JournalError) as error:
+            except (KeyboardInterrupt, PoolLostError, RunJournalError) as error:
                 code = _INTERRUPTED if isinstance(error, KeyboardInterrupt) else _FAILED
                 warn(f"{str(error) or 'interrupted'}: {self._reached(states)}")
-                if not isinstance(error, JournalError):
+                if not isinstance(error, RunJournalError):
                     note("the same command goes on" if journal_file else "with --resume FILE, the same command goes on")
                 if not states:
                     raise

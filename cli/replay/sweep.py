@@ -87,7 +87,7 @@ def _carry_out(prepared: Prepared, crew: WorkerPool, folder: Path, parquet: bool
     """Replay the runs that are not done yet; return all rows."""
     from ..output.sweep import SweepProgress
     from ..sweeps.results import ResultsTable, conduct, known_rows
-    from ..sweeps.run_journal import JournalError, RunJournal, read_journal
+    from ..sweeps.run_journal import RunJournal, RunJournalError, read_journal
     from ..sweeps.workers import PoolLostError
 
     with RunJournal(folder / JOURNAL) as journal:
@@ -99,7 +99,7 @@ def _carry_out(prepared: Prepared, crew: WorkerPool, folder: Path, parquet: bool
         try:
             with SweepProgress(len(prepared.runs) - finished) as progress:
                 conduct(prepared, crew, journal, table, progress.ended)
-        except (KeyboardInterrupt, PoolLostError, JournalError):
+        except (KeyboardInterrupt, PoolLostError, RunJournalError):
             table.add(known_rows(prepared, read_journal(folder / JOURNAL)))  # runs that ended just now, too
             runs = count(len(prepared.runs), "run has", "runs have")
             note(f"{len(table.rows):,} of {runs} ended; the same command continues")

@@ -70,7 +70,7 @@ def read_journal(path: Path, kind: JournalKind = SWEEP) -> dict[str, Numbers]:
     return _parsed(path, path.read_bytes(), kind)[0] if path.exists() else {}
 
 
-class JournalError(PilotfishError):
+class RunJournalError(PilotfishError):
     """The journal cannot be written."""
 
     def __init__(self, path: Path, error: OSError) -> None:
@@ -83,7 +83,7 @@ class RunJournal(AbstractContextManager["RunJournal"]):
 
     Raises:
         ConfigError: not a journal, one of other inputs, or another command writes to it.
-        JournalError: it cannot be written.
+        RunJournalError: it cannot be written.
         OSError: it cannot be opened.
     """
 
@@ -105,11 +105,11 @@ class RunJournal(AbstractContextManager["RunJournal"]):
             raise
 
     def __exit__(self, kind: type[BaseException] | None = None, *_: object) -> None:
-        with self._file, suppress(JournalError) if kind else nullcontext():
+        with self._file, suppress(RunJournalError) if kind else nullcontext():
             self._sync()
 
     def add(self, found: Mapping[str, Numbers]) -> None:
-        """Record the numbers of runs by identity. Raises JournalError; what fits is kept."""
+        """Record the numbers of runs by identity. Raises RunJournalError; what fits is kept."""
         self._write(b"".join(_line(identity, numbers) for identity, numbers in found.items()))
         self.done |= found
 
@@ -122,7 +122,7 @@ class RunJournal(AbstractContextManager["RunJournal"]):
         except OSError as error:
             with suppress(OSError):
                 os.ftruncate(file, begin + lines.rfind(b"\n", 0, written) + 1)
-            raise JournalError(self._path, error) from None
+            raise RunJournalError(self._path, error) from None
         if time.monotonic() >= self._synced + SYNC_S:
             self._sync()
 
@@ -130,7 +130,7 @@ class RunJournal(AbstractContextManager["RunJournal"]):
         try:
             os.fsync(self._file.fileno())
         except OSError as error:
-            raise JournalError(self._path, error) from None
+            raise RunJournalError(self._path, error) from None
         self._synced = time.monotonic()
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pilotfish.cli.learning.staged_training import Stages
-from pilotfish.cli.sweeps.run_journal import JournalError
+from pilotfish.cli.sweeps.run_journal import RunJournalError
 from tests.cli.sweeps.test_run_journal import no_file_above
 
 
@@ -49,5 +49,5 @@ def test_what_ended_before_the_disk_was_full_is_the_result(tmp_path: Path, capsy
 
 
 def test_without_any_stage_it_is_an_error(tmp_path: Path) -> None:
-    with no_file_above(10), pytest.raises(JournalError):
+    with no_file_above(10), pytest.raises(RunJournalError):
         STAGES.run("wait", 1, tmp_path / "state", None)

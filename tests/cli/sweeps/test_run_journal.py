@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pilotfish.cli.sweeps.run_journal import JournalError, RunJournal, read_journal
+from pilotfish.cli.sweeps.run_journal import RunJournal, RunJournalError, read_journal
 from pilotfish.simulate.errors import ConfigError
 
 FOUND: dict[str, dict[str, Any]] = {"a1": {"makespan": 0.1 + 0.2, "jobs": 3, "energy": None}, "b2": {"makespan": 1e300}}
@@ -111,7 +111,7 @@ def test_on_a_full_disk_the_runs_that_fit_are_kept(tmp_path: Path, room: int) ->
     with RunJournal(path) as journal:
         journal.add({"first": {"makespan": 1.0}})
         size = path.stat().st_size
-        with no_file_above(size + room), pytest.raises(JournalError, match="the same command goes on") as full:
+        with no_file_above(size + room), pytest.raises(RunJournalError, match="the same command goes on") as full:
             journal.add(runs)
     assert str(full.value).startswith(f"{path}: cannot be written: File too large")
     assert [*read_journal(path)] == ["first", *list(runs)[: room // LINE_BYTES]]
@@ -123,7 +123,7 @@ def test_on_a_full_disk_the_runs_that_fit_are_kept(tmp_path: Path, room: int) ->
 
 def test_a_journal_that_cannot_be_begun_names_its_file(tmp_path: Path) -> None:
     path = tmp_path / "journal.jsonl"
-    with no_file_above(5), pytest.raises(JournalError, match=f"{path}: cannot be written"):
+    with no_file_above(5), pytest.raises(RunJournalError, match=f"{path}: cannot be written"):
         RunJournal(path)
     with RunJournal(path) as journal:
         assert journal.done == {}
