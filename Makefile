@@ -13,9 +13,9 @@ BIN := $(VENV)/bin
 # pilotfish is installed; the development tools are, too.
 INSTALLED := $(VENV)/.installed
 READY := $(VENV)/.ready
-# Tests next to real services mostly wait: twelve groups of them, and two
-# workers more, that compute meanwhile.
-WORKERS := $(shell n=$$(nproc); echo $$((n < 12 ? 12 : n)))
+# Tests next to real services mostly wait: twelve workers for them, and one for each processor that computes meanwhile, see
+# tests/distribution.py.
+WORKERS := $(shell echo $$(($$(nproc) + 12)))
 PYTEST := $(BIN)/python -m pytest --dist loadgroup --no-loadscope-reorder -q
 # Runs a command such that nothing of it survives an interrupted make.
 GUARDED := exec $(BIN)/python tests/guardian.py

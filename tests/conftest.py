@@ -37,14 +37,14 @@ settings.register_profile("same", derandomize=True, max_examples=MOST, **UNTIMED
 settings.register_profile("hunt", max_examples=1000, **UNTIMED)
 settings.load_profile("same")
 
-#: The groups that take longest, which begin first: what begins last is waited for alone.
+#: The groups that take longest, in that order, after the one that measures the machine.
 LONGEST = (
-    "machine", "site 2", "site 1", "site 5", "site 3", "slurm 1", "slurm settings alone", "slurm settings shared",
-    "slurm settings main", "slurm rules plain", "oar 1", "oar 2", "slurm 2", "site 4", "installed docs/guides", "slurm rules strict",
-    "slurm rules tuned", "slurm 3", "slurm 4", "counters",
+    "machine", "site 2", "site 5", "slurm 2", "oar 2", "oar 1", "site 1", "slurm 1", "site 3", "slurm 3", "site 4",
+    "installed docs/guides", "slurm settings shared", "slurm settings alone", "slurm allocation", "slurm rules plain",
+    "slurm rules strict", "slurm settings main", "slurm 4", "slurm rules tuned", "counters",
 )  # fmt: skip
 #: By how much pure tests are nicer than others, under root: they compute while the others wait.
-NICER, USUAL = 5, os.getpriority(os.PRIO_PROCESS, 0)
+NICER, USUAL = 10, os.getpriority(os.PRIO_PROCESS, 0)
 #: New objects between two runs of the garbage collector.
 GARBAGE = 50_000
 #: Names of the tests that --quick leaves out.
@@ -131,11 +131,14 @@ def pytest_testnodedown(node: Any) -> None:
 
 
 def _turn(item: pytest.Item) -> int:
-    """Return when a test begins: those of the longest groups first, then those of other groups, then pure ones."""
-    group = item.get_closest_marker("xdist_group")
-    if group is None:
-        return len(LONGEST) + (2 if item.get_closest_marker("real") else 1)
-    return LONGEST.index(group.args[0]) if group.args[0] in LONGEST else len(LONGEST)
+    """Return when a test begins: those of the longest groups, then other groups, other real tests, long ones, pure ones.
+
+    The workers that compute begin with the last.
+    """
+    if group := item.get_closest_marker("xdist_group"):
+        return LONGEST.index(group.args[0]) if group.args[0] in LONGEST else len(LONGEST)
+    kind = 1 if item.get_closest_marker("real") else 2 if item.get_closest_marker("long") else 3
+    return len(LONGEST) + kind
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

@@ -1,4 +1,5 @@
-"""With --quick, long tests are left out; every other test runs once, those of a group in one worker, one after the other."""
+"""With --quick, long tests are left out; every other test runs once, those of a group or file in one worker, one after the
+other. Where there are more workers than processors, the last ones begin with the pure tests."""
 
 from __future__ import annotations
 
@@ -7,9 +8,12 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from tests.distribution import Distribution
 from tests.support import effort
 
 ROOT = Path(__file__).parents[1]
@@ -92,8 +96,51 @@ def test_every_test_runs_once_and_a_group_in_one_worker(tmp_path: Path, quick: b
     assert len({name for _, name, _ in rows}) == len(rows)
     assert (kinds.count("alone"), kinds.count("group"), kinds.count("long")) == (40, 12, 0 if quick else 3)
     assert len({worker for kind, _, worker in rows if kind == "group"}) == 1
+    assert len({worker for kind, _, worker in rows if kind != "group"}) == 1  # what the file sets up is set up once
     assert ("left out with --quick: 3 long tests" in run.stdout) == quick
     assert bool(re.search(r"::test_long: 3 cases$", run.stdout, re.M)) == quick
+
+
+class Worker:
+    """What the scheduler knows of a worker of pytest-xdist; it keeps the numbers of the tests that it is to run."""
+
+    def __init__(self, number: int) -> None:
+        self.gateway, self.shutting_down = SimpleNamespace(id=f"gw{number}"), False
+        self.waiting: list[int] = []
+
+    def send_runtest_some(self, numbers: list[int]) -> None:
+        """Take more tests."""
+        self.waiting += numbers
+
+    def shutdown(self) -> None:
+        """Take no more tests."""
+        self.shutting_down = True
+
+
+@pytest.mark.parametrize("workers", [1, 2, 5])
+def test_the_last_workers_begin_at_the_other_end(workers: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.sched_getaffinity", lambda process: {0, 1})
+    names = [f"test_{file:02}.py::test_{number}" for file in range(20) for number in range(3)]
+    options = SimpleNamespace(loadscopereorder=False)
+    config: Any = SimpleNamespace(getvalue=lambda option: [f"{workers}*popen"], option=options)
+    distribution = Distribution(config)
+    nodes: list[Any] = [Worker(number) for number in range(workers)]
+    for node in nodes:
+        distribution.add_node(node)
+        distribution.add_node_collection(node, names)
+    distribution.schedule()
+    firsts = [names[node.waiting[0]] for node in nodes]
+    waiting, computing = (workers, 0) if workers <= 2 else (workers - 2, 2)
+    assert firsts == [f"test_{file:02}.py::test_0" for file in (*range(waiting), *range(19, 19 - computing, -1))]
+    ended: dict[str, int] = {}
+    while running := [node for node in nodes if node.waiting]:
+        for node in running:
+            number = node.waiting.pop(0)
+            assert names[number] not in ended
+            ended[names[number]] = nodes.index(node)
+            distribution.mark_test_complete(node, number)
+    assert {*ended} == {*names} and distribution.tests_finished
+    assert len({(name.partition("::")[0], worker) for name, worker in ended.items()}) == 20  # a file in one worker
 
 
 def test_a_fifth_is_tried_and_all_cases_are_in_one_of_the_fifths(monkeypatch: pytest.MonkeyPatch) -> None:
