@@ -11,12 +11,13 @@ from pilotfish.cli.learning.rule_tasks import RuleInput, RuleTrainingTask, rule_
 from pilotfish.formats.replays.machines import read_machine
 from pilotfish.learning.agents.pair_training import TrainingOptions
 from pilotfish.learning.agents.rule_agents import RuleTraining
+from pilotfish.learning.environments.pairs import PairNode
 from pilotfish.simulate.world.rule_options import VOID, RuleOptions
 from tests.support.rule_models import lab_files
 
 
 def test_pairs_are_learned_from_jobs_that_were_sent(tmp_path: Path) -> None:
-    jobs, path = lublin(1400, 64, seed=1), tmp_path / "a.swf"
+    jobs, path = lublin(400, 16, seed=1), tmp_path / "a.swf"
     rows = zip(jobs.submit_time, jobs.run_time, jobs.size, jobs.walltime, strict=True)
     path.write_text(
         "".join(
@@ -24,7 +25,7 @@ def test_pairs_are_learned_from_jobs_that_were_sent(tmp_path: Path) -> None:
             for number, (submit, run, size, wall) in enumerate(rows, 1)
         )
     )
-    source = PairInput.of(path)
+    source = PairInput.of(path, (PairNode(16, 1e9), PairNode(16, 2e9)))
     task = TrainingTask(source, "bsld", TrainingOptions(epochs=1), seed=3, until=1)
     near, sent = training_task(task), source.portable()
     path.unlink()
