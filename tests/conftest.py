@@ -44,7 +44,7 @@ LONGEST = (
     "slurm rules strict", "slurm settings main", "slurm 4", "slurm rules tuned", "counters",
 )  # fmt: skip
 #: By how much pure tests are nicer than others, under root: they compute while the others wait.
-NICER, USUAL = 10, os.getpriority(os.PRIO_PROCESS, 0)
+NICER, USUAL = 5, os.getpriority(os.PRIO_PROCESS, 0)
 #: New objects between two runs of the garbage collector.
 GARBAGE = 50_000
 #: Names of the tests that --quick leaves out.
