@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from ... import __version__
 from ...formats.documents.open_input import file_digest
 from ...formats.replays.workloads import as_submitted, format_of, read_workload
 from ...formats.text import count
@@ -25,11 +24,10 @@ from ...learning.order_search import SearchOptions, Start, search, start_of
 from ...learning.traces import Trace
 from ...profiles.prediction.online_run_times import OnlineRunTimes
 from ...simulate.errors import ConfigError
-from ...simulate.kernels.object_cache import source_stamp
 from ...simulate.model.workload import Workload
 from ...simulate.queue_policies.learned_order import LearnedOrder
 from ..sweeps.tasks import digest_of
-from .staged_training import Stages
+from .staged_training import Stages, named_options, version
 
 #: Parts of a trace by the word of --part.
 PARTS = ("all", "first-half", "second-half")
@@ -163,11 +161,15 @@ class SearchTask:
         return f"{self.key} {self.until}"
 
     @property
-    def shared_identity(self) -> str:
-        """Return what is equal only if the version, the inputs and the options are equal."""
-        source = [self.source.digests, self.source.processors, self.source.part]
-        parts = [__version__, source_stamp(), source, self.windows, asdict(self.options), self.predicting]
-        return digest_of(json.dumps(parts).encode())[:32]
+    def shared_inputs(self) -> dict[str, Any]:
+        """Return what is equal only if the version, the inputs and the options are equal, by name."""
+        names = {"patience": "--wait-factor", "max_wait": "--max-wait in seconds", "kind": "the kind of the order"}
+        return {
+            **version(), "the content of TRACE": {"sha256": list(self.source.digests)},
+            "--procs": self.source.processors, "--part": self.source.part,
+            "--windows": self.windows, "--no-predictions": not self.predicting,
+            **named_options(self.options, **names),
+        }  # fmt: skip
 
 
 def search_tasks(

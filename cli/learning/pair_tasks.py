@@ -6,14 +6,12 @@ to the bit.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
-from ... import __version__
 from ...formats.documents.open_input import file_digest
 from ...formats.models.pair_model import PairModel
 from ...formats.replays.workloads import as_submitted, read_workload
@@ -23,10 +21,9 @@ from ...learning.environments.pairs import PairEnvironment, PairNode
 from ...learning.evaluation import scores
 from ...learning.pair_contenders import MakePolicy, easy_orders, numbers_on_nodes, rules_with_mask
 from ...learning.traces import Trace
-from ...simulate.kernels.object_cache import source_stamp
 from ...simulate.model.workload import Workload
-from ..sweeps.tasks import digest_of
 from .learning_tasks import check_unchanged, part_of, plain
+from .staged_training import named_options, version
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,11 +119,13 @@ class TrainingTask:
         return f"{self.key} {self.until}"
 
     @property
-    def shared_identity(self) -> str:
-        """Return what is equal only if the version, the inputs and the options are equal."""
+    def shared_inputs(self) -> dict[str, Any]:
+        """Return what is equal only if the version, the inputs and the options are equal, by name."""
         nodes = [(node.processors, node.speed) for node in self.source.machine]
-        parts = [__version__, source_stamp(), self.source.digest, nodes, self.objective, asdict(self.options)]
-        return digest_of(json.dumps(parts).encode())[:32]
+        return {
+            **version(), "the content of TRACE": {"sha256": self.source.digest}, "the nodes": {"sha256": nodes},
+            "--objective": self.objective, **named_options(self.options, agent="--head"),
+        }  # fmt: skip
 
 
 def training_task(task: TrainingTask, jobs: Workload | None = None) -> dict[str, Any]:

@@ -155,7 +155,7 @@ def priorities(
     search_options = WeightOptions(objective, generations, population, seed=seed + 1)
     start = weights_of(recorded)
     judging = range(seed + 10**6, seed + 10**6 + repeat)
-    kind = JournalKind("weight-search", source.identity)
+    kind = JournalKind("weight-search", source.inputs)
     with (
         nullcontext() if resume is None else RunJournal(resume, kind) as journal,
         TrainingProgress(objective, generations, 1, "generation") as progress,

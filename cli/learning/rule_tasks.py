@@ -6,16 +6,14 @@ to the bit.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ... import __version__
 from ...formats.documents.open_input import file_digest
 from ...formats.models.rule_model import RuleModel
 from ...formats.replays.workloads import as_submitted, read_workload
@@ -27,7 +25,6 @@ from ...learning.rule_training import RuleLearning, training_worlds, window_at
 from ...learning.traces import Trace
 from ...simulate.arrays import Array
 from ...simulate.errors import ConfigError
-from ...simulate.kernels.object_cache import source_stamp
 from ...simulate.model.cluster import Cluster
 from ...simulate.model.machine import machine_of, speeds_of
 from ...simulate.model.workload import Workload
@@ -38,6 +35,7 @@ from ...simulate.world.rule_options import ALL_PAIRS, RuleOptions
 from ...simulate.world.task_tables import processors_of
 from ..sweeps.tasks import digest_of
 from .learning_tasks import check_unchanged, plain
+from .staged_training import named_options, version
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,10 +135,14 @@ class RuleTrainingTask:
         return f"{self.key} {self.until}"
 
     @property
-    def shared_identity(self) -> str:
-        """Return what is equal only if the version, the inputs and the options are equal."""
-        parts = [__version__, source_stamp(), self.source.digest, self.source.mark, asdict(self.choices)]
-        return digest_of(json.dumps([*parts, self.episode, asdict(self.options)]).encode())[:32]
+    def shared_inputs(self) -> dict[str, Any]:
+        """Return what is equal only if the version, the inputs and the options are equal, by name."""
+        return {
+            **version(), "the content of --workload": {"sha256": self.source.digest},
+            "the nodes": {"sha256": self.source.mark}, "--episode": self.episode,
+            **named_options(self.choices, actions="the rules and void"),
+            **named_options(self.options, critic="--agent actor-critic"),
+        }  # fmt: skip
 
 
 def rule_training_task(task: RuleTrainingTask, jobs: Workload | None = None) -> dict[str, Any]:

@@ -4,23 +4,41 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+from ... import __version__
 from ...formats.text import count
 from ...simulate.errors import ConfigError
+from ...simulate.kernels.object_cache import source_stamp
 from ..streams import note, warn
 from ..sweeps.run_journal import JournalKind, RunJournal, RunJournalError
-from ..sweeps.tasks import Failure, digest_of
+from ..sweeps.tasks import Failure
 from ..sweeps.workers import PoolLostError
 from ..worker_options import worker_pool
 from .training_progress import TrainingProgress
 
-#: A training up to an epoch, from a state of it: a dataclass with `key`, which no other has, `until` and `state`.
+#: A training up to an epoch, from a state of it: a dataclass with `key`, which no other has, `until`, `state`, and
+#: `shared_inputs`: name -> value of what is equal only if the version, the inputs and the options are equal.
 AnyTraining = TypeVar("AnyTraining", bound=Any)
 #: Exit codes.
 _FAILED, _INTERRUPTED = 1, 130
+
+
+def version() -> dict[str, str]:
+    """Return the version of pilotfish and of its kernels as an input of a training."""
+    return {"version of pilotfish": f"{__version__}, {source_stamp()[:12]}"}
+
+
+def named_options(options: Any, **names: str) -> dict[str, Any]:
+    """Return the fields of a dataclass as options of a command.
+
+    Args:
+        options: the dataclass.
+        names: field -> name of its option, where that is not made from the name of the field.
+    """
+    return {names.get(key, f"--{key.replace('_', '-')}"): value for key, value in asdict(options).items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +94,7 @@ class Stages(Generic[AnyTraining]):
             KeyboardInterrupt: before the end of the first stage.
         """
         states, failures, code = dict[str, dict[str, Any]](), dict[str, str](), 0
-        inputs = list(dict.fromkeys(task.shared_identity for task in self.trainings))
-        kind = JournalKind("training", inputs[0] if len(inputs) == 1 else digest_of("".join(inputs).encode())[:32])
+        kind = JournalKind("training", self._shared_inputs())
         with nullcontext() if journal_file is None else RunJournal(journal_file, kind) as journal:
             if journal is not None:
                 states |= _last_states(journal.done, {task.key for task in self.trainings})
@@ -112,6 +129,16 @@ class Stages(Generic[AnyTraining]):
             raise ConfigError("train", "", next(iter(failures.values()), "no training"), "at least one that ends")
         states = {task.key: states[task.key] for task in self.trainings if task.key in states}
         return Trained(states, code or (_FAILED if failures else 0))
+
+    def _shared_inputs(self) -> dict[str, Any]:
+        """Return what all trainings share by its name; where they differ, all their values."""
+        columns = {
+            name: [task.shared_inputs[name] for task in self.trainings] for name in self.trainings[0].shared_inputs
+        }
+        return {
+            name: values[0] if all(value == values[0] for value in values) else {"sha256": values}
+            for name, values in columns.items()
+        }
 
     def _reached(self, states: Mapping[str, dict[str, Any]]) -> str:
         """Return how far trainings came, in words."""

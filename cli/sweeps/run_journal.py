@@ -16,7 +16,7 @@ import os
 import time
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,8 @@ from ...trust import make_folders, open_own_file
 
 #: Seconds of results that a crash of the machine may lose: syncing after each run costs more than a short run.
 SYNC_S = 0.1
+#: Characters of an input in an error.
+_LONGEST_VALUE = 60
 Numbers = dict[str, Any]
 
 
@@ -34,11 +36,12 @@ class JournalKind:
 
     Args:
         name: of the command.
-        inputs: identity of what all runs share; "": the identities of the runs cover it.
+        inputs: name -> plain value of what all runs share, such as "--generations" -> 24; {"sha256": ...} stands for
+            the content of files. Empty: the identities of the runs cover it.
     """
 
     name: str
-    inputs: str = ""
+    inputs: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def schema(self) -> str:
@@ -53,13 +56,35 @@ class JournalKind:
 
     def refusal(self, path: Path, data: bytes) -> ConfigError:
         """Return the error about a file with another first line."""
-        other_inputs = data.startswith(self.header.partition(b', "inputs"')[0])
-        if self.inputs and other_inputs:
-            problem = "its runs belong to other inputs, or to another version of pilotfish"
-            return ConfigError(str(path), "line 1", problem, "the same inputs, or a new file")
-        return ConfigError(
-            str(path), "line 1", f"not a journal of a {self.name}", f"a file that begins with {self.schema}"
-        )
+        try:
+            first = json.loads(data.partition(b"\n")[0])
+        except (ValueError, RecursionError):
+            first = None
+        if not isinstance(first, dict) or first.get("schema") != self.schema or not self.inputs:
+            problem, allowed = f"not a journal of a {self.name}", f"a file that begins with {self.schema}"
+            return ConfigError(str(path), "line 1", problem, allowed)
+        earlier, now = first.get("inputs"), json.loads(json.dumps(self.inputs))
+        if not isinstance(earlier, dict):
+            earlier = {}
+        names = [name for name in {**now, **earlier} if now.get(name) != earlier.get(name)]
+        differences = "; ".join(_difference(name, earlier, now) for name in names)
+        problem = f"its runs have other inputs: {differences}"
+        return ConfigError(str(path), "line 1", problem, "the same inputs, or a new file")
+
+
+def _difference(name: str, earlier: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+    """Return how an input of the runs differs from that of the command, in words."""
+    values = earlier.get(name), now.get(name)
+    if any(isinstance(value, dict) for value in values):
+        return f"{name} has changed" if None not in values else f"{name} is in one of them only"
+    return "{} {} there, {} here".format(name, *map(_in_words, values))
+
+
+def _in_words(value: Any) -> str:
+    if value is None:
+        return "not given"
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    return text if len(text) <= _LONGEST_VALUE else f"{text[: _LONGEST_VALUE - 3]}..."
 
 
 SWEEP = JournalKind("sweep")

@@ -7,7 +7,6 @@ with the content that they had when the command began, or not at all.
 from __future__ import annotations
 
 import base64
-import hashlib
 import json
 import tempfile
 import zlib
@@ -47,11 +46,14 @@ class RecordedSite:
     zone: str
 
     @property
-    def identity(self) -> str:
-        """Return what is equal only if the site, the version of pilotfish and its compiled rules are equal."""
-        columns = [part.name for part in fields(SiteOutcome)]
-        parts = [__version__, source_stamp(), columns, sorted(self.trace.hashes.items()), self.sacct, self.zone]
-        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
+    def inputs(self) -> dict[str, Any]:
+        """Return what is equal only if the site, the version of pilotfish and its compiled rules are equal, by name."""
+        return {
+            "version of pilotfish": f"{__version__}, {source_stamp()[:12]}",
+            "what is kept of a replay": {"sha256": [part.name for part in fields(SiteOutcome)]},
+            **{name: {"sha256": digest} for name, digest in sorted(self.trace.hashes.items())},
+            "--sacct": self.sacct or None, "--zone": self.zone,
+        }  # fmt: skip
 
     def read(self, folder: Path, paths: list[Path] | None = None) -> Site:
         """Return the site from a folder; see `read_site`."""

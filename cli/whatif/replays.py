@@ -54,7 +54,7 @@ class Replays:
         """Open the journal, if there is one, and use what it has. Raises ConfigError, OSError."""
         if path is None:
             return nullcontext()
-        journal = RunJournal(path, JournalKind("whatif", self._source.identity))
+        journal = RunJournal(path, JournalKind("whatif", self._source.inputs))
         self._ended |= journal.done
         return journal
 

@@ -52,7 +52,7 @@ def test_training_goes_on_where_it_was_interrupted(
     assert len(read_order(tmp_path / "a.pfmodel.json").trained["seeds"]) == 1
     capsys.readouterr()
     assert main([*words, "--seeds", "1", "--objective", "wait", *journal]) == FAILED
-    assert "other inputs" in capsys.readouterr().err
+    assert "other inputs: --objective bsld there, wait here" in capsys.readouterr().err
 
 
 def test_a_search_that_is_interrupted_keeps_the_best_so_far_and_goes_on_to_the_bit(

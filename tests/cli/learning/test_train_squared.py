@@ -137,7 +137,7 @@ def test_a_training_that_was_interrupted_keeps_the_best_so_far_and_goes_on_to_th
     assert out.read_bytes() == of_lab.with_name("lab-1.pfmodel.json").read_bytes()
     capsys.readouterr()
     assert main([*words, "--objective", "wait", "-o", str(out)]) == FAILED
-    assert "other inputs" in capsys.readouterr().err
+    assert "other inputs: --objective bsld there, wait here" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

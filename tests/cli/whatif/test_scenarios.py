@@ -180,17 +180,21 @@ def test_replays_under_other_compiled_rules_are_refused(
     out(capsys, *command(site, "--resume", journal))
     monkeypatch.setattr(replay_tasks, "source_stamp", lambda: "after an upgrade")
     assert main(command(site, "--resume", journal)) == 1
-    assert "another version of pilotfish" in capsys.readouterr().err
+    assert "version of pilotfish" in capsys.readouterr().err
 
 
 def test_replays_of_another_site_are_refused(site: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     journal = tmp_path / "kept"
     out(capsys, *command(site, "--resume", journal))
     content = journal.read_bytes()
-    for more in (("--zone", "Europe/Berlin"), ("--sacct", tmp_path / "other.psv.gz")):
+    for more, words in (
+        (("--zone", "Europe/Berlin"), "--zone UTC there, Europe/Berlin here"),
+        (("--sacct", tmp_path / "other.psv.gz"), f"{tmp_path}/other.psv.gz is in one of them only; --sacct not given"),
+    ):
         (tmp_path / "other.psv.gz").write_bytes((site / "sacct.psv.gz").read_bytes())
         assert main(command(site, "--resume", journal, *more)) == 1
-        assert "other inputs" in capsys.readouterr().err
+        error = capsys.readouterr().err
+        assert "other inputs: " in error and words in error
     assert journal.read_bytes() == content
     out(capsys, *command(site, "--resume", journal, "--repeat", 3))  # more replays of the same site are welcome
     assert journal.read_bytes().startswith(content) and len(journal.read_bytes()) > len(content)
