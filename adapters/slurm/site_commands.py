@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 
-from ...formats.site.site_file_list import PRESENT, SITE_FILES
+from ...formats.site.site_file_list import CONFIGURATION, PRESENT, SITE_FILES, is_needed
 from ...formats.site.site_texts import SiteTexts
 from ..base import AdapterError
 from .transport.runner import Runner
@@ -35,12 +35,14 @@ def site_texts(run: Runner, names: Sequence[str] = PRESENT, since: float = 0.0, 
         AdapterError: the configuration cannot be read, or this process is to stop.
     """
     site = SiteTexts()
-    for name in sorted(names, key=lambda name: name != "scontrol_config.txt"):
+    for name in sorted(names, key=lambda name: name != CONFIGURATION):
+        if not is_needed(name, site.texts.get(CONFIGURATION, "")):
+            continue
         argv = SITE_FILES[name].argv(slurm_time(since), slurm_time(until))
         try:
             text = run(argv)
         except AdapterError as error:
-            if name == "scontrol_config.txt" or error.kind == "stopped":
+            if name == CONFIGURATION or error.kind == "stopped":
                 raise
             site.missing[name] = str(error)
             continue

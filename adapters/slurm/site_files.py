@@ -14,7 +14,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from threading import Thread
 
-from ...formats.site.site_file_list import PRESENT, SITE_FILES
+from ...formats.site.site_file_list import CONFIGURATION, PRESENT, SITE_FILES, is_needed
 from ...formats.site.site_texts import SiteTexts
 from ..base import AdapterError
 from .site_commands import slurm_time
@@ -28,7 +28,7 @@ FILES = (*PRESENT, "sacct.psv")
 PAST_S = 86_400.0
 JOBS = "scontrol_job.txt"
 #: Without these there is no site.
-NEEDED = ("scontrol_config.txt", "scontrol_node.txt", "scontrol_part.txt")
+NEEDED = (CONFIGURATION, "scontrol_node.txt", "scontrol_part.txt")
 #: Files of a round, with the jobs.
 MOST = 3
 #: A file that Slurm did not give is asked for again after so many seconds.
@@ -90,9 +90,10 @@ class SiteFileReader:
 
     def _allowed(self) -> list[str]:
         """Return the files to ask for now, the jobs last; [] while one that is needed is not to be had."""
-        now = self._clock()
+        now, configuration = self._clock(), self._texts.get(CONFIGURATION, "")
         due = sorted(
-            (name for name in FILES if name != JOBS and self._due_at[name] <= now), key=self._due_at.__getitem__
+            (name for name in FILES if name != JOBS and self._due_at[name] <= now and is_needed(name, configuration)),
+            key=self._due_at.__getitem__,
         )
         names = due if not self._texts else due[: MOST - 1]
         refused = [name for name in (*NEEDED, JOBS) if name in self._missing and self._due_at[name] > now]

@@ -1,4 +1,4 @@
-"""Output of `scontrol -o show node|partition|reservation` and `scontrol show config` as the lines of slurm.conf.
+"""Output of `scontrol -o show node|partition|reservation|topology` and `scontrol show config` as lines of slurm.conf.
 
 Rule: a record is a line of `KEY=VALUE`, as `slurm_values.words_of` splits it.
 Source: scontrol(1) of Slurm 22.05.
@@ -37,17 +37,19 @@ def configuration(text: str, source: str) -> SlurmConf:
 
 
 def conf_lines(text: str, source: str, first: str) -> list[ConfLine]:
-    """Return records of nodes or partitions as lines of slurm.conf, without the present state of nodes.
+    """Return records as lines of slurm.conf, without the present state of nodes and the nodes below upper switches.
 
     Args:
-        text: what `scontrol -o show node` or `show partition` printed.
+        text: what `scontrol -o show node`, `show partition` or `show topology` printed.
         source: the file.
-        first: `NodeName` or `PartitionName`.
+        first: `NodeName`, `PartitionName` or `SwitchName`.
     """
     lines = list[ConfLine]()
     for number, words in records(text, first):
         values = {key.lower(): value for key, value in words.items() if value.lower() not in _NOTHING}
         if first == "NodeName":
             values.pop("state", None)
+        if first == "SwitchName" and "switches" in values:
+            values.pop("nodes", None)
         lines.append(ConfLine({_AS_IN_CONF.get(key, key): value for key, value in values.items()}, source, number))
     return lines

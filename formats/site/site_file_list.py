@@ -51,12 +51,14 @@ class SiteFile:
         return [word.replace("T0", since).replace("T1", until) for word in self.command.split()]
 
 
+#: The settings in force, and the switches: the command fails where Slurm has no switches.
+CONFIGURATION, TOPOLOGY = "scontrol_config.txt", "scontrol_topo.txt"
 #: The files, by name.
 SITE_FILES = {
     file.name: file
     for file in (
         SiteFile(
-            "scontrol_config.txt",
+            CONFIGURATION,
             "scontrol show config",
             "settings as they are in force, and the version of Slurm",
             "no file says which version Slurm has: the rules of 25.11 hold, the newest that is known",
@@ -64,6 +66,7 @@ SITE_FILES = {
         SiteFile("scontrol_node.txt", "scontrol -ao show node", "nodes", "slurm.conf must describe them"),
         SiteFile("scontrol_part.txt", "scontrol -ao show partition", "partitions", "slurm.conf must describe them"),
         SiteFile("scontrol_res.txt", "scontrol -ao show reservation", "reservations that the database does not have"),
+        SiteFile(TOPOLOGY, "scontrol show topology", "switches of topology/tree, if topology.conf is not there"),
         SiteFile("scontrol_job.txt", "scontrol -ao show job", "jobs that run and wait now"),
         SiteFile(
             "assoc.psv",
@@ -123,7 +126,7 @@ SITE_FILES = {
 }
 #: What a recording of a period has, in the order in which it is written; jobs of accounting come last.
 PERIOD = (
-    "scontrol_config.txt",
+    CONFIGURATION,
     "scontrol_node.txt",
     "scontrol_part.txt",
     "scontrol_res.txt",
@@ -135,14 +138,25 @@ PERIOD = (
     "sprio.txt",
     "sdiag.txt",
 )
-#: What a look at a running site needs: eight requests.
+#: What a look at a running site needs: eight requests, and one more where switches decide; see `is_needed`.
 PRESENT = (
-    "scontrol_config.txt",
+    CONFIGURATION,
     "scontrol_node.txt",
     "scontrol_part.txt",
     "scontrol_res.txt",
+    TOPOLOGY,
     "scontrol_job.txt",
     "assoc.psv",
     "qos.psv",
     "sshare.psv",
 )
+
+
+def is_needed(name: str, configuration: str) -> bool:
+    """Return whether a look at a running site needs a file.
+
+    Args:
+        name: of the file, one of PRESENT.
+        configuration: what `scontrol show config` printed; "": not known yet.
+    """
+    return name != TOPOLOGY or "topology/tree" in configuration

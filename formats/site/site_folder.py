@@ -41,11 +41,11 @@ from .machine_tables import awake_nodes, site_nodes, site_partitions
 from .present_jobs import present_jobs, present_node_events
 from .recording import missing_files
 from .sacctmgr_tables import node_events, site_qos, site_reservations, without_hidden_limits
-from .site_file_list import SITE_FILES
+from .site_file_list import SITE_FILES, TOPOLOGY
 from .site_jobs import JobReader
 from .site_rules import has_tree, site_rules, site_version, unfollowed_settings, with_measured_passes
 from .slurm_conf import ConfLine, SlurmConf, read_slurm_conf
-from .topology_conf import read_switches
+from .topology_conf import site_switches, topology_lines
 
 #: Where the files of a site are: a folder, or their texts by name, of a site as it is now.
 SiteSource = Path | Mapping[str, str]
@@ -79,8 +79,8 @@ def read_site(
         files.unknown += [f"{name}: {why}" for name, why in files.reasons.items() if name not in SITE_FILES]
     conf, own_version = read_configuration(files, version)
     rules = with_measured_passes(site_rules(conf, own_version), files.text("sdiag.txt"))
-    switches_path = files.path("topology.conf") if has_tree(conf) and rules.selects != "nodes" else None
-    files.unknown += unfollowed_settings(conf, has_switches=switches_path is not None)
+    switch_lines = _switch_lines(files) if has_tree(conf) and rules.selects != "nodes" else []
+    files.unknown += unfollowed_settings(conf, has_switches=bool(switch_lines))
     nodes = site_nodes(conf.lines.get("nodename", []), conf.lines.get("downnodes", []), files.unknown)
     if not nodes:
         raise files.without("nodes", "slurm.conf", "scontrol_node.txt")
@@ -101,7 +101,7 @@ def read_site(
         rules=rules,
         nodes=tuple(nodes.values()),
         partitions=partitions,
-        switches=read_switches(switches_path, nodes, files.unknown) if switches_path else (),
+        switches=site_switches(switch_lines, nodes, files.unknown) if switch_lines else (),
         qos=_qos(files, rules),
         associations=associations,
         reservations=reservations,
@@ -116,6 +116,12 @@ def read_site(
     if paths is not None:
         paths += dict.fromkeys((*conf.paths, *files.paths))
     return replace(site, unknown=(*files.sentences(), *unfollowed_rules(site)))
+
+
+def _switch_lines(files: SiteFiles) -> list[ConfLine]:
+    """Return the lines of topology.conf, else those that scontrol shows."""
+    path = files.path("topology.conf")
+    return topology_lines(path) if path else files.lines(TOPOLOGY, "SwitchName")
 
 
 def read_accounting(path: Path, zone: tzinfo = UTC) -> tuple[SiteJobs, dict[str, int]]:

@@ -1,4 +1,4 @@
-"""Read the switches of topology/tree from topology.conf and the files that it includes.
+"""Read the switches of topology/tree from topology.conf and the files that it includes, or from what scontrol shows.
 
 Rule: what keeps slurmctld 22.05 from starting is an error; what it only warns of becomes a sentence for the report.
 Nodes that the site does not have are left out.
@@ -8,7 +8,7 @@ Source: topology.conf(5) of Slurm 22.05.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,11 +20,18 @@ from ..hostlist import expand, fold
 from .slurm_conf import ConfLine, read_slurm_conf
 
 
-def read_switches(path: Path, nodes: Collection[str], unknown: list[str]) -> tuple[SiteSwitch, ...]:
-    """Return the switches in the order of the file.
+def topology_lines(path: Path) -> list[ConfLine]:
+    """Return the lines of switches in topology.conf and the files that it includes. Raises ConfigError without any."""
+    if lines := read_slurm_conf(path).lines.get("switchname"):
+        return lines
+    raise ConfigError(str(path), "line 1", "no switches in this file", "lines SwitchName=NAME Nodes=NODES")
+
+
+def site_switches(shown: Sequence[ConfLine], nodes: Collection[str], unknown: list[str]) -> tuple[SiteSwitch, ...]:
+    """Return the switches in the order of their lines.
 
     Args:
-        path: topology.conf.
+        shown: lines of topology.conf, or of scontrol.
         nodes: names of the site's nodes.
         unknown: receives sentences on nodes and switches that are not below exactly one switch, and on foreign nodes.
 
@@ -33,15 +40,13 @@ def read_switches(path: Path, nodes: Collection[str], unknown: list[str]) -> tup
             there twice, is below itself, or names one that is not there.
     """
     lines = dict[str, ConfLine]()
-    for line in read_slurm_conf(path).lines.get("switchname", []):
+    for line in shown:
         for name in _names(line, "SwitchName"):
             if name in lines:
                 raise line.error(f"{found(name)}, which line {lines[name].line} describes, too", "each switch once")
             lines[name] = line
         if len({"nodes", "switches"} & line.values.keys()) != 1:
             raise line.error(f"{found(name)} without nodes and switches, or with both", "Nodes=... or Switches=...")
-    if not lines:
-        raise ConfigError(str(path), "line 1", "no switches in this file", "lines SwitchName=NAME Nodes=NODES")
     switches = tuple(SiteSwitch(name, _names(line, "Nodes"), _names(line, "Switches")) for name, line in lines.items())
     for switch in switches:
         for other in switch.switches:

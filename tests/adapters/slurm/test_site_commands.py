@@ -8,7 +8,7 @@ import pytest
 
 from pilotfish.adapters.base import AdapterError
 from pilotfish.adapters.slurm.site_commands import accounting_records, site_texts
-from pilotfish.formats.site.site_file_list import PRESENT, SITE_FILES
+from pilotfish.formats.site.site_file_list import PRESENT, SITE_FILES, TOPOLOGY
 
 
 class Answers:
@@ -28,9 +28,15 @@ class Answers:
 def test_a_look_asks_eight_questions_that_only_read() -> None:
     slurm = Answers({})
     site = site_texts(slurm)
-    assert set(site.texts) == set(PRESENT) and not site.missing
+    assert set(site.texts) == {*PRESENT} - {TOPOLOGY} and not site.missing
     assert slurm.requests[0] == ["scontrol", "show", "config"] and len(slurm.requests) == 8
     assert all("show" in argv or argv[0] == "sshare" for argv in slurm.requests)
+
+
+def test_a_look_asks_for_switches_where_they_decide() -> None:
+    slurm = Answers({})
+    site = site_texts(lambda argv: slurm(argv) + "\nTopologyPlugin          = topology/tree\n")
+    assert set(site.texts) == set(PRESENT) and ["scontrol", "show", "topology"] in slurm.requests
 
 
 def test_a_period_is_in_utc_seconds() -> None:

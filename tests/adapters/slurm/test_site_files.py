@@ -9,7 +9,7 @@ import pytest
 
 from pilotfish.adapters.base import AdapterError
 from pilotfish.adapters.slurm.site_files import AGAIN_S, AGES, FILES, JOBS, MOST, SLOW_S, SiteFileReader
-from pilotfish.formats.site.site_file_list import SITE_FILES
+from pilotfish.formats.site.site_file_list import CONFIGURATION, SITE_FILES, TOPOLOGY
 from pilotfish.formats.site.site_texts import SiteTexts
 from tests.support.clock import Clock
 
@@ -23,6 +23,7 @@ class Asked:
 
     def __init__(self) -> None:
         self.clock, self.files, self.refused = Clock(), list[str](), set[str]()
+        self.topology = "none"
         self.budget, self.noted = 1000, list[tuple[str, str, float]]()
         self.reader = SiteFileReader(self.run, self.may_ask, lambda *words: self.noted.append(words), self.clock)
 
@@ -32,7 +33,7 @@ class Asked:
         self.clock.now += 1.0
         if name in self.refused:
             raise AdapterError(f"{argv[0]}: Access denied", kind="refused", argv=argv)
-        return " ".join(argv)
+        return f"TopologyPlugin = topology/{self.topology}" if name == CONFIGURATION else " ".join(argv)
 
     def may_ask(self) -> bool:
         self.budget -= 1
@@ -54,9 +55,10 @@ class Asked:
 def test_the_first_round_reads_all_and_later_ones_few_with_the_jobs_last() -> None:
     slurm = Asked()
     site = slurm.round()
-    assert set(site.texts) == set(FILES) and slurm.files[-1] == JOBS and len(slurm.files) == len(FILES)
-    assert site.time == NOW + len(FILES) - 1, "when the jobs were asked for"
-    assert [words[:2] for words in slurm.noted] == [("site", "ok")] * len(FILES)
+    number = len(FILES) - 1
+    assert set(site.texts) == {*FILES} - {TOPOLOGY} and slurm.files[-1] == JOBS and len(slurm.files) == number
+    assert site.time == NOW + number - 1, "when the jobs were asked for"
+    assert [words[:2] for words in slurm.noted] == [("site", "ok")] * number
     assert slurm.round().texts.keys() == site.texts.keys() and slurm.files == [JOBS]
     slurm.clock.now += AGES["scontrol_node.txt"]
     slurm.round()
@@ -64,6 +66,15 @@ def test_the_first_round_reads_all_and_later_ones_few_with_the_jobs_last() -> No
     slurm.clock.now += SLOW_S
     slurm.round()
     assert len(slurm.files) == MOST and slurm.files[-1] == JOBS
+
+
+def test_switches_are_read_once_the_configuration_says_that_they_decide() -> None:
+    slurm = Asked()
+    slurm.topology = "tree"
+    assert TOPOLOGY not in slurm.round().texts
+    assert TOPOLOGY in slurm.round().texts and slurm.files == [TOPOLOGY, JOBS]
+    slurm.round()
+    assert slurm.files == [JOBS]
 
 
 def test_what_slurm_refuses_is_missing_and_asked_for_again_later() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pilotfish.formats.site.site_folder import read_site
-from pilotfish.formats.site.topology_conf import read_switches
+from pilotfish.formats.site.topology_conf import site_switches, topology_lines
 from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.slurm.site import SiteSwitch
 from tests.support.slurm_site_files import CONF, write_site
@@ -21,7 +21,7 @@ def test_switches_have_the_nodes_of_the_site_in_the_order_of_the_file(tmp_path: 
     (tmp_path / "topology.conf").write_text(TOPOLOGY)
     (tmp_path / "leaves.conf").write_text(LEAVES)
     unknown = list[str]()
-    assert read_switches(tmp_path / "topology.conf", ["n1", "n2", "n3", "n4"], unknown) == (
+    assert site_switches(topology_lines(tmp_path / "topology.conf"), ["n1", "n2", "n3", "n4"], unknown) == (
         SiteSwitch("s0", ("n1", "n2")), SiteSwitch("s1", ("n4",)), SiteSwitch("top", switches=("s0", "s1")),
     )  # fmt: skip
     assert unknown == [
@@ -34,7 +34,7 @@ def test_what_slurm_only_warns_of_is_said(tmp_path: Path) -> None:
     leaves = "SwitchName=a Nodes=n[1-2]\nSwitchName=b Nodes=n[2-4]\n"
     (tmp_path / "topology.conf").write_text(f"{leaves}SwitchName=c Switches=a\nSwitchName=d Switches=a,b,c\n")
     unknown = list[str]()
-    assert len(read_switches(tmp_path / "topology.conf", ["n1", "n2", "n3", "n4"], unknown)) == 4
+    assert len(site_switches(topology_lines(tmp_path / "topology.conf"), ["n1", "n2", "n3", "n4"], unknown)) == 4
     assert unknown == [
         "topology.conf: n2 below several leaf switches: jobs may start on other nodes",
         "topology.conf: a below several switches: jobs may start on other nodes",
@@ -58,7 +58,7 @@ def test_what_slurm_only_warns_of_is_said(tmp_path: Path) -> None:
 def test_errors_name_file_and_line(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "topology.conf").write_text(text)
     with pytest.raises(ConfigError, match=f"topology.conf: {message}"):
-        read_switches(tmp_path / "topology.conf", ["n1", "n2"], [])
+        site_switches(topology_lines(tmp_path / "topology.conf"), ["n1", "n2"], [])
 
 
 @pytest.mark.parametrize(
@@ -82,3 +82,17 @@ def test_a_site_has_switches_where_they_decide(tmp_path: Path, conf: str, *, has
 def test_a_tree_without_its_file_is_said(tmp_path: Path) -> None:
     site = read_site(write_site(tmp_path, slurm_conf=TREE))
     assert not site.switches and "TopologyPlugin=tree: not followed" in " ".join(site.unknown)
+
+
+def test_a_running_slurm_shows_the_same_switches(tmp_path: Path) -> None:
+    """As a slurmctld 22.05 shows this topology.conf."""
+    (write_site(tmp_path, slurm_conf=TREE) / "topology.conf").write_text(f"{LEAVES}SwitchName=top Switches=s[0-1]\n")
+    expected = read_site(tmp_path)
+    (tmp_path / "topology.conf").unlink()
+    (tmp_path / "scontrol_topo.txt").write_text("""SwitchName=s0 Level=0 LinkSpeed=1 Nodes=n[1-2]
+SwitchName=s1 Level=0 LinkSpeed=1 Nodes=n4,other7
+SwitchName=top Level=1 LinkSpeed=1 Nodes=n[1-2,4] Switches=s[0-1]
+""")
+    site = read_site(tmp_path)
+    assert site.switches == expected.switches and len(site.switches) == 3
+    assert not any(sentence.startswith("TopologyPlugin") for sentence in site.unknown)
