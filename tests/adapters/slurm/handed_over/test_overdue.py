@@ -266,4 +266,4 @@ def test_an_invalid_configuration_does_not_stop_the_reaper(
         assert slurm.updates == [["JobId=7", "ReqNodeList="]]
     config.chmod(0o666)
     assert main(["reap", "--config", str(config)]) == 1
-    assert "is not trusted" in capsys.readouterr().err and len(slurm.updates) == 1
+    assert "cannot be read: not trusted" in capsys.readouterr().err and len(slurm.updates) == 1
