@@ -17,7 +17,7 @@ import numpy as np
 
 from ...formats.documents.open_input import file_digest
 from ...formats.replays.workloads import as_submitted, format_of, read_workload
-from ...formats.text import count
+from ...formats.text import count, counted
 from ...learning.contenders import Contender, contender, numbers_of, rivals
 from ...learning.evaluation import Scores, scores
 from ...learning.order_search import SearchOptions, Start, search, start_of
@@ -99,7 +99,10 @@ def part_of(trace: Trace, part: str) -> Trace:
     """Return a part of a trace, one of PARTS. Raises ConfigError: it has too few jobs."""
     chosen = trace if part == PARTS[0] else trace.half(second=part == PARTS[2])
     if len(chosen.jobs) < LEAST_JOBS:
-        raise ConfigError(trace.jobs.name, "", f"{count(len(chosen.jobs), 'job')}", f"at least {LEAST_JOBS} jobs")
+        left_out = f"; left out: {counted(chosen.jobs.left_out)}" if chosen.jobs.left_out else ""
+        raise ConfigError(
+            trace.jobs.name, "", f"{count(len(chosen.jobs), 'job')}{left_out}", f"at least {LEAST_JOBS} jobs"
+        )
     return chosen
 
 

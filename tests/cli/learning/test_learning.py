@@ -85,6 +85,10 @@ def test_jobs_that_are_left_out_are_counted(trace: Path, tmp_path: Path, capsys:
     assert main([*words, str(tmp_path / "a.pfmodel.json")]) == 0
     error = " ".join(capsys.readouterr().err.split())
     assert "some: 400 jobs; left out: 2 lines without a job, 1 job larger than the machine" in error
+    (tmp_path / "some.swf").write_text("\n".join(["; MaxProcs: 64", *[" ".join(too_large)] * 200, ""]))
+    assert main([*words, str(tmp_path / "a.pfmodel.json")]) == FAILED
+    error = " ".join(capsys.readouterr().err.split())
+    assert "some: 0 jobs; left out: 200 jobs larger than the machine (allowed: at least 100 jobs)" in error
 
 
 def test_the_model_is_not_written_over_the_journal(
