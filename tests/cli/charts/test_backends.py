@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
     from pilotfish.cli.charts import bokeh_backend, matplotlib_backend
 
-pytestmark = pytest.mark.xdist_group("pictures")  # one process imports the libraries
-
 SVG = "{http://www.w3.org/2000/svg}"
 KINDS = tuple(pictures(3))
 

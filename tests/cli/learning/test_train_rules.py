@@ -15,7 +15,6 @@ from pilotfish.simulate.errors import ConfigError
 from tests.support.learned_models import SJF, model_file
 from tests.support.rule_models import lab_files
 
-pytestmark = pytest.mark.xdist_group("rules trained")  # one process trains the model
 FEW = ("--episode", "12", "--seeds", "2", "--updates", "20", "--job-rules", "first,shortest")
 
 

@@ -20,7 +20,6 @@ from tests.cli.learning.test_pair_policy import LAB
 from tests.support.learned_models import SJF, model_file
 from tests.support.pair_models import pair_model
 
-pytestmark = pytest.mark.xdist_group("squared")  # one process trains the models
 #: One epoch more than at which a network is judged.
 EPOCHS = ("--epochs", "6")
 

@@ -20,8 +20,6 @@ from pilotfish.cli.sweeps import dask_workers
 if TYPE_CHECKING:
     from distributed import LocalCluster
 
-pytestmark = pytest.mark.xdist_group("dask")  # one cluster for all
-
 SWEEP: dict[str, Any] = {
     "schema": "pilotfish/sweep/v1",
     "workloads": ["a.swf", {"file": "b.swf", "load": [1, 2]}],
