@@ -39,6 +39,23 @@ def warn(*texts: str) -> None:
     note(*(f"warning: {text}" for text in dict.fromkeys(texts)))
 
 
+def hint(*words: str) -> None:
+    """Print a command on stderr, to be copied; wider than 80 columns, it is broken between words as a shell allows.
+
+    Args:
+        words: each stays whole, such as "--part second-half" or a file.
+    """
+    lines = ["  " + words[0]]
+    for word in words[1:]:
+        if len(lines[-1]) + len(word) < _HINT_COLUMNS:
+            lines[-1] += f" {word}"
+        else:
+            lines.append(f"    {word}")
+    print_diagnostic(*(f"{line} \\" for line in lines[:-1]), lines[-1])
+
+
+#: Columns of a line of `hint`, without what continues it.
+_HINT_COLUMNS = 77
 #: Priorities of syslog(3) for lines of stderr that the journal gets, by how they begin.
 _PRIORITIES = {"pilotfish: error:": "<3>", "pilotfish: warning:": "<4>"}
 

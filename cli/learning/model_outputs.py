@@ -1,15 +1,19 @@
-"""The files that `train` writes: checked before any training, and what is said of a model that is no better."""
+"""The files that `train` writes: checked before any training, and what is said of a model that is written."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from shlex import quote
 
 from ...formats.documents.atomic_write import check_file
+from ...formats.documents.quantities import format_size
 from ...formats.models.verdicts import in_training
 from ...simulate.queue_policies.learned_order import MODEL_SUFFIX
 from ..charts import picture_files
-from ..streams import note
+from ..streams import hint, note
 from ..usage_errors import bad
+from .learning_tasks import PARTS
 
 
 def note_if_no_better(value: float, baseline_value: float, baseline: str) -> None:
@@ -42,3 +46,28 @@ def check_outputs(out: Path, resume: Path | None, picture: Path | None) -> None:
         check_file(resume, makes_folder=True)
     check_file(out)
     picture_files.check(picture)
+
+
+def note_written(out: Path, judge: Sequence[str]) -> None:
+    """Print that a model is written, and the command that judges it.
+
+    Args:
+        out: its file.
+        judge: words of the command after `pilotfish evaluate`.
+    """
+    note(f"{out}: {format_size(out.stat().st_size)}; judge it on other jobs:")
+    hint("pilotfish evaluate", *judge)
+
+
+def judging_words(out: Path, traces: Sequence[Path], part: str) -> list[str]:
+    """Return words that judge a model on jobs that it has not seen: the other half, or traces that are to be named.
+
+    Args:
+        out: its file.
+        traces: those of the training.
+        part: of them that it learned from, one of PARTS.
+    """
+    if part == PARTS[0]:
+        return [quote(str(out)), "TRACE"]
+    other = PARTS[2] if part == PARTS[1] else PARTS[1]
+    return [*(quote(str(path)) for path in (out, *traces)), f"--part {other}"]

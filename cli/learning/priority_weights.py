@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from ...formats.text import count, seconds
+from ...formats.text import count, decimals
 from ...learning.objectives import OBJECTIVES
 from ...learning.weight_search import (
     WEIGHTS,
@@ -28,7 +28,7 @@ from ..kernel_loading import load_kernels
 from ..options import argument, option
 from ..output.documents import print_json
 from ..output.text import Screen
-from ..streams import note
+from ..streams import hint, note
 from ..sweeps.run_journal import JournalKind, RunJournal
 from ..sweeps.tasks import Contents, Failure
 from ..usage_errors import not_among
@@ -196,12 +196,12 @@ def is_noise(result: Effect, objective: str) -> bool:
 def _show(folder: Path, objective: str, before: Mapping[str, int], after: Mapping[str, int], result: Effect) -> None:
     screen, noise = Screen(), is_noise(result, objective)
     screen.put(f"# weights for {folder.resolve().name}, judged on {count(result.jobs, 'later job')}")
-    for name, one, words in (
-        ("mean bounded slowdown", result.slowdown.mean, lambda value: f"{value:,.4g}"),
-        ("mean wait", result.wait.mean, seconds),
-    ):
-        interval = "unknown" if one.low is None or one.high is None else f"{one.low:+,.4g} to {one.high:+,.4g}"
-        screen.put(f"# {name}: {words(one.before)} now, {words(one.after)} then; difference, 95 %: {interval}")
+    for name, one in (("mean bounded slowdown", result.slowdown.mean), ("mean wait, s", result.wait.mean)):
+        form = f"{{:,.{decimals(max(one.before, one.after))}f}}".format
+        interval = "unknown"
+        if one.low is not None and one.high is not None:
+            interval = " to ".join("+" * (value > 0.0) + form(value) for value in (one.low, one.high))
+        screen.put(f"# {name}: {form(one.before)} now, {form(one.after)} then; difference, 95 %: {interval}")
     if result.fairness is not None:
         screen.put(
             f"# fairness of users (1: alike): {result.fairness.before:.3f} now, {result.fairness.after:.3f} then"
@@ -218,5 +218,6 @@ def _show(folder: Path, objective: str, before: Mapping[str, int], after: Mappin
         screen.put("# not shown to be better than the weights as they are: keep those")
     mark = "# " if noise else ""
     screen.put(*(f"{mark}{name}={weight}" for name, weight in after.items() if weight != before[name]))
-    settings = " ".join(f"--set {name}={weight}" for name, weight in after.items() if weight != before[name])
-    note(f"all classes of jobs: pilotfish whatif {folder} {settings}")
+    settings = [f"--set {name}={weight}" for name, weight in after.items() if weight != before[name]]
+    note("all classes of jobs:")
+    hint("pilotfish whatif", str(folder), *settings)

@@ -16,14 +16,14 @@ from ...formats.text import count
 from ...learning.agents.pair_training import AGENTS
 from ...learning.environments import thesis
 from ...learning.environments.pairs import KERNEL, OBJECTIVES
-from ...learning.thesis_table import RULES, Contest, Ratio, ThesisTable, thesis_table
+from ...learning.thesis_table import RULES, Ratio, ThesisTable, thesis_table
 from ...simulate.arrays import Array
 from ...simulate.errors import ConfigError
 from ...simulate.learned.pair_heads import PairChooser
 from ...simulate.learned.pair_network import KERNEL as SCORES
 from ..kernel_loading import load_kernels
 from ..output.documents import print_json
-from ..output.text import Screen, TextColumn, numbers, progress_bar
+from ..output.text import Screen, TextColumn, hanging, numbers, progress_bar
 from ..streams import note
 from .pair_tasks import PairInput
 
@@ -58,7 +58,7 @@ def judge_as_thesis(models: Sequence[Path], trace: Path, *, save: bool, as_json:
         print_json("thesis", {"trace": source.name, "tables": list(map(_document, tables))})
     else:
         for table in tables:
-            _show(Screen(), source.name, table)
+            _show(Screen(), source.name, table, _by_agent(judged[table.objective], named))
     trained = [path for path, one in named.items() if _digests(one) & {source.digest}]
     if trained:
         note(
@@ -135,32 +135,50 @@ def _document(table: ThesisTable) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _show(screen: Screen, trace: str, table: ThesisTable) -> None:
+def _show(screen: Screen, trace: str, table: ThesisTable, files: Mapping[str, Sequence[Path]]) -> None:
     """Print a table: all rules by their means, those that block with the figure of the thesis, and the agents.
 
-    The last column compares with the first agent.
+    The last column compares with the first agent. `files`: of the models of each agent, in the order of the seeds.
     """
     main = next(iter(table.agents), "")
     screen.title(f"{trace}: {_WORDS[table.objective]}, {count(table.windows, 'window')}")
     rows = [
         (
             float(one.costs.mean()),
-            (*_names(one), *_cells(one.costs), _shown(one.published), _against(one.ratios[main]) if main else ""),
+            (
+                f"  {one.rule.job}",
+                one.rule.node,
+                *_cells(one.costs),
+                _shown(one.published),
+                _against(one.ratios[main]) if main else "",
+            ),
         )
         for one in table.contests
     ]
     for agent, seeds in table.agents.items():
         figure = _shown(thesis.PUBLISHED_AGENTS.get((agent, table.objective), np.nan))
         for number, costs in enumerate(seeds, 1):
-            rows.append((float(costs.mean()), (f"> {agent}", str(number), "", *_cells(costs), figure, "")))
+            rows.append((float(costs.mean()), (f"> {agent}", f"model {number}", *_cells(costs), figure, "")))
     columns = [
-        *map(TextColumn, ("  JOB", "NODE", "")),
+        *map(TextColumn, ("  JOB", "NODE")),
         *numbers("MEAN", "MEDIAN", "MOST", "THESIS"),
         TextColumn(f"{main or 'agent'} / it".upper(), right=True),
     ]
     screen.table(columns, [cells for _, cells in sorted(rows)])
     screen.put("")
-    for blocks, kind in ((True, "that block"), (False, "with the choice of the agents")) if main else ():
+    for agent, paths in files.items():
+        for number, path in enumerate(paths, 1):
+            screen.put(*hanging("> ", f"{agent}, model {number}: {path}", screen.cells))
+    screen.put(
+        "MEAN, MEDIAN, MOST: over the windows. THESIS: its mean, on its own trace. Rules with such a figure block: "
+        "they wait until the job fits that they chose; the others choose among what fits, as agents do."
+    )
+    if main:
+        screen.put(
+            f"{main.upper()} / IT: the geometric mean, over windows and models, of the agent's cost over the rule's in "
+            "the same window, with an interval of 95 %. A few windows with long queues weigh more in MEAN.", "",
+        )  # fmt: skip
+    for blocks, kind in ((True, "that blocks"), (False, "with the choice of the agents")) if main else ():
         best = table.best(blocks=blocks)
         screen.put(f"best rule {kind}: {best.rule.name}")
         for agent in table.agents:
@@ -172,10 +190,6 @@ def _show(screen: Screen, trace: str, table: ThesisTable) -> None:
     for agent in list(table.agents)[1:]:
         screen.put(f"{agent} / {main}: {_against(table.against(agent, main))}")
     screen.put("")
-
-
-def _names(one: Contest) -> tuple[str, ...]:
-    return f"  {one.rule.job}", one.rule.node, "blocks" if one.blocks else ""
 
 
 def _cells(costs: Array) -> tuple[str, ...]:

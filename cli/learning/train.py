@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ... import __version__
-from ...formats.documents.quantities import format_size
 from ...formats.model_file import write_model
 from ...formats.models.order_model import Baseline, OrderModel
 from ...learning.contenders import RULES, contender
@@ -27,10 +26,9 @@ from ..kernel_loading import load_kernels
 from ..lazy import CommandGroup
 from ..options import argument, flag, option
 from ..output.text import Screen, TextColumn, numbers
-from ..streams import note
 from ..usage_errors import not_among
 from .learning_tasks import PARTS, SearchTask, TraceInput, predicted, search_stages, search_tasks
-from .model_outputs import check_outputs, note_if_no_better
+from .model_outputs import check_outputs, judging_words, note_if_no_better, note_written
 from .priority_weights import priorities
 from .train_rules import rules
 from .train_squared import squared
@@ -101,7 +99,8 @@ def search_order(
     answers = list(trained.states.values())
     best, start = min(answers, key=lambda one: float(one["value"]) + float(one["excess"])), tasks[0].start
     write_model(out, _model(tasks[0], answers, best))
-    _report(out, objective, start, answers, best)
+    _report(objective, start, answers, best)
+    note_written(out, [*judging_words(out, traces, part), *["--no-predictions"] * no_predictions])
     level = math.exp(start.baseline_value)
     note_if_no_better(math.exp(best["value"]), level, start.baseline.name)
     curves = [one | {"course": [*map(math.exp, one["course"])]} for one in answers]
@@ -160,7 +159,7 @@ def _run_times(predicts: bool) -> str:
     return PREDICTED if predicts else WALLTIME
 
 
-def _report(out: Path, objective: str, start: Start, searches: Sequence[dict[str, Any]], best: dict[str, Any]) -> None:
+def _report(objective: str, start: Start, searches: Sequence[dict[str, Any]], best: dict[str, Any]) -> None:
     screen = Screen()
     lines = [("baseline", start.baseline.name, start.baseline_value, start.longest_wait, "")]
     lines.append(("rule", f"{start.rule}{', predicted' if start.predicted else ''}", start.value, math.nan, ""))
@@ -176,4 +175,3 @@ def _report(out: Path, objective: str, start: Start, searches: Sequence[dict[str
     columns = [TextColumn(""), TextColumn("ORDER"), *numbers(objective.upper(), "CHANGE", "LONGEST s"), TextColumn("")]
     screen.title(f"{objective}, geometric mean over copies that no search saw, with a bound of {start.max_wait:,.0f} s")
     screen.table(columns, rows)
-    note(f"{out}: {format_size(out.stat().st_size)}; judge it on other jobs: pilotfish evaluate {out} TRACE")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
 from ... import __version__
-from ...formats.documents.quantities import format_size
 from ...formats.model_file import write_model
 from ...formats.models.rule_model import RuleModel
 from ...formats.replays.machines import read_machine
@@ -27,10 +27,9 @@ from ..inputs import note_left_out
 from ..kernel_loading import load_kernels
 from ..options import flag, option
 from ..output.text import Screen, TextColumn, numbers
-from ..streams import note
 from ..usage_errors import not_among
 from .learning_tasks import PARTS
-from .model_outputs import check_outputs, note_if_no_better
+from .model_outputs import check_outputs, judging_words, note_if_no_better, note_written
 from .rule_tasks import RuleInput, RuleTrainingTask, rule_training_task
 from .staged_training import Stages
 
@@ -114,7 +113,8 @@ def rules(
     best, rival = min(states, key=_value), min(costs, key=lambda pair: _place(pair, costs))
     model = _model(first[0], states, best, text_of(Pairs(*rival)), costs[rival], contends=not no_contention)
     write_model(out, model)
-    _report(out, objective, states, best, costs)
+    _report(objective, states, best, costs)
+    note_written(out, [*judging_words(out, [workload], PARTS[1]), f"--cluster {quote(str(cluster))}"])
     note_if_no_better(_value(best), costs[rival], model.baseline)
     save_curves(picture, states, objective, Course("update", "mean of the episodes that it played"))
     return trained.code
@@ -160,8 +160,7 @@ def _model(
 
 
 def _report(
-    out: Path, objective: str, states: Sequence[dict[str, Any]], best: dict[str, Any],
-    costs: dict[tuple[str, str], float],
+    objective: str, states: Sequence[dict[str, Any]], best: dict[str, Any], costs: dict[tuple[str, str], float]
 ) -> None:  # fmt: skip
     least = min(costs.values())
     rows = [
@@ -183,4 +182,3 @@ def _report(
     screen = Screen()
     screen.title(f"mean {objective} in the {JUDGED} episodes that judged the training, and of the best pairs alone")
     screen.table([TextColumn("AGENT OR PAIR"), *numbers(objective.upper(), "TO THE BEST PAIR"), TextColumn("")], rows)
-    note(f"{out}: {format_size(out.stat().st_size)}; judge it on other jobs: pilotfish evaluate {out} WORKLOAD")

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from ... import __version__
-from ...formats.documents.quantities import format_size
 from ...formats.model_file import write_model
 from ...formats.models.pair_model import PairModel
 from ...learning.agents.network import plain_layers
@@ -24,10 +23,9 @@ from ..inputs import note_left_out, read_cluster
 from ..kernel_loading import load_kernels
 from ..options import argument, flag, option
 from ..output.text import Screen, TextColumn, numbers
-from ..streams import note
 from ..usage_errors import bad, not_among
 from .learning_tasks import PARTS
-from .model_outputs import check_outputs, note_if_no_better
+from .model_outputs import check_outputs, judging_words, note_if_no_better, note_written
 from .pair_tasks import PairInput, TrainingTask, training_task
 from .staged_training import Stages
 
@@ -65,8 +63,9 @@ def squared(
 
     The machine is that of the thesis: 20 nodes of 4 to 64 processors and 2 to 3.5 GHz; or with --cluster that of a
     site. Each job runs on one node; its run time in the trace is that on the slowest. An epoch plays five windows of
-    1,024 jobs. Each five epochs of the second half, the network is judged on twenty others, and the best one is kept. A
-    training that is interrupted keeps the best network so far. Judge it: `pilotfish evaluate --as thesis`.
+    1,024 jobs. None begins in the first 256 jobs, so the trace must have 1,281 jobs that ran, or more. Each five epochs
+    of the second half, the network is judged on twenty others, and the best one is kept. A training that is interrupted
+    keeps the best network so far. Judge it: `pilotfish evaluate --as thesis`, with a trace of 9,984 jobs or more.
 
     With --cluster, windows are of the first half of the trace, a decision is due when any job fits, and jobs that need
     more than one node are left out.
@@ -105,8 +104,9 @@ def squared(
         write_model(_numbered(out, state["seed"]), _model(first[0], [state], state))
     model = _model(first[0], states, best)
     write_model(out, model)
-    judge = "evaluate --as thesis" if cluster is None else "evaluate --part second-half"
-    _report(out, objective, states, best, judge)
+    _report(objective, states, best)
+    of_thesis = ["--as thesis", *judging_words(out, [trace], PARTS[0])]
+    note_written(out, of_thesis if cluster is None else judging_words(out, [trace], PARTS[1]))
     note_if_no_better(model.trained["value"], model.trained["baseline_value"], model.baseline)
     save_curves(picture, states, objective, Course("epoch", "mean of the episodes that it played"))
     return trained.code
@@ -150,9 +150,7 @@ def _model(task: TrainingTask, states: Sequence[dict[str, Any]], best: dict[str,
     return replace(model, trained=trained, seen=net.seen, max_wait=net.max_wait, baseline=net.baseline)
 
 
-def _report(
-    out: Path, objective: str, states: Sequence[dict[str, Any]], best: dict[str, Any], judge: str
-) -> None:  # fmt: skip
+def _report(objective: str, states: Sequence[dict[str, Any]], best: dict[str, Any]) -> None:
     screen = Screen()
     rows = [
         (
@@ -165,4 +163,3 @@ def _report(
     ]
     screen.title(f"mean {objective} in the {JUDGED} windows that judged the training")
     screen.table([TextColumn("SEED", right=True), *numbers("EPOCHS", objective.upper()), TextColumn("")], rows)
-    note(f"{out}: {format_size(out.stat().st_size)}; judge it on other jobs: pilotfish {judge} {out} TRACE")

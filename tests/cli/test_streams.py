@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import shlex
 import subprocess
 from pathlib import Path
 from types import SimpleNamespace
@@ -25,7 +26,7 @@ from pilotfish.cli.output.status import failure_lines, show_accuracy, show_job_l
 from pilotfish.cli.output.sweep import show_runs
 from pilotfish.cli.output.text import Screen, TextColumn, show_findings
 from pilotfish.cli.service import service_commands as service
-from pilotfish.cli.streams import note, show, show_document, warn
+from pilotfish.cli.streams import hint, note, show, show_document, warn
 from pilotfish.cli.workflows import plan_queue
 from pilotfish.daemon.apply import Recording
 from pilotfish.daemon.one_off import QueuePreview
@@ -188,3 +189,14 @@ def test_an_exported_script_is_readable_and_keeps_every_character(tmp_path, caps
     sbatch.chmod(0o755)
     subprocess.run(["sh"], input=script.encode(), env={"PATH": f"{tmp_path}:/usr/bin:/bin"}, check=True)
     assert (tmp_path / "out").read_bytes() == word.encode()
+
+
+def test_a_command_that_is_suggested_can_be_copied_from_80_columns(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["pilotfish evaluate", "'a model.pfmodel.json'", *(f"--set Weight{number}=1000" for number in range(8))]
+    hint(*words)
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) > 1 and max(map(len, lines)) <= 80
+    assert shlex.split(" ".join(line.removesuffix(" \\") for line in lines)) == shlex.split(" ".join(words))
+    assert all(line.endswith(" \\") for line in lines[:-1]) and not lines[-1].endswith("\\")
+    hint("pilotfish evaluate", "m.pfmodel.json")
+    assert capsys.readouterr().err == "  pilotfish evaluate m.pfmodel.json\n"

@@ -158,7 +158,7 @@ def test_verdicts_on_unseen_jobs_are_saved_once(
     assert {row["copies"] for row in rows} == {2} and not read_order(path).is_proven
     shown = " ".join(capsys.readouterr().out.split())
     assert "With its net, as a service uses it; the table is about the model without it:" in shown
-    assert f"{path} on t: all " in shown and " decisions by the model" in shown
+    assert f"{path}ont:all" in shown.replace(" ", "") and " decisions by the model" in shown
     assert main([*words, "--part", "second-half", "--json"]) == 0
     (net,) = json.loads(capsys.readouterr().out)["model_use"]
     assert net["share"] == 1.0 and net["trace"] == "t, second half"

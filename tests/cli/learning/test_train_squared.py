@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -192,7 +193,9 @@ def test_the_table_has_all_rules_and_the_figures_of_the_thesis(
     monkeypatch.setattr("pilotfish.cli.learning.thesis_report.thesis_table", table_once)  # one, printed in both ways
     assert main(["evaluate", "--as", "thesis", str(of_thesis), str(trace), "--save"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert max(map(len, lines)) <= 80 and sum("blocks" in line for line in lines) == 12
+    has_figure = re.compile(r"  .*(?:[\d,.]+ +){4}\d+\.\d\d \(")  # mean, median, most, and that of the thesis; ratio
+    assert max(map(len, lines)) <= 80 and sum(has_figure.match(line) is not None for line in lines) == 12
+    assert f"> squared, model 1: {of_thesis}".replace(" ", "") in "".join(lines).replace(" ", "")
     assert any("40.7" in line for line in lines) and any(line.startswith("> squared") for line in lines)
     assert {row["windows"] for row in read_model(of_thesis).evaluated} == {20}
     assert main(["evaluate", "--as", "thesis", str(of_thesis), str(trace), "--json"]) == 0
