@@ -63,7 +63,7 @@ def squared(
 
     The machine is that of the thesis: 20 nodes of 4 to 64 processors and 2 to 3.5 GHz; or with --cluster that of a
     site. Each job runs on one node; its run time in the trace is that on the slowest. An epoch plays five windows of
-    1,024 jobs. None begins in the first 256 jobs, so the trace must have 1,281 jobs that ran, or more. Each five epochs
+    1,024 jobs, not of the first 256 jobs, so the trace must have 1,281 jobs that ran, or more. Each five epochs
     of the second half, the network is judged on twenty others, and the best one is kept. A training that is interrupted
     keeps the best network so far. Judge it: `pilotfish evaluate --as thesis`, with a trace of 9,984 jobs or more.
 
