@@ -335,7 +335,7 @@ def _tightest(world: Block, words: Array, run: int, cpus: int) -> int:
 @inner
 def _take_ranked(world: Block, job: int, words: Array, nodes: int, cpus: int, most: int, view: int) -> bool:
     """Choose the lightest nodes one after another, of these the highest in rank; return whether they suffice."""
-    count = world.count
+    count, first = world.count, int64(world.count.chosen)
     while nodes > 0 or cpus > 0:
         best, best_rank = int64(-1), -1.0
         node = next_node(words, 0)
@@ -350,10 +350,14 @@ def _take_ranked(world: Block, job: int, words: Array, nodes: int, cpus: int, mo
                     best, best_rank = node, rank
             node = next_node(words, node + 1)
         if best < 0 or count.chosen >= most:
+            for place in range(first, count.chosen):
+                world.usable_cpus[world.chosen[place]] *= -1
             return False
         cpus -= choose_node(world, job, best, cpus, nodes)
-        world.usable_cpus[best] = 0  # it is not chosen again
+        world.usable_cpus[best] *= -1  # it is not chosen again, unless this choice fails
         nodes -= 1
+    for place in range(first, count.chosen):
+        world.usable_cpus[world.chosen[place]] = 0
     return True
 
 

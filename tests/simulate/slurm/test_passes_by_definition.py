@@ -149,3 +149,31 @@ def test_a_main_pass_reaches_as_many_records_as_it_has_time_for() -> None:
         for kind in ("main", "full"):
             check(place, [(T0 + 5, kind)])
             assert [start.job for start in by_twin(place, [(T0 + 5, kind)])[0]] == [*range(records)]
+
+
+def test_nodes_of_a_choice_that_failed_are_chosen_once_smaller_ones_are_dropped() -> None:
+    """With three nodes at most, twelve CPUs need those with four: not the node in use that a plan looks at first."""
+    nodes = tuple(SiteNode(f"n{number}", cpus=4, cores=4, memory_mib=1000) for number in range(4))
+    part = SitePartition("main", tuple(node.name for node in nodes), is_default=True)
+    jobs = [
+        job(id="1", tasks=3, min_cpus=3, max_nodes=1, required_nodes=("n0",)),
+        job(id="2", tasks=4, min_cpus=4, max_nodes=1, required_nodes=("n3",), limit_min=10),
+        job(id="3", submit=T0 + 10, min_nodes=3, max_nodes=3, tasks=12, min_cpus=12),
+    ]
+    scheduler = replace(RULES.scheduler, **BY_HAND, bf_resolution=60, bf_busy_nodes=True)
+    place = site(jobs, partition=part, rules=replace(RULES, scheduler=scheduler, epilog_s=(2.0, 2.0)))
+    passes: Passes = [(T0 + 5, "main"), (T0 + 30, "backfill")]
+    check(replace(place, nodes=nodes), passes)
+    plan = by_twin(replace(place, nodes=nodes), passes)[1][-1]
+    assert T0 + 600 <= plan[2] < T0 + 700
+
+
+def test_least_loaded_nodes_of_a_choice_that_failed_are_chosen_once_smaller_ones_are_dropped() -> None:
+    nodes = tuple(
+        SiteNode(f"n{number}", cpus=cpus, cores=cpus, memory_mib=1000) for number, cpus in enumerate((1, 4, 4, 4))
+    )
+    part = SitePartition("main", tuple(node.name for node in nodes), is_default=True, is_least_loaded=True)
+    wide = job(min_nodes=3, max_nodes=3, tasks=12, min_cpus=12)
+    place = site([wide], partition=part, rules=replace(RULES, scheduler=replace(RULES.scheduler, **BY_HAND)))
+    starts, _ = by_twin(replace(place, nodes=nodes), [(T0 + 5, "main")])
+    assert [start.nodes for start in starts] == [("n1", "n2", "n3")]
