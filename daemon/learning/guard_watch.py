@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 
 from ...simulate.model.snapshot import Snapshot
-from ...simulate.queue_policies.kept import Doubt
+from ...simulate.queue_policies.model_use import Doubt
 from ..report.cycle_report import CycleReport, Observer
 from ..report.guard_metrics import FORECASTS, ORDER, GuardMetrics
 from .forecast_errors import ForecastErrors

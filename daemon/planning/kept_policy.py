@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...simulate.model.snapshot import Snapshot
-from ...simulate.queue_policies.kept import Doubt, Kept, LimitNow
+from ...simulate.queue_policies.kept import Kept, LimitNow
+from ...simulate.queue_policies.model_use import Doubt
 from ..report.cycle_report import Observer
 from ..report.metrics import Metrics
 from ..state.journal import Journal

@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING
 from ..arrays import Array
 from ..model.plan import Scored
 from ..queue_policies.easy_policy import Backfilling
-from ..queue_policies.kept import Doubt
 from ..queue_policies.learned_order import FEATURE_NAMES, LearnedOrder, LearnedQueue
-from ..queue_policies.model_use import ModelUse
+from ..queue_policies.model_use import Doubt, ModelUse
 from ..queue_policies.order import Order
 from ..queue_policies.order_score import parts_of
 from ..queue_policies.queued_job import QueuedJob

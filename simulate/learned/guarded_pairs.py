@@ -19,8 +19,7 @@ from ..model.machine import machine_of
 from ..model.plan import Scored
 from ..queue_policies.easy_policy import Backfilling
 from ..queue_policies.interface import Decision, QueueView, Start
-from ..queue_policies.kept import Doubt
-from ..queue_policies.model_use import ModelUse
+from ..queue_policies.model_use import Doubt, ModelUse
 from ..queue_policies.order import Order
 from ..queue_policies.queued_job import QueuedJob
 from ..replay.replay import Replayed, replay

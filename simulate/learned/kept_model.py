@@ -25,7 +25,8 @@ from ..model.bounded import turns
 from ..model.cluster import Cluster
 from ..model.snapshot import Snapshot
 from ..model.workload import Workload
-from ..queue_policies.kept import Doubt, Kept
+from ..queue_policies.kept import Kept
+from ..queue_policies.model_use import Doubt
 from ..wording import count
 from .model_calls import FAILED, SLOW
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from ..queue_policies.kept import Doubt
+from ..queue_policies.model_use import Doubt
 
 #: Why a baseline decides in place of a model: its calls are the reason.
 FAILED, SLOW, NO_NUMBER = "failed", "slow", "no number"

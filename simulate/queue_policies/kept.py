@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from ..model.cluster import Cluster
 from ..model.snapshot import Snapshot
 from .interface import QueuePolicy
+from .model_use import Doubt
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,22 +35,6 @@ class LimitNow:
     watts: float
     balance_j: float | None = None
     consumed_j: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Doubt:
-    """The reason for which a learned policy leaves a decision to its baseline; false if it does not.
-
-    Args:
-        reason: one of `model_calls.REASONS`; "": it does not.
-        text: a sentence for people.
-    """
-
-    reason: str = ""
-    text: str = ""
-
-    def __bool__(self) -> bool:
-        return bool(self.reason)
 
 
 class Kept(Protocol):

@@ -7,7 +7,21 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
-from .kept import Doubt
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """The reason for which a learned policy leaves a decision to its baseline; false if it does not.
+
+    Args:
+        reason: one of `model_calls.REASONS`; "": it does not.
+        text: a sentence for people.
+    """
+
+    reason: str = ""
+    text: str = ""
+
+    def __bool__(self) -> bool:
+        return bool(self.reason)
 
 
 @dataclass(slots=True)

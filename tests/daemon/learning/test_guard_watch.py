@@ -13,7 +13,7 @@ from pilotfish.daemon.learning.guard_watch import GuardWatch
 from pilotfish.daemon.report.metrics import Metrics
 from pilotfish.daemon.state.forecasts import Forecaster
 from pilotfish.simulate.learned.model_calls import LIMIT, SLOW
-from pilotfish.simulate.queue_policies.kept import Doubt
+from pilotfish.simulate.queue_policies.model_use import Doubt
 
 MODEL = Forecaster("max-min", "measured")
 

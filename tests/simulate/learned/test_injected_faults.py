@@ -20,7 +20,7 @@ from pilotfish.simulate.learned.model_calls import FAILED, LIMIT, SLOW, SLOWEST_
 from pilotfish.simulate.model.snapshot import Snapshot
 from pilotfish.simulate.model.workload import Workload
 from pilotfish.simulate.queue_policies.easy_policy import Backfilling
-from pilotfish.simulate.queue_policies.kept import Doubt
+from pilotfish.simulate.queue_policies.model_use import Doubt
 from pilotfish.simulate.queue_policies.order import Order
 from pilotfish.simulate.replay.replay import replay
 from tests.simulate.learned.test_pair_queue import cluster, jobs_of
