@@ -129,9 +129,17 @@ def test_wrong_profiles_are_not_taken_in_part(arena: Arena, where: str, value: A
 
 
 @pytest.mark.parametrize("way", ANYWHERE)
-@pytest.mark.parametrize("path", ["missing.yaml", ".", "good.yaml/below", "x" * 300, "no/such/folder.yaml", ""])
+@pytest.mark.parametrize("path", ["missing.yaml", ".", "good.yaml/below", "x" * 300, "no/such/folder.yaml"])
 def test_a_path_that_leads_nowhere(arena: Arena, path: str, way: str) -> None:
     arena.refuses(ANYWHERE[way], path)
+
+
+@pytest.mark.parametrize("way", ANYWHERE)
+def test_an_empty_path(arena: Arena, way: str) -> None:
+    before = tree(arena.folder)
+    code, said = arena.pilotfish(["" if word == "FILE" else word for word in ANYWHERE[way].split()])
+    assert code == 64 and "an empty name (allowed: a file or" in said
+    assert tree(arena.folder) == before
 
 
 @pytest.mark.parametrize("line", USAGES)

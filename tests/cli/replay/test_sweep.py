@@ -242,7 +242,7 @@ def test_parquet_without_pyarrow_is_one_line(
         ({"workloads": ["gone.swf"]}, "s.yaml: workloads[0]: no such file"),
         ({"workloads": ["a.swf", "bad.swf"]}, "s.yaml: workloads[1]: bad.swf:2: found 3 numbers"),
         ({"workloads": ["bad.swf"]}, "or skip_invalid: true in the sweep's file)"),
-        ({"workloads": [{"file": "bad.swf", "skip_invalid": True}]}, "no jobs to replay; left out: 1 line that"),
+        ({"workloads": [{"file": "bad.swf", "skip_invalid": True}]}, "no jobs to replay; left out: 1 line without"),
         ({"workloads": ["plain.swf"], "machines": [8]}, ""),
         ({"workloads": ["plain.swf"], "machines": ["lab.yaml"]}, "lab.yaml: line 2: not YAML"),
         ({"workloads": [{"file": "a.swf", "from": 1000}]}, "s.yaml: workloads[0]: a.swf: no jobs to replay; left out:"),
