@@ -137,8 +137,8 @@ def test_a_path_that_leads_nowhere(arena: Arena, path: str, way: str) -> None:
 @pytest.mark.parametrize("way", ANYWHERE)
 def test_an_empty_path(arena: Arena, way: str) -> None:
     before = tree(arena.folder)
-    code, said = arena.pilotfish(["" if word == "FILE" else word for word in ANYWHERE[way].split()])
-    assert code == 64 and "an empty name (allowed: a file or" in said
+    code, message = arena.pilotfish(["" if word == "FILE" else word for word in ANYWHERE[way].split()])
+    assert code == 64 and "an empty name (allowed: a file or" in message
     assert tree(arena.folder) == before
 
 
