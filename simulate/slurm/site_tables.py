@@ -42,7 +42,7 @@ from .preemption_tables import preemption_tables, set_preemption
 from .reservation_tables import instances, reservation_tables
 from .share_tables import set_shares, share_tables
 from .site import Site, SiteAssociation, SitePartition, SiteQos
-from .switch_tables import switch_tables
+from .switch_tables import switch_tables, without_nodes_below_no_switch
 from .version_rules import version_rules
 
 #: Tables that no kernel writes; copies of a state share them.
@@ -59,7 +59,11 @@ _COPIED = ("jobs",)
 
 
 def completed(site: Site) -> Site:
-    """Return the site with an association and a QOS for entry of its jobs, and entry instance of a reservation."""
+    """Return the site with an association and a QOS for entry of its jobs, and entry instance of a reservation.
+
+    A node below no switch of topology/tree runs no job: it never works.
+    """
+    site = without_nodes_below_no_switch(site)
     jobs, qos = SiteJobs.of(site.jobs), list(site.qos)
     names = {entry.name for entry in qos}
     first, _ = distinct(jobs.pattern)

@@ -7,6 +7,8 @@ Source: topology.conf(5) of Slurm 22.05.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from ..arrays import Array
@@ -32,6 +34,15 @@ def switch_tables(site: Site) -> dict[str, Array]:
             rows["level"][row] = max(rows["level"][row], rows["level"][lower] + 1)
             below[row] |= below[lower]
     return {"switches": rows, "switch_nodes": node_words(map(sorted, below), -(-len(site.nodes) // 64))}
+
+
+def without_nodes_below_no_switch(site: Site) -> Site:
+    """Return the site with nodes that never work in place of those below no switch, if it has switches."""
+    if not site.switches:
+        return site
+    below = {name for one in site.switches for name in one.nodes}
+    nodes = tuple(node if node.name in below else replace(node, works=False) for node in site.nodes)
+    return replace(site, nodes=nodes, events=tuple(event for event in site.events if event.node in below))
 
 
 def order_of_levels(switches: tuple[SiteSwitch, ...]) -> list[str]:

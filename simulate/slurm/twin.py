@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from statistics import mean
@@ -20,6 +20,7 @@ import numpy as np
 from ..arrays import Array
 from ..kernels.object_cache import load
 from ..kernels.slurm.tables import BY_BACKFILL, BY_MAIN, Slurm
+from .job_columns import SiteJobs
 from .ordered_jobs import OrderedJobs
 from .site import Site
 from .site_tables import Phases, completed, grown, site_block
@@ -28,6 +29,13 @@ from .start_columns import SiteStarts
 
 #: Requests of the kernel.
 ADVANCE, MAIN, FULL_MAIN, BACKFILL, REPEAT = range(5)
+#: The period in which something is known to happen is replayed in so many parts; afterwards a part is a day.
+_PARTS, _DAY_S = 200, 86_400.0
+#: Days for which nothing may run, and jobs wait, until no job is expected to start any more: without limits of minutes,
+#: and with such limits, below which usage falls as it decays.
+_IDLE_DAYS, _DECAY_DAYS = 1, 31
+#: Days after the last event for which a job may wait for its begin time, or the end of its hold; longer is for ever.
+_LONGEST_WAIT_DAYS = 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +49,7 @@ class SiteReplay:
 def replay_site(
     site: Site, seed: int = 0, phases: Phases | None = None, handed: OrderedJobs | None = None
 ) -> SiteReplay:  # fmt: skip
-    """Replay a site from its first submission until all its jobs have ended, or none can start.
+    """Replay a site from its first submission until all its jobs have ended, or none is expected to start any more.
 
     Args:
         site: the site and its jobs.
@@ -54,10 +62,41 @@ def replay_site(
     """
     site = completed(site)
     block = site_block(site, phases or Phases.drawn(site, seed), seed=seed, handed=handed)
-    last = int(block.agenda["time"].max(initial=0))
-    block = advanced(block, last + 400.0 * 86400)
+    block = played(block, site)
     released = None if handed is None else handed.jobs & (block.jobs["held_until"] == 0)
     return SiteReplay(SiteStarts.of_state(site, block), released)
+
+
+def played(block: Slurm, site: Site, progress: Callable[[float], object] = float) -> Slurm:
+    """Let time pass until all jobs have ended, or none is expected to start any more; return the state.
+
+    Args:
+        block: the state when the replay begins.
+        site: the site, completed.
+        progress: called with the time after each part, epoch seconds.
+    """
+    events, begins = block.agenda["time"], SiteJobs.of(site.jobs).begin
+    first, last = (float(events[0]), float(events[-1])) if len(events) else (0.0, 0.0)
+    waits = np.concatenate([begins[~np.isnan(begins)], block.jobs["held_until"]])
+    last = float(waits[waits <= last + _LONGEST_WAIT_DAYS * _DAY_S].max(initial=last))
+    for part in range(1, _PARTS + 1 if len(block.agenda) else 1):
+        time = math.floor(first + (last - first) * part / _PARTS)
+        block = advanced(block, float(time))
+        progress(time)
+    idle_days, patience = 0, _DECAY_DAYS if _counts_minutes(site) else _IDLE_DAYS
+    patience += math.ceil(int(block.after["delay"].max(initial=0)) / _DAY_S)
+    while int(block.count["waiting"]) + int(block.count["running"]) and idle_days < patience:
+        last += _DAY_S
+        idle_days = 0 if int(block.count["running"]) else idle_days + 1
+        block = advanced(block, last)
+        progress(last)
+    return block
+
+
+def _counts_minutes(site: Site) -> bool:
+    """Return whether a limit of the site counts minutes that jobs have run."""
+    limits = [*(entry.limits for entry in site.qos), *(entry.limits for entry in site.associations)]
+    return any(one.group_tres_minutes or one.group_wall_min is not None for one in limits)
 
 
 def advanced(block: Slurm, until: float) -> Slurm:

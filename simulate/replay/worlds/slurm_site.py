@@ -16,22 +16,15 @@ import numpy as np
 from ...arrays import Array
 from ...kernels.slurm.tables import Slurm
 from ...model.workload import Workload
-from ...slurm.site import Site
 from ...slurm.site_tables import Phases, completed, site_block
 from ...slurm.time_min import minutes_of_prediction
 from ...slurm.trace_jobs import site_of_trace, trace_times
-from ...slurm.twin import advanced
+from ...slurm.twin import advanced, played
 from ...world.known_run_times import RunTimePredictor
 from ...world.replay_result import Replayed, merge_pieces, without_switches
 from ..engines import Engine
 from ..replay_case import ReplayCase
 from ..requirements import refuse_machine
-
-#: The period of submissions is replayed in so many parts; afterwards a part is a day.
-_PARTS, _DAY_S = 200, 86_400.0
-#: Days for which nothing may run, and jobs wait, until no job is expected to start any more: without limits of minutes,
-#: and with such limits, below which usage falls as it decays.
-_IDLE_DAYS, _DECAY_DAYS = 1, 31
 
 
 def run(case: ReplayCase, engine: Engine) -> Replayed:
@@ -44,19 +37,7 @@ def run(case: ReplayCase, engine: Engine) -> Replayed:
     began = options.clock()
     if not isinstance(options.run_times, str):
         block = _submitted_with_predictions(block, jobs, options.run_times, trace.epoch)
-    agenda = block.agenda["time"]
-    first, last = (float(agenda[0]), float(agenda[-1])) if len(agenda) else (0.0, 0.0)
-    for part in range(1, _PARTS + 1):
-        time = math.floor(first + (last - first) * part / _PARTS)
-        block = advanced(block, float(time))
-        options.progress(time - trace.epoch)
-    idle_days, patience = 0, _DECAY_DAYS if _counts_minutes(site) else _IDLE_DAYS
-    patience += math.ceil(int(block.after["delay"].max(initial=0)) / _DAY_S)
-    while int(block.count["waiting"]) + int(block.count["running"]) and idle_days < patience:
-        last += _DAY_S
-        idle_days = 0 if int(block.count["running"]) else idle_days + 1
-        block = advanced(block, last)
-        options.progress(last - trace.epoch)
+    block = played(block, site, lambda time: options.progress(time - trace.epoch))
     spent = options.clock() - began
     return _replayed(jobs, block, trace.epoch, case.machine.processors, spent)
 
@@ -91,12 +72,6 @@ def _submitted_with_predictions(block: Slurm, jobs: Workload, predictor: RunTime
             minutes = minutes_of_prediction(predictor.expected(job), limits[job])
             block.jobs["time_min"][job] = -1 if minutes is None else minutes
     return block
-
-
-def _counts_minutes(site: Site) -> bool:
-    """Return whether a limit of the site counts minutes that jobs have run."""
-    limits = [*(entry.limits for entry in site.qos), *(entry.limits for entry in site.associations)]
-    return any(one.group_tres_minutes or one.group_wall_min is not None for one in limits)
 
 
 def _replayed(jobs: Workload, block: Any, epoch: int, machine: int, spent: float) -> Replayed:

@@ -10,11 +10,20 @@ from typing import NamedTuple
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pilotfish.simulate.kernels.slurm.tables import Slurm
-from pilotfish.simulate.slurm.site import Site, SiteAssociation, SiteJob, SiteLimits, SiteQos, SiteReservation
+from pilotfish.simulate.kernels.slurm.tables import DRAINED, UP, Slurm
+from pilotfish.simulate.slurm.site import (
+    Site,
+    SiteAssociation,
+    SiteJob,
+    SiteLimits,
+    SiteQos,
+    SiteReservation,
+    SiteSwitch,
+)
 from pilotfish.simulate.slurm.site_changes import with_drained_nodes, with_load
 from pilotfish.simulate.slurm.site_tables import Phases, completed, site_block
-from pilotfish.simulate.slurm.twin import SiteStart, advanced, replay_site, starts_of
+from pilotfish.simulate.slurm.twin import SiteStart, advanced, played, replay_site, starts_of
+from tests.simulate.slurm import small_sites
 from tests.support.slurm_sites import ASPECTS, T0, sites
 
 seeds = st.integers(0, 3)
@@ -221,3 +230,21 @@ def test_the_same_site_phases_and_seed_give_the_same_starts(site: Site, seed: in
 def test_a_change_that_changes_nothing_changes_no_start(site: Site, seed: int) -> None:
     changed = with_drained_nodes(with_load(site, 1.0), [site.nodes[0].name], END, None)
     assert starts(changed, seed) == starts(site, seed)
+
+
+def test_a_replay_ends_where_switches_keep_jobs_from_starting() -> None:
+    """Below no common switch are n0 and n1, and below none the others: a job of two nodes never starts."""
+    switches = (SiteSwitch("s0", ("n0",)), SiteSwitch("s1", ("n1",)))
+    jobs = [small_sites.job(id="1", min_nodes=2, max_nodes=2), small_sites.job(id="2", max_nodes=1)]
+    site = completed(replace(small_sites.site(jobs), switches=switches))
+    times = list[float]()
+    block = played(site_block(site, Phases.drawn(site, 0)), site, times.append)
+    assert {start.nodes for start in starts_of(site, block)} <= {("n0",), ("n1",)} and int(block.count["starts"]) == 1
+    assert times[-1] <= T0 + 2 * 86400.0
+    assert block.nodes["state"].tolist() == [UP, UP, *[DRAINED] * 4]
+
+
+def test_a_job_that_begins_after_all_others_have_ended_starts() -> None:
+    late = small_sites.job(id="1", begin=small_sites.T0 + 20 * 86400.0)
+    starts = list(replay_site(small_sites.site([late])).starts)
+    assert [start.job for start in starts] == [0] and starts[0].start >= small_sites.T0 + 20 * 86400.0
