@@ -52,12 +52,11 @@ class Trace:
         return replace(self, name=f"{self.name}, first half", jobs=self.jobs.take(~is_late))
 
     def windows(self, count: int) -> tuple[Trace, ...]:
-        """Return the trace cut into this many parts of as many jobs."""
+        """Return the trace cut into this many parts of as many jobs; those that do not count are in none."""
         if count == 1:
             return (self,)
-        part = np.arange(len(self.jobs)) * count // max(len(self.jobs), 1)
-        if self.counts is not None:
-            part = np.where(self.counts, part, -1)
+        chosen = np.ones(len(self.jobs), bool) if self.counts is None else self.counts
+        part = np.where(chosen, (np.cumsum(chosen) - 1) * count // max(chosen.sum(), 1), -1)
         return tuple(replace(self, jobs=self.jobs.take(part == number), counts=None) for number in range(count))
 
     def shaken(self, seed: int) -> Trace:

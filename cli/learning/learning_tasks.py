@@ -33,6 +33,8 @@ from .staged_training import Stages, named_options, version
 PARTS = ("all", "first-half", "second-half")
 #: Fewest jobs to learn from or to judge by.
 LEAST_JOBS = 100
+#: The same of a window.
+LEAST_IN_WINDOW = 10
 #: Generations of a stage; after each, the search so far is judged, which takes as long as a third of a generation.
 GENERATIONS_EACH = 6
 
@@ -215,7 +217,11 @@ def _value(state: Mapping[str, Any]) -> float:
 
 
 def _windows(traces: Sequence[Trace], number: int) -> list[Trace]:
-    return [window for trace in traces for window in trace.windows(number)]
+    windows = [window for trace in traces for window in trace.windows(number)]
+    if number > 1 and (fewest := min(len(window.jobs) for window in windows)) < LEAST_IN_WINDOW:
+        problem = f"{number} leaves {count(fewest, 'job')} in a window"
+        raise ConfigError("--windows", "", problem, f"at least {LEAST_IN_WINDOW} jobs in each")
+    return windows
 
 
 def predicted(trace: Trace) -> OnlineRunTimes:

@@ -152,6 +152,12 @@ def test_windows_and_halves_hold_each_job_once() -> None:
         assert ids.tolist() == jobs.id.tolist()
 
 
+def test_windows_of_a_half_have_as_many_of_its_jobs() -> None:
+    second = trace(1).half(second=True)
+    assert [len(window.jobs) for window in second.windows(5)] == [30] * 5
+    assert all(len(window.redrawn(3).jobs) > 0 for window in second.windows(5))
+
+
 def test_a_shaken_copy_has_the_same_jobs_at_most_five_minutes_later() -> None:
     entire = trace(1)
     copy = entire.shaken(3)
