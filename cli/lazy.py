@@ -6,6 +6,7 @@ Rule: listing the commands imports no command; the summaries are written next to
 from __future__ import annotations
 
 import importlib
+import math
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
@@ -68,8 +69,10 @@ class Command(TyperCommand):
                 raise typer.BadParameter(sentence, ctx, param_hint=f"'{option}'") from None
             raise
         for param in self.params:
-            value = ctx.params.get(param.name) if param.type.name == "path" else None
-            if value == "" or (isinstance(value, list | tuple) and "" in value):
+            value = ctx.params.get(param.name)
+            if isinstance(value, float) and math.isnan(value):
+                raise typer.BadParameter("nan (allowed: a number)", ctx, param)
+            if param.type.name == "path" and (value == "" or (isinstance(value, list | tuple) and "" in value)):
                 raise typer.BadParameter("an empty name (allowed: a file or folder)", ctx, param)
         return remaining
 

@@ -67,7 +67,7 @@ def search_order(
     windows: Annotated[int, option("N", "Cut each trace into N parts of as many jobs.", min=1, max=100)] = 1,
     part: Annotated[str, option("PART", "Jobs of each trace that count.", words=PARTS)] = PARTS[0],
     wait_factor: Annotated[
-        float, option("FACTOR", "A search avoids waits above FACTOR times the baseline's longest.", min=0.01)
+        float, option("FACTOR", "A search avoids waits above FACTOR times the baseline's longest.", min=0.01, max=1e6)
     ] = PATIENCE,
     max_wait: Annotated[
         float | None, option("DAYS", f"A job goes first after DAYS, and not after {LAST_RESORT} such waits.", min=0.01)

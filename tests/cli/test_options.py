@@ -84,6 +84,23 @@ def test_a_file_without_a_name_is_a_wrong_command_line(capsys: pytest.CaptureFix
     assert files > 80
 
 
+def test_what_is_no_number_is_a_wrong_command_line(capsys: pytest.CaptureFixture[str]) -> None:
+    numbers = 0
+    for name, command in commands():
+        for option in (one for one in command.params if one.type.name in ("float", "float range")):
+            if str(option.metavar).startswith("["):
+                continue  # `--watch nan` is --watch, and a workflow named nan
+            parts = [one for one in command.params if one.required]
+            parts.sort(key=lambda one: one.param_type_name == "argument")  # options first
+            words = [option.opts[0], "nan"] if option.param_type_name == "option" else []
+            for part in parts:
+                words += [part.opts[0]] * (part.param_type_name == "option") + ["nan" if part is option else "1"]
+            assert main([*name.split(), *words]) == USAGE, (name, words)
+            assert "nan" in capsys.readouterr().err, (name, words)
+            numbers += 1
+    assert numbers > 30
+
+
 def test_a_letter_means_the_same_option_everywhere() -> None:
     letters = defaultdict(set)
     for _, command in commands():
