@@ -27,7 +27,7 @@ from .. import options
 from ..kernel_loading import load_kernels
 from ..options import argument, option
 from ..output.documents import print_json
-from ..output.text import Screen
+from ..output.text import Screen, hanging
 from ..streams import hint, note
 from ..sweeps.run_journal import JournalKind, RunJournal
 from ..sweeps.tasks import Contents, Failure
@@ -195,17 +195,16 @@ def is_noise(result: Effect, objective: str) -> bool:
 
 def _show(folder: Path, objective: str, before: Mapping[str, int], after: Mapping[str, int], result: Effect) -> None:
     screen, noise = Screen(), is_noise(result, objective)
-    screen.put(f"# weights for {folder.resolve().name}, judged on {count(result.jobs, 'later job')}")
+    comments = [f"weights for {folder.resolve().name}, judged on {count(result.jobs, 'later job')}"]
     for name, one in (("mean bounded slowdown", result.slowdown.mean), ("mean wait, s", result.wait.mean)):
         form = f"{{:,.{decimals(max(one.before, one.after))}f}}".format
         interval = "unknown"
         if one.low is not None and one.high is not None:
             interval = " to ".join("+" * (value > 0.0) + form(value) for value in (one.low, one.high))
-        screen.put(f"# {name}: {form(one.before)} now, {form(one.after)} then; difference, 95 %: {interval}")
+        comments.append(f"{name}: {form(one.before)} now, {form(one.after)} then; difference, 95 %: {interval}")
     if result.fairness is not None:
-        screen.put(
-            f"# fairness of users (1: alike): {result.fairness.before:.3f} now, {result.fairness.after:.3f} then"
-        )
+        levels = f"{result.fairness.before:.3f} now, {result.fairness.after:.3f} then"
+        comments.append(f"fairness of users (1: alike): {levels}")
     losers = [
         f"{title} {one.name}"
         for title, classes in result.groups
@@ -213,9 +212,12 @@ def _show(folder: Path, objective: str, before: Mapping[str, int], after: Mappin
         if one.jobs >= _CLASS_JOBS and one.wait.mean.low is not None and one.wait.mean.low > 0.0
     ]
     if losers:
-        screen.put(f"# wait longer: {', '.join(losers[:8])}{' ...' if len(losers) > 8 else ''}")
+        comments.append(f"wait longer: {', '.join(losers[:8])}{' ...' if len(losers) > 8 else ''}")
     if noise:
-        screen.put("# not shown to be better than the weights as they are: keep those")
+        comments.append("not shown to be better than the weights as they are: keep those")
+    for comment in comments:
+        line, *others = hanging("", comment, screen.cells - len("#   "))
+        screen.put(f"# {line}", *(f"#   {line}" for line in others))
     mark = "# " if noise else ""
     screen.put(*(f"{mark}{name}={weight}" for name, weight in after.items() if weight != before[name]))
     settings = [f"--set {name}={weight}" for name, weight in after.items() if weight != before[name]]

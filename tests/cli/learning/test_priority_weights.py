@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from pathlib import Path
 from unittest import mock
 
@@ -34,6 +35,7 @@ def test_the_lines_are_judged_and_the_same_each_time(site: Path, capsys: pytest.
     lines = texts[0].splitlines()
     assert max(map(len, lines)) <= 80 and "Fairshare=" not in texts[0]
     assert any("mean bounded slowdown: " in line for line in lines)
+    assert all(line.startswith("# ") or re.fullmatch(r"PriorityWeight\w+=\d+", line) for line in lines)
     settings = [line for line in lines if "PriorityWeight" in line]
     is_noise = "# not shown to be better" in texts[0]
     assert settings and all(line.startswith("# ") is is_noise for line in settings)
