@@ -34,7 +34,8 @@ _PARTS, _DAY_S = 200, 86_400.0
 #: Days for which nothing may run, and jobs wait, until no job is expected to start any more: without limits of minutes,
 #: and with such limits, below which usage falls as it decays.
 _IDLE_DAYS, _DECAY_DAYS = 1, 31
-#: Days after the last event for which a job may wait for its begin time, or the end of its hold; longer is for ever.
+#: Days after the last event for which a job may wait for its begin time, or the end of its hold, or may run; longer is
+#: for ever.
 _LONGEST_WAIT_DAYS = 400
 
 
@@ -85,7 +86,8 @@ def played(block: Slurm, site: Site, progress: Callable[[float], object] = float
         progress(time)
     idle_days, patience = 0, _DECAY_DAYS if _counts_minutes(site) else _IDLE_DAYS
     patience += math.ceil(int(block.after["delay"].max(initial=0)) / _DAY_S)
-    while int(block.count["waiting"]) + int(block.count["running"]) and idle_days < patience:
+    latest = last + _LONGEST_WAIT_DAYS * _DAY_S
+    while int(block.count["waiting"]) + int(block.count["running"]) and idle_days < patience and last < latest:
         last += _DAY_S
         idle_days = 0 if int(block.count["running"]) else idle_days + 1
         block = advanced(block, last)
