@@ -101,7 +101,6 @@ def test_so_do_jobs_of_any_other_format(capsys: pytest.CaptureFixture[str]) -> N
         (["lublin", "-o", "a.swf", "--jobs", "99999999"], 64, "'--jobs'"),
         (["lublin", "-o", "a.swf", "--procs", "0"], 64, "'--procs'"),
         (["lublin", "-o", "a.swf", "--load", "0"], 64, "0.001 to 1000"),
-        (["lublin", "-o", "a.swf", "--load", "nan"], 64, "0.001 to 1000"),
         (["lublin", "-o", "a.swf", "--walltimes", "factor:9:1"], 64, "factor:A:B with 0 < A <= B"),
         (["lublin", "-o", "a.swf", "--seed", "-1"], 64, "'--seed'"),
         (["lublin", "-o", "gone/a.swf"], 1, "gone/a.swf: cannot be written"),
