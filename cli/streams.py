@@ -1,8 +1,9 @@
 """Standard output and standard error, including readers that close a pipe early (`pilotfish plan ... | head`).
 
 Rule: all text reaches the terminal through these functions (and `Screen.put`, for colours), which escape what could
-control a terminal or forge a line: the linter allows `print` nowhere else. A closed pipe is no error: the remaining
-output is discarded. Diagnostics that cannot be written change nothing; a result that cannot be written is an error.
+control a terminal or forge a line: the linter allows `print` nowhere else. A diagnostic is one line, so that a program
+can search it; it is broken only on a terminal, between words. A closed pipe is no error: the remaining output is
+discarded. Diagnostics that cannot be written change nothing; a result that cannot be written is an error.
 """
 
 from __future__ import annotations
@@ -31,12 +32,37 @@ def show_document(text: str) -> None:
 
 def note(*texts: str) -> None:
     """Print lines on stderr, after the output that stdout has so far."""
-    print_diagnostic(*(f"pilotfish: {text}" for text in texts))
+    print_after("pilotfish: ", *texts)
 
 
 def warn(*texts: str) -> None:
     """Print warnings on stderr, each different one once."""
     note(*(f"warning: {text}" for text in dict.fromkeys(texts)))
+
+
+def print_after(head: str, *texts: str) -> None:
+    """Print each text on stderr after `head`: on one line, or on a terminal on as many lines as it needs."""
+    from ..formats.text import clean
+
+    columns = _columns_of_stderr()
+    for text in texts:
+        if columns is None or len(head) + len(text) <= columns:
+            print_diagnostic(head + text)
+        else:
+            from textwrap import wrap
+
+            after = " " * len(head)
+            lines = wrap(clean(text), columns, initial_indent=head, subsequent_indent=after,
+                         break_long_words=False, break_on_hyphens=False)  # fmt: skip
+            print_diagnostic(*lines)
+
+
+def _columns_of_stderr() -> int | None:
+    """Return the width of the terminal that shows stderr, in columns; None: it is no terminal, or has no width."""
+    try:
+        return os.get_terminal_size(sys.stderr.fileno()).columns or None
+    except (OSError, ValueError):
+        return None
 
 
 def hint(*words: str) -> None:

@@ -19,7 +19,8 @@ from ...formats.text import clean, count, fit, pad, seconds, width
 from ...simulate.model.cluster import Cluster
 from ...simulate.model.plan import Plan, Start
 from ...simulate.model.snapshot import JobState
-from .text import cells_of, put_on_stderr
+from ..streams import print_after
+from .text import cells_of
 
 _MOST_NODES = 24
 _BAR = 24
@@ -72,7 +73,7 @@ class Lines:
         return f"{_name(entry.job.id)} on {_name(fold(entry.nodes))}: {ending}"
 
     def _print(self, kind: str, text: str) -> None:
-        put_on_stderr(f"{self._clock() - self._began:7.2f} s  {clean(kind):5}  ", text)
+        print_after(f"{self._clock() - self._began:7.2f} s  {clean(kind):5}  ", text)
 
 
 def _starts(report: CycleReport | None) -> Iterator[Start]:

@@ -20,7 +20,7 @@ from rich.text import Text
 from ...adapters.findings import NOTE, OK, PROBLEM, WARNING, Finding
 from ...formats.text import clean, count, fit, width
 from ...profiles.classes import UNKNOWN
-from ..streams import print_diagnostic, show
+from ..streams import show
 
 if TYPE_CHECKING:
     from rich.progress import Progress, ProgressColumn
@@ -150,9 +150,7 @@ def _sizes(columns: Sequence[TextColumn], rows: Sequence[Sequence[str]], cells: 
     ]
 
 
-def hanging(
-    head: str, text: str, cells: int, indent: int | None = None, *, keeps_words: bool = False
-) -> list[str]:  # fmt: skip
+def hanging(head: str, text: str, cells: int, indent: int | None = None) -> list[str]:
     """Return a text after `head`, as lines that are broken at blanks only: most hyphens are in paths.
 
     Args:
@@ -160,20 +158,11 @@ def hanging(
         text: its control characters are escaped.
         cells: width of the lines; a very narrow terminal has longer ones.
         indent: blanks before the other lines; None = as long as `head`.
-        keeps_words: a word that has no room in a line, as a path, stays whole.
     """
     after = " " * (len(head) if indent is None else indent)
     most = max(cells, len(after) + _LEAST_TEXT)
-    wrapper = textwrap.TextWrapper(
-        most, initial_indent=head, subsequent_indent=after, break_long_words=not keeps_words, break_on_hyphens=False
-    )
+    wrapper = textwrap.TextWrapper(most, initial_indent=head, subsequent_indent=after, break_on_hyphens=False)
     return wrapper.wrap(clean(text))
-
-
-def put_on_stderr(head: str, *texts: str) -> None:
-    """Print each text on stderr after `head`, as lines as wide as the terminal, see `hanging`."""
-    cells = cells_of(Console(stderr=True))
-    print_diagnostic(*(line for text in texts for line in hanging(head, text, cells, keeps_words=True)))
 
 
 def progress_bar(total: float, *columns: str | ProgressColumn, **fields: Any) -> Progress | None:

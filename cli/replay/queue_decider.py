@@ -128,9 +128,7 @@ class QueueDecider(Decider):
         check_times(case)
         check_jobs(case)
         if self._explains:
-            from ..output.text import put_on_stderr
-
-            put_on_stderr("pilotfish: ", explain(case))
+            note(explain(case))
         note(*self.unknown(jobs, machine))
         load_kernels(*engine_for(self.policy, features_of(case)).kernels)
 

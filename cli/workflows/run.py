@@ -28,7 +28,7 @@ from ..charts import picture_files
 from ..inputs import Profiles, read_cluster, this_machine, working_directory
 from ..options import flag, option
 from ..output.documents import print_json
-from ..streams import ignore_closed_stdout
+from ..streams import ignore_closed_stdout, note, warn
 from .plan_request import PlanRequest
 
 if TYPE_CHECKING:
@@ -107,8 +107,8 @@ def run(
     home = (state_dir or runs / name).absolute()
     with _opened(site, home, metrics_port) as (adapter, metrics, health):
         plan = request.plan(flow, planned_on)
-        _warn(*flow.warnings, *plan.warnings)
-        _note(*adapter.notes, *remark)
+        warn(*flow.warnings, *plan.warnings)
+        note(*adapter.notes, *remark)
         work = _Work(name, flow, plan, request.service_options, shares)
         outcome, outputs, ended_by, others_share = _carry_out(work, site, profiles, adapter, metrics, health, live=live)
     with ignore_closed_stdout():
@@ -127,22 +127,10 @@ def run(
     from ..output.tables import busy_hint, failures
 
     hint = busy_hint(outcome, others_share)
-    _note(*failures(outcome, outputs), f"the output of the jobs is in {home}", *([hint] if hint else ()))
+    note(*failures(outcome, outputs), f"the output of the jobs is in {home}", *([hint] if hint else ()))
     if state_dir is None:
         _remove_old(runs)
     return 128 + ended_by if ended_by else outcome.exit_code
-
-
-def _note(*texts: str) -> None:
-    """Print notes on stderr, as wide as the terminal."""
-    from ..output.text import put_on_stderr
-
-    put_on_stderr("pilotfish: ", *texts)
-
-
-def _warn(*texts: str) -> None:
-    """Print warnings as `_note` does, each different one once."""
-    _note(*(f"warning: {text}" for text in dict.fromkeys(texts)))
 
 
 @dataclass(frozen=True)
@@ -212,7 +200,7 @@ def _opened(site: Cluster, home: Path, port: int | None) -> Iterator[tuple[Adapt
         metrics, health = Metrics(), Health(10.0, time.monotonic)
         if port is not None:
             exporter = stack.enter_context(closing(Exporter(metrics, health, port=port)))
-            _note(f"metrics on http://127.0.0.1:{exporter.port}/metrics")
+            note(f"metrics on http://127.0.0.1:{exporter.port}/metrics")
         yield stack.enter_context(closing(registry.create(registry.MACHINE, site, state_dir=home))), metrics, health
 
 
@@ -285,7 +273,7 @@ def collected_signals() -> Iterator[list[int]]:
         caught.append(number)
         signal.signal(signal.SIGINT, signal.default_int_handler)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        _note("ending the running jobs; once more to leave them running")
+        note("ending the running jobs; once more to leave them running")
 
     with ExitStack() as stack:
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -299,7 +287,7 @@ def cycle_warnings() -> Iterator[None]:
 
     class Printer(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            _warn(record.getMessage())
+            warn(record.getMessage())
 
     top, cycle = logging.getLogger("pilotfish"), logging.getLogger("pilotfish.cycle")
     with ExitStack() as stack:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 import shlex
 import subprocess
+import sys
+import termios
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -200,3 +203,37 @@ def test_a_command_that_is_suggested_can_be_copied_from_80_columns(capsys: pytes
     assert all(line.endswith(" \\") for line in lines[:-1]) and not lines[-1].endswith("\\")
     hint("pilotfish evaluate", "m.pfmodel.json")
     assert capsys.readouterr().err == "  pilotfish evaluate m.pfmodel.json\n"
+
+
+_LONG_NOTE = f"warning: no host of zone 'AS0' can be reached from /{'x' * 90}: other jobs use them for ever"
+
+
+def test_a_note_is_one_line_where_no_terminal_shows_it(capsys: pytest.CaptureFixture[str]) -> None:
+    note(_LONG_NOTE)
+    assert capsys.readouterr().err == f"pilotfish: {_LONG_NOTE}\n"
+
+
+def _all_of(reader: int) -> bytes:
+    """Read what was written to a pseudo terminal that is closed now, and close this end."""
+    with open(reader, "rb", buffering=0) as terminal:
+        text = b""
+        with contextlib.suppress(OSError):  # EIO: that was all
+            while True:
+                text += terminal.read(4096)
+    return text
+
+
+def test_a_terminal_breaks_a_note_between_words_and_leaves_paths_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    reader, terminal = os.openpty()
+    termios.tcsetwinsize(terminal, (24, 60))
+    with open(terminal, "w") as stderr:
+        monkeypatch.setattr(sys, "stderr", stderr)
+        note("a short one")
+        note(_LONG_NOTE)
+    assert _all_of(reader).decode().splitlines() == [
+        "pilotfish: a short one",
+        "pilotfish: warning: no host of zone 'AS0' can be reached",
+        "           from",
+        f"           /{'x' * 90}:",
+        "           other jobs use them for ever",
+    ]

@@ -13,7 +13,6 @@ from pilotfish.cli.output.tables import (
     comparison,
     comparison_notes,
     energy,
-    failure,
     failures,
     header,
     known_to,
@@ -25,7 +24,7 @@ from pilotfish.cli.output.tables import (
     sharing_note,
     summary,
 )
-from pilotfish.cli.output.text import Screen, TextColumn, grid, put_on_stderr
+from pilotfish.cli.output.text import Screen, TextColumn, grid
 from pilotfish.daemon.report.accuracy import JobOutcome, RunOutcome
 from pilotfish.daemon.state.recorded_outcome import error_ratio
 from pilotfish.formats.text import width
@@ -222,18 +221,6 @@ def test_other_processes_are_mentioned_only_if_they_ran_and_forecasts_missed():
     assert busy_hint(outcome({"finish_time": 0.01}), 0.48) == ""
     punctual = outcome({"start_time": 0.0, "finish_time": 5.0}, {"start_time": 5.0, "finish_time": 10.0})
     assert punctual.makespan_error == 1.0 and busy_hint(punctual, 0.48), "the run times were off, not the makespan"
-
-
-def test_notes_are_as_wide_as_the_terminal_and_their_paths_stay_whole(capsys, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "80")
-    path = "/" + "x" * 90
-    put_on_stderr("pilotfish: ", busy_hint(outcome({}), 0.48), failure("a", "failed: exit code 3", path))
-    assert capsys.readouterr().err.splitlines() == [
-        "pilotfish: other processes used 48 % of these CPUs' time: forecasts assume the",
-        "           share that was left at the start",
-        "pilotfish: job 'a' failed: exit code 3; stderr:",
-        f"           {path}",
-    ]
 
 
 def test_a_median_error_of_thousands_of_percent_is_a_factor():

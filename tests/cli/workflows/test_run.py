@@ -78,7 +78,8 @@ def assert_as_wide_as_the_terminal(lines: list[str]) -> None:
 
 
 @pytest.mark.real
-def test_every_line_of_a_run_is_as_wide_as_the_terminal(tmp_path, capsys):
+def test_every_line_of_a_run_is_as_wide_as_the_terminal(tmp_path, capfd, monkeypatch):
+    monkeypatch.setattr("os.get_terminal_size", lambda *_: os.terminal_size((80, 24)))
     names = [f"a-long-name-of-a-job-in-a-workflow-of-{role}" for role in ("one-that-fails", "another-after-it", "most")]
     flow = write(
         tmp_path / "dag.yaml",
@@ -87,7 +88,7 @@ def test_every_line_of_a_run_is_as_wide_as_the_terminal(tmp_path, capsys):
         f"{names[2]}: {{command: 'true'}}",
     )
     assert main(["run", flow, "--policy", "mom"]) == 1
-    output = capsys.readouterr()
+    output = capfd.readouterr()
     words = " ".join(output.err.split())
     assert "planned with the default" in words and "failed: exit code 3; stderr: /" in words
     assert "the output of the jobs is in /" in words and "(forecast " in words
