@@ -17,6 +17,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Protocol
 
+from ..formats.hostlist import fold
 from ..formats.site.site_texts import SiteTexts
 from ..simulate.errors import PilotfishError
 from ..simulate.model.accounting_record import AccountingRecord
@@ -357,11 +358,11 @@ class PowerControl(Protocol):
 
     def power_off(self, action: PowerOff) -> None:
         """Let idle nodes be powered down; a node wakes for a job. Default: refused."""
-        raise AdapterError(f"power off: {', '.join(action.nodes)} cannot be powered down", kind="refused")
+        raise AdapterError(f"power off: {fold(action.nodes)} cannot be powered down", kind="refused")
 
     def power_on(self, action: PowerOn) -> None:
         """Power up nodes that are powered down; do nothing to a node that is on. Default: refused."""
-        raise AdapterError(f"power on: {', '.join(action.nodes)} cannot be powered up", kind="refused")
+        raise AdapterError(f"power on: {fold(action.nodes)} cannot be powered up", kind="refused")
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from ..formats.hostlist import fold
 from ..formats.text import count
 from ..simulate.model.capacity import Occupancy
 from ..simulate.model.plan import Action, Cancel, Rejection, Start
@@ -50,9 +51,8 @@ def _start_obstacle(action: Start, views: Mapping[str, JobView], snapshot: Snaps
     if view is not None and view.offered and view.waits:
         return f"it has to wait: {view.waits}"
     if (number := len(set(action.nodes))) != action.job.nodes:
-        return (
-            f"{', '.join(action.nodes) or 'no nodes'} are {count(number, 'node')}, the job asks for {action.job.nodes}"
-        )
+        names = f" ({fold(action.nodes)})" if action.nodes else ""
+        return f"the plan names {count(number, 'node')}{names}, the job asks for {action.job.nodes}"
     index, states = snapshot.cluster.index, snapshot.node_states
     for name in action.nodes:
         obstacle = occupancy.obstacle(action.job, name)

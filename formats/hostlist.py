@@ -177,10 +177,13 @@ def parse_cpus(value: object) -> tuple[int, ...]:
 
 
 def with_cores(nodes: Sequence[str], cores: Sequence[Iterable[int]]) -> str:
-    """Return nodes as text such as `a (cores 0-3), b (cores 2)`; without the cores if `cores` is empty."""
+    """Return nodes as text such as `n[1-2] (cores 0-3), n3 (cores 2)`; without the cores if `cores` is empty."""
     if not cores:
-        return ", ".join(nodes)
-    return ", ".join(f"{node} (cores {fold_cpus(node_cores)})" for node, node_cores in zip(nodes, cores, strict=True))
+        return fold(nodes)
+    alike: dict[str, list[str]] = {}
+    for node, node_cores in zip(nodes, cores, strict=True):
+        alike.setdefault(fold_cpus(node_cores), []).append(node)
+    return ", ".join(f"{fold(names)} (cores {numbers})" for numbers, names in alike.items())
 
 
 def fold_cpus(cpus: Iterable[int]) -> str:

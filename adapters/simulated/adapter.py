@@ -13,6 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from ...formats.hostlist import fold
 from ...simulate.errors import PilotfishError
 from ...simulate.model.cluster import Cluster
 from ...simulate.model.job import Job, Profile, Workflow
@@ -152,7 +153,7 @@ class SimulatedAdapter(Adapter):
     def _start(self, action: Submit) -> None:
         key = action.key
         if self._misplaced(action):
-            raise AdapterError(f"cannot start {key} on {', '.join(action.nodes)}", kind="refused")
+            raise AdapterError(f"cannot start {key} on {fold(action.nodes)}", kind="refused")
         truth = self._truth(action.job)
         before_s, after_s = self._delays(self._clock, truth.isolated_time) if self._delays else (0.0, 0.0)
         if (boot_s := self.power.wake(action.nodes, self._clock) - self._clock) == math.inf:

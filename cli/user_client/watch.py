@@ -14,7 +14,7 @@ from typing import Any
 from ...adapters.user_jobs import Story, UserJob, UserJobs
 from ...daemon.state.endings import ending
 from ...daemon.state.profile_labels import profile_of
-from ...formats.hostlist import with_cores
+from ...formats.hostlist import fold, with_cores
 from ...profiles.classes import class_fields, classify_there
 from ...simulate.model.snapshot import JobState
 from .submission_records import BEGUN, TAKEN_BACK, SubmissionRecord, parts_of
@@ -220,7 +220,7 @@ def _log(
         entries.append((began, "submitted", f"as job {number} of {manager}{held}"))
     forecast = record.forecast.get(name) if record else None
     if forecast:
-        nodes, slow = ", ".join(forecast["nodes"]), forecast["slowdown"]
+        nodes, slow = fold(forecast["nodes"]), forecast["slowdown"]
         start = f"start after {forecast['start']:.1f} s on {nodes}, run for {forecast['run_time']:.1f} s"
         entries.append((began, "forecast", start + (f", slowdown {slow:.2f}" if slow >= 1.005 else "")))
     entries += story.before

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...adapters.base import NOT_SENT, Adapter, AdapterError
+from ...formats.hostlist import fold
 from ...simulate.errors import ConfigError
 from ...simulate.model.node_power import NodePower
 from ...simulate.model.plan import PowerOff, PowerOn, PowerSwitch, Start
@@ -199,7 +200,7 @@ class NodeSwitcher(Observer):
         if not self._applier.mode.acts:
             return
         on = isinstance(action, PowerOn)
-        log.info("powered %s: %s", "on" if on else "off", ", ".join(action.nodes))
+        log.info("powered %s: %s", "on" if on else "off", fold(action.nodes))
         for name in action.nodes:
             power = snapshot.cluster.nodes[snapshot.cluster.index[name]].type.power
             takes = power and (power.switch_on if on else power.switch_off)

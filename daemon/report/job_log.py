@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
+from ...formats.hostlist import fold
 from ...formats.text import count, percent, seconds
 from ...profiles.classes import classify_on
 from ...simulate.model.plan import LEVEL, Action, Plan, PlannedJob, Rejection, Start
@@ -132,7 +133,7 @@ class JobLog:
             who = "the resource manager"
             self._repeated.get(entry.key, {}).pop("chosen", None)
         guess = "?" * has_default_profile(entry.job)
-        text = f"{who} chose {', '.join(planned.nodes)}: forecast {seconds(forecast.run_time)}{guess}"
+        text = f"{who} chose {fold(planned.nodes)}: forecast {seconds(forecast.run_time)}{guess}"
         if within:
             text += f" ({percent(LEVEL)} between {seconds(within[0])} and {seconds(within[1])})"
         slowdown = planned.contention_slowdown
@@ -146,7 +147,7 @@ class JobLog:
             text += f"; {order_text(planned.scored)}"
         if planned.why is not None:
             data["runner_up"] = {"nodes": planned.why.nodes, "cost_s": planned.why.cost_s}
-            text += f"; runner-up {', '.join(planned.why.nodes)}{_cost(planned.why.cost_s)}"
+            text += f"; runner-up {fold(planned.why.nodes)}{_cost(planned.why.cost_s)}"
         if preempted := _preempted(planned.nodes, snapshot):
             data["preempts"] = preempted
             lost = ", ".join(f"{key} ({seconds(core_s)} of a core's work)" for key, core_s in preempted.items())

@@ -196,4 +196,5 @@ def test_an_invalid_cpu_list_is_refused(value):
 
 def test_nodes_with_their_cores() -> None:
     assert with_cores(["a", "b"], [(0, 1, 2, 5), (4,)]) == "a (cores 0-2,5), b (cores 4)"
-    assert with_cores(["a", "b"], ()) == "a, b"
+    assert with_cores(["n1", "n3", "n2"], [(0, 1), (2,), (0, 1)]) == "n[1-2] (cores 0-1), n3 (cores 2)"
+    assert with_cores(["n1", "n2"], ()) == "n[1-2]"
