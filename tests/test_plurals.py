@@ -42,11 +42,31 @@ def unspelled(tree: ast.AST) -> Iterator[str]:
                     yield f"{node.lineno}: {{{number}}}{str(after.value)[:30]}"
 
 
-def test_a_number_with_its_noun_is_written_by_one_function() -> None:
+def disagreeing(tree: ast.AST) -> Iterator[str]:
+    """Yield what stands before `count(...)` in the f-strings of a file and agrees with a plural only."""
+    for node in (each for each in ast.walk(tree) if isinstance(each, ast.JoinedStr)):
+        for before, part in pairwise(node.values):
+            if isinstance(before, ast.Constant) and isinstance(part, ast.FormattedValue):
+                words = str(before.value)[-30:]
+                if re.search(r"\b(?:are|were) $", words) and ast.unparse(part.value).startswith("count("):
+                    yield f"{node.lineno}: {words}{{{ast.unparse(part.value)}}}"
+
+
+def _named_files() -> list[tuple[str, Path]]:
     files = [path for room in ROOMS for path in sorted((ROOT / room).rglob("*.py"))]
-    names = [(path.relative_to(ROOT).as_posix(), path) for path in files]
+    return [(path.relative_to(ROOT).as_posix(), path) for path in files]
+
+
+def test_no_verb_before_a_number_is_always_a_plural() -> None:
+    wrong = [f"{name}:{text}" for name, path in _named_files() for text in disagreeing(tree_of(path))]
+    assert wrong == []
+    assert [*disagreeing(ast.parse("f\"there are {count(number, 'job')}\""))]
+
+
+def test_a_number_with_its_noun_is_written_by_one_function() -> None:
+    names = _named_files()
     wrong = [f"{name}:{text}" for name, path in names if name not in STABLE for text in unspelled(tree_of(path))]
-    assert len(files) > 500 and wrong == []
+    assert len(names) > 500 and wrong == []
 
 
 @pytest.mark.parametrize("line", ['f"{len(jobs)} jobs"', 'f"{number:,} equal runs"', 'f"{sum(sizes):,} cores of {x}"'])

@@ -68,7 +68,7 @@ def _print(folder: Path, outcome: Comparison, version: str, differences: list[Pl
     by = f"recorded by pilotfish {clean(version)}, played by {__version__}"
     show(f"{count(outcome.cycles, 'cycle')}, {count(outcome.decisions, 'decision')}; {by}")
     if outcome.decided_now != outcome.decisions:
-        show(f"Now there are {count(outcome.decided_now, 'decision')}.")
+        show(f"Played now: {count(outcome.decided_now, 'decision')}.")
     changed = outcome.cycles - outcome.equal
     if not changed:
         show("All cycles decide the same." if outcome.decisions else "Nothing was decided when it was recorded.")

@@ -45,7 +45,7 @@ _THOUSANDS = re.compile(rb"\d{1,3}(?:(?:[,.'_]|\xc2\xa0|\xe2\x80\xaf)\d{3})+")
 #: Number of a partial execution: to be continued, the last one of a job that completed, the last one of another.
 _PARTIAL = (2, 3, 4)
 #: What is counted of preceding jobs.
-_NO_PRECEDING = "preceding jobs that are not earlier in the trace"
+_NO_PRECEDING = "dependencies on jobs that are not earlier in the trace"
 #: Largest trace after unpacking, bytes.
 LARGEST = 16 * 2**30
 #: Up to here whole numbers are exact as floats.
@@ -117,7 +117,7 @@ def _partial(columns: Mapping[str, Array]) -> Array:
 
 
 def _dependencies(columns: Mapping[str, Array]) -> tuple[Dependencies | None, int]:
-    """Return on which lines others depend, and the number of preceding jobs that are not earlier in the trace.
+    """Return on which lines others depend, and the number of dependencies on jobs that are not earlier in the trace.
 
     O(lines log lines) if a job has a preceding job, else O(lines).
     """

@@ -239,7 +239,7 @@ def test_a_job_is_submitted_when_its_preceding_job_has_ended_and_the_think_time_
     text = rows((1, 0, 100, 1, -1, -1), (7, 0, 10, 1, 1, 50), (3, 500, 10, 1, 1, -1), (4, 1, 10, 0, 7, 0.5),
                 (5, 0, 1, 1, 9, 5), (6, 0, 1, 1, 6, 5), (9, 0, 1, 1, -1, -1), (10, 0, 1, 1, 9, -1))  # fmt: skip
     jobs = read_swf(written(tmp_path, text))
-    assert jobs.left_out == {"preceding jobs that are not earlier in the trace": 2}
+    assert jobs.left_out == {"dependencies on jobs that are not earlier in the trace": 2}
     replayed = replay(jobs, 64)
     submitted = dict(zip(jobs.id.tolist(), replayed.submit_time.tolist(), strict=True))
     assert submitted == {1: 0, 7: 150, 3: 500, 4: 160.5, 5: 0, 6: 0, 9: 0, 10: 1}
