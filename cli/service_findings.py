@@ -125,6 +125,14 @@ def group_findings(config: DaemonConfig, account: str) -> list[Finding]:
     return [Finding(OK, "socket", f"members of {name} may use the socket, if socket.mode is 0660")]
 
 
+def root_findings(config: DaemonConfig, account: str) -> list[Finding]:
+    """Return a finding if the account is root, as which the service does not start unless its configuration says so."""
+    if account != "root" or config.access.root:
+        return []
+    text = "as root the daemon does not start, because access.root is false: examine the account that will run it"
+    return [Finding(WARNING, "account", text, ("pilotfish doctor --config FILE --user ACCOUNT",))]
+
+
 def policy_findings(config: DaemonConfig, path: Path, cluster: Cluster) -> list[Finding]:
     """Return a finding if the power of the nodes does not allow the objective or the policy."""
     from ..daemon.config import check_objective

@@ -25,6 +25,7 @@ from .service_findings import (
     group_findings,
     is_known,
     policy_findings,
+    root_findings,
     service_state,
     settings_account,
 )
@@ -112,6 +113,7 @@ def _examine(adapter: str | None, config: Path | None, user: str | None, trial: 
     if config and loaded and cluster:
         findings += policy_findings(loaded, config, cluster)
         service = replace(service, config=config.absolute())
+        findings += root_findings(loaded, account)
         findings += file_findings(config, loaded, account)
         findings += group_findings(loaded, account)
     folder = loaded.journal.parent if loaded else state_dir()

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from pilotfish.adapters.findings import OK, PROBLEM, WARNING
-from pilotfish.cli.service_findings import group_findings, service_state
+from pilotfish.cli.service_findings import group_findings, root_findings, service_state
 from pilotfish.daemon.config import DaemonConfig
 from pilotfish.daemon.socket import ipc
 
@@ -76,3 +76,10 @@ def test_an_account_that_is_not_in_the_group_is_named(tmp_path: Path) -> None:
     (only,) = group_findings(config(tmp_path, group="no-such-group"), "nobody")
     assert only.level is PROBLEM and "there is no group 'no-such-group'" in only.says
     assert group_findings(config(tmp_path), pwd.getpwuid(os.geteuid()).pw_name) == []
+
+
+def test_root_is_warned_that_the_daemon_does_not_start(tmp_path: Path) -> None:
+    (finding,) = root_findings(config(tmp_path), "root")
+    assert finding.level is WARNING and "access.root" in finding.says and "--user ACCOUNT" in finding.mend[0]
+    allowed = DaemonConfig(cluster="x", access={"root": True})
+    assert root_findings(allowed, "root") == [] and root_findings(config(tmp_path), "pilotfish") == []

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 
 from ....formats.site.site_file_list import PRESENT
 from ....formats.site.site_folder import read_site
-from ....formats.text import count
 from ....simulate.errors import ConfigError
 from ....simulate.slurm.unfollowed import reasons_not_to_forecast
 from ...base import AdapterError
@@ -41,5 +40,6 @@ def findings(run: Runner, *, is_wanted: bool) -> Iterator[Finding]:
     if why := next(reasons_not_to_forecast(site, answers.missing), ""):
         yield Finding(NOTE, TOPIC, f"{easy}: {why}")
         return
-    rest = f"; not followed: {count(len(site.unknown), 'rule')}, see status --json" if site.unknown else ""
+    names = ", ".join(text.partition(": ")[0] for text in site.unknown)
+    rest = f"; not followed: {names} (a running service explains them in status --json)" if names else ""
     yield Finding(OK, TOPIC, f"starts of waiting jobs are forecast by Slurm's own rules{rest}")

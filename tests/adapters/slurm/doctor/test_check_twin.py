@@ -36,7 +36,7 @@ def asked(refused: str = "", **texts: str) -> tuple[Level, str]:
         ("assoc", CONFIG, OK, "are forecast by Slurm's own rules"),
         ("assoc", CONFIG + "AccountingStorageEnforce = associations\n", NOTE, "sacctmgr: Access denied"),
         ("", CONFIG + "PreemptMode = GANG\n", NOTE, "PreemptMode=GANG"),
-        ("", CONFIG + "SchedulerParameters = bf_licenses\n", OK, "not followed"),
+        ("", CONFIG + "SchedulerParameters = bf_licenses\n", OK, ", bf_licenses, "),
     ],
 )
 def test_where_forecasts_come_from(refused: str, config: str, level: Level, words: str) -> None:
