@@ -61,6 +61,10 @@ _GIVING_WAY = ("RJMS SAYS", "ACTUAL", "KNOWN TO")
 _GIVING_WAY_QUEUED = ("RJMS SAYS", "ACTUAL", "KNOWN TO", "FORECAST", "ENDS IN", "PRIORITY")
 #: Likewise in shadow, where only the resource manager starts jobs.
 _GIVING_WAY_SHADOWED = (*_GIVING_WAY_QUEUED[1:], _GIVING_WAY_QUEUED[0])
+#: The columns with a mark behind a guess, what the mark means, and what is said where they have given way.
+_MARKED = ("ENDS IN", "FORECAST")
+_A_GUESS = "a guess, because nothing is known of the job; so are starts that wait for its end"
+_GUESSES = "Nothing is known of some jobs: their ends, and the starts that wait for these, are guesses."
 _URGENCY = {"failed": 0, "timeout": 0, "unknown": 0, "running": 1, "pending": 2, "cancelled": 3}
 #: Workflows and jobs that are shown without --all, so that the output fits on two screens.
 _MOST_WORKFLOWS, _MOST_JOBS = 20, 30
@@ -158,8 +162,8 @@ def _put_workflow(
             names = ", ".join(_COLUMNS[i].heading for i in hidden)
             screen.put(Text(f"{names}: in a wider terminal, or with --json", style="dim"))
         if guessed:
-            text = "a guess, because nothing is known of the job; so are starts that wait for its end"
-            screen.put(*hanging("?         ", text, screen.cells))
+            is_marked = any(_COLUMNS[i].heading in _MARKED for i in shown)
+            screen.put(*hanging("?         " if is_marked else "", _A_GUESS if is_marked else _GUESSES, screen.cells))
         screen.put(*class_lines({job["id"]: job for job in jobs}, screen.cells))
         if more := total - len(workflow["jobs"]):
             screen.put(Text(f"{count(more, 'more job')} in the daemon; explain shows each", style="dim"))
@@ -286,8 +290,9 @@ def _plan_lines(job: dict[str, Any], now: float) -> list[tuple[str, str]]:
     if within := plan["finish_within"]:
         low, high = (seconds(max(0.0, bound - now)) for bound in within)
         text += f" ({percent(LEVEL)} between {low} and {high})"
-        if walltime is not None and within[1] - plan["start_time"] >= 0.99 * walltime:
-            text += f"; that is no better than its walltime of {seconds(walltime)}"
+        latest_start = starts[1] if starts else plan["start_time"]
+        if walltime is not None and within[1] - latest_start >= 0.99 * walltime:
+            text += f"; it may run for all of its walltime, {seconds(walltime)}"
     if _guessed(job):
         text += "; the end is a guess, because nothing is known of the job"
     if by := plan.get("forecast_by"):

@@ -141,11 +141,11 @@ def test_what_the_resource_manager_says_of_a_start_is_shown(shown, capsys):
 
 
 @pytest.mark.parametrize(("walltime", "says"), [(60.0, True), (61.0, False), (None, False)])
-def test_explain_says_when_an_interval_is_no_better_than_the_walltime(capsys, walltime, says):
+def test_explain_says_that_a_job_may_run_for_all_of_its_walltime(capsys, walltime, says):
     waiting = job("next", plan=PLAN | {"next_best": None}, walltime=walltime)
     show_job_log({"job": waiting, "submit_time": 90.0, "time": 100.0, "after": [], "waits": "", "story": []})
     out = " ".join(capsys.readouterr().out.split())
-    assert ("that is no better than its walltime of 60.00 s" in out) == says
+    assert ("it may run for all of its walltime, 60.00 s" in out) == says
 
 
 def test_a_long_list_is_cut_and_says_so(shown):
@@ -279,6 +279,19 @@ def test_jobs_that_were_handed_over_show_name_user_and_partition_at_80_columns(m
     hidden = next((line for line in lines if "in a wider terminal" in line), "")
     for heading in ("PRIORITY", "ENDS IN", "FORECAST", "KNOWN TO", "RJMS SAYS"):
         assert (heading in head) is not (heading in hidden)
+
+
+@pytest.mark.parametrize("cells", [80, 160])
+def test_a_mark_is_explained_only_where_it_is_shown(monkeypatch, capsys, cells):
+    monkeypatch.setenv("COLUMNS", str(cells))
+    about = {"name": "a-long-name-of-a-script.sh", "owner": "marie-antoinette", "partition": "interactive"}
+    plan = PLAN | {"next_best": None}
+    waiting = job("4711", plan=plan, priority=4e9, manager_start_time=1e5, profile_source="default", **about)
+    show_status(status(flow(1, waiting) | {"handed_over": True}), everything=False)
+    lines = capsys.readouterr().out.splitlines()
+    row, last = next(line for line in lines if line.startswith("4711")), " ".join(lines[-4:])
+    assert ("?" in row) is ("?         a guess" in last) is (cells == 160)
+    assert ("Nothing is known of some jobs" in last) is (cells == 80) and max(map(width, lines)) <= cells
 
 
 def test_a_usual_job_that_was_handed_over_has_its_priority_at_80_columns(shown):
