@@ -44,7 +44,7 @@ def unspelled(tree: ast.AST) -> Iterator[str]:
 
 def disagreeing(tree: ast.AST) -> Iterator[str]:
     """Yield what stands before `count(...)` in the f-strings of a file and agrees with a plural only."""
-    for node in (each for each in ast.walk(tree) if isinstance(each, ast.JoinedStr)):
+    for node in (leaf for leaf in ast.walk(tree) if isinstance(leaf, ast.JoinedStr)):
         for before, part in pairwise(node.values):
             if isinstance(before, ast.Constant) and isinstance(part, ast.FormattedValue):
                 words = str(before.value)[-30:]
