@@ -17,6 +17,7 @@ from ...daemon.report.accuracy import (
     CALIBRATED,
     ENOUGH_JOBS,
     KINDS,
+    MUCH,
     Accuracy,
     TurnaroundGain,
     accuracy,
@@ -355,6 +356,11 @@ def show_accuracy(jobs: Sequence[ForecastOutcome], starts: Sequence[QueueRecord]
             screen.put(f"reliable  {which}: {low} to {high} % inside{more}")
     if gain := turnaround_gain(jobs):
         _show_gain(screen, gain)
+    if disturbed := sum(job.others_share is not None for job in known_jobs):
+        text = (
+            f"took {percent(MUCH)} or more of the time of {count(disturbed, 'job')}: the errors trigger no guard rail"
+        )
+        screen.put(*hanging("others    ", f"{text}, and no profile is learned again", screen.cells))
     if assumed := len(jobs) - len(known_jobs):
         screen.put(f"default   {count(assumed, 'job')} without a profile, counted only in the table of profiles")
 

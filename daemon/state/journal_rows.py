@@ -173,12 +173,13 @@ WITH_JOB = (
     " SELECT workflows.id, coalesce(jobs.owner, workflows.owner) FROM here CROSS JOIN jobs CROSS JOIN workflows"
     " ON jobs.workflow = here.id AND workflows.id = here.id WHERE job = ? ORDER BY number DESC"
 )
-#: With the record of each job's last choice.
+#: With the records of each job's last choice, and of what others took from it.
 FORECASTS = (
     "SELECT workflow || '/' || job, finish_time, forecast_finish - forecast_start, finish_time - start_time, since,"
     " forecast_start,"
     " (SELECT data FROM story WHERE key = workflow || '/' || job AND kind = 'chosen' ORDER BY story.id DESC LIMIT 1),"
-    " isolated_run_time"
+    " isolated_run_time,"
+    " (SELECT data FROM story WHERE key = workflow || '/' || job AND kind = 'external' ORDER BY story.id DESC LIMIT 1)"
     " FROM jobs WHERE state = ? AND forecast_start IS NOT NULL AND start_time IS NOT NULL AND finish_time >= start_time"
     " ORDER BY finish_time DESC LIMIT ?"
 )

@@ -10,12 +10,12 @@ from ...profiles.identity import program
 from .damage import REAL, TEXT, checked, optional
 
 #: Types of the arguments.
-_KINDS = (TEXT, REAL, REAL, REAL, optional(REAL), REAL, optional(TEXT), optional(REAL))
+_KINDS = (TEXT, REAL, REAL, REAL, optional(REAL), REAL, optional(TEXT), optional(REAL), optional(TEXT))
 
 
 def recorded_outcome(
     key: str, time: float, said: float, ran: float, since: float | None, said_start: float, data: str | None,
-    isolated: float | None = None,
+    isolated: float | None = None, external: str | None = None,
 ) -> ForecastOutcome:  # fmt: skip
     """Return a job's forecast and run time as the journal has them. Raises ValueError if a record cannot be read.
 
@@ -28,8 +28,9 @@ def recorded_outcome(
         said_start: forecast start, epoch seconds.
         data: JSON of the job log on the choice of its nodes; None = not recorded.
         isolated: forecast run time without other jobs, seconds; None = not recorded.
+        external: JSON of the job log on what other processes took; None = they took little, or it is not known.
     """
-    checked((key, time, said, ran, since, said_start, data, isolated), _KINDS)
+    checked((key, time, said, ran, since, said_start, data, isolated, external), _KINDS)
     choice = json.loads(data or "{}")
     if not isinstance(choice, dict) or not isinstance(choice.get("nodes", []), list):
         raise ValueError(f"the forecast of {key} is not a record")
@@ -40,8 +41,12 @@ def recorded_outcome(
     kinds = [isinstance(name, str | None) for name in named] + [isinstance(choice.get("user"), int | None)]
     if not (all(kinds) and (numbers or within == (None, None)) and isinstance(speed, float) and speed > 0.0):
         raise ValueError(f"the forecast of {key} cannot be read")
+    others = json.loads(external or "{}")
+    others_share = others.get("taken") if isinstance(others, dict) else others
+    if not isinstance(others_share, float | None):
+        raise ValueError(f"what others took from {key} cannot be read")
     times = [None if since is None else time - since, None]
-    details: list[Any] = [*named, *within, *times, choice.get("user"), node, speed, said_start, isolated]
+    details: list[Any] = [*named, *within, *times, choice.get("user"), node, speed, said_start, isolated, others_share]
     return ForecastOutcome(key, time, said, ran, *details)
 
 
@@ -65,6 +70,7 @@ class ForecastOutcome:
         node: on which it ran, or several, by commas; node_speed: see `NodeSpeeds.of`, when it was forecast.
         forecast_start_time: when it was to start, epoch seconds.
         isolated_s: forecast run time without other jobs.
+        others_share: share of its run time that other processes took, if that was so much that its error is not judged.
     """
 
     key: str
@@ -85,6 +91,7 @@ class ForecastOutcome:
     node_speed: float = 1.0
     forecast_start_time: float | None = None
     isolated_s: float | None = None
+    others_share: float | None = None
 
     @property
     def command(self) -> str | None:

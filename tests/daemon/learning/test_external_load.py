@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from pilotfish.cli.output.status import show_accuracy
 from pilotfish.daemon.learning.external_load import LATEST, LEAST, RECENT_S, LoadOfOthers, taken_by_others
 from pilotfish.daemon.learning.node_speeds import at_speeds
 from pilotfish.daemon.planning.guarded_planner import simulate_plan
@@ -52,7 +53,7 @@ def test_what_others_took_is_neither_the_jobs_own_nor_of_our_other_jobs(mine, ne
 
 
 @pytest.mark.parametrize("others", [True, False])
-def test_errors_of_others_load_are_not_held_against_model_or_profile(bench, kit, others):
+def test_errors_of_others_load_are_not_held_against_model_or_profile(bench, kit, capsys, others):
     usage = (("cpu_seconds", 10.0), ("waiting_seconds", 30.0), ("busy_seconds", 40.0 if others else 10.0))
     bench.manager.takes |= {f"j{i}": 40.0 for i in range(3)}
     bench.manager.used = usage
@@ -64,6 +65,11 @@ def test_errors_of_others_load_are_not_held_against_model_or_profile(bench, kit,
     assert bench.value("forecast_error_factor_count", kind="run_time", direction="longer") == 3
     told = [record["text"] for record in bench.journal.records(f"{workflow}/j0") if record["kind"] == "external"]
     assert told == (["others took 75 % of its time on the CPUs; its error counts against no model or profile"] * others)
+    outcomes = bench.journal.forecasts(10)
+    assert [outcome.others_share for outcome in outcomes] == [0.75 if others else None] * 3
+    show_accuracy(outcomes, everything=False)
+    line = "others took 5.0 % or more of the time of 3 jobs: the errors trigger no guard rail"
+    assert (line in " ".join(capsys.readouterr().out.split())) is others
 
 
 KIND = NodeType("t", 1, 1e9, 1e9)
