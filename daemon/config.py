@@ -308,7 +308,7 @@ def check_objective(config: DaemonConfig, file: str | Path, cluster: Cluster, no
     """
     from ..simulate.model.objective import Objective
 
-    unknown = [kind.name for kind in cluster.types if kind.power is None]
+    unknown = [kind.nominal.name for kind in cluster.types if kind.power is None]
     if unknown and Objective.parse(config.objective).needs_energy:
         problem = f"found {config.objective!r}, but the power of node type {unknown[0]!r} is unknown"
         raise ConfigError(config.cluster, "objective", problem, "makespan, or power for every node type")

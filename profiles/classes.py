@@ -86,7 +86,7 @@ def _whole(parts: list[Classification]) -> Classification:
 
 
 def classify_on(profile: Profile, cluster: Cluster, nodes: Iterable[str] = ()) -> Classification:
-    """Return the class on the first of some nodes of a cluster.
+    """Return the class on the type of the first of some nodes of a cluster; other load there does not change it.
 
     Args:
         profile: of the job.
@@ -94,8 +94,8 @@ def classify_on(profile: Profile, cluster: Cluster, nodes: Iterable[str] = ()) -
         nodes: names; without a known one, the type on which the profile was measured is used.
     """
     origin = measured_type(profile, cluster)
-    where = next((cluster.nodes[cluster.index[name]].type for name in nodes if name in cluster.index), None)
-    return classify(profile, where or origin or cluster.types[0], origin)
+    where = next((cluster.nodes[cluster.index[name]].type.nominal for name in nodes if name in cluster.index), None)
+    return classify(profile, where or origin or cluster.types[0].nominal, origin)
 
 
 def classify_there(profile: Profile) -> Classification:

@@ -174,7 +174,7 @@ def _check_request(cluster: Cluster, policy: str, objective: Objective) -> None:
     if policy not in POLICIES:
         raise ConfigError("policy", "", f"unknown policy {policy!r}", ", ".join(POLICIES))
     if objective.needs_energy and any(kind.power is None for kind in cluster.types):
-        unknown = next(kind.name for kind in cluster.types if kind.power is None)
+        unknown = next(kind.nominal.name for kind in cluster.types if kind.power is None)
         raise ConfigError(cluster.source or cluster.name, f"node_types.{unknown}.power",
                           f"unknown, but the objective is {objective}", "power of every node type")  # fmt: skip
 

@@ -86,6 +86,15 @@ def test_a_faster_core_is_more_bandwidth_bound():
     assert classify_on(job, cluster) == classify_on(job, cluster, ["gone"]) == classify_on(job, cluster, ["a"])
 
 
+def test_other_load_on_a_node_does_not_change_the_class_and_is_not_named():
+    job = replace(profile(1.0, 4e9), measured_on=NODE.name)
+    for origin in (NODE.name, None):
+        busy = Cluster("lab", (Node("a", NODE.at_pace(0.1423)),))
+        classified = classify_on(replace(job, measured_on=origin), busy, ["a"])
+        assert classified == classify_on(replace(job, measured_on=origin), Cluster("lab", (Node("a", NODE),)), ["a"])
+        assert classified.kind is JobClass.MIXED and "@" not in classified.why and NODE.name in classified.why
+
+
 @given(st.floats(0.01, 1.0), st.floats(0.0, 1e12), st.none() | st.floats(0.01, 10.0), st.integers(1, 200))
 def test_more_cores_never_make_a_job_less_bandwidth_bound(utilisation, bandwidth, ipc, cores):
     job = profile(utilisation, bandwidth, ipc)

@@ -259,6 +259,9 @@ def test_an_unknown_policy() -> None:
 def test_energy_of_nodes_of_unknown_power(objective: Objective) -> None:
     with pytest.raises(ConfigError, match=r"node_types\.t\.power"):
         plan(flow(make_job("a")), make_cluster(1), objective=objective)
+    busy = Cluster("lab", (Node("a", NodeType("t", 2, 100.0, 1e9).at_pace(0.25)),))
+    with pytest.raises(ConfigError, match=r"node_types\.t\.power"):
+        plan(flow(make_job("a", 1.0)), busy, objective=objective)
 
 
 @pytest.mark.parametrize("policy", POLICIES)
