@@ -10,7 +10,7 @@ import re
 import shlex
 import unicodedata
 from collections.abc import Iterable, Mapping
-from itertools import groupby
+from itertools import chain, groupby
 
 from ..simulate.wording import count as count
 
@@ -118,12 +118,15 @@ def broken(text: str, cells: int, *, ascii_only: bool = False) -> list[str]:
     """Break `text` into lines of at most `cells` cells.
 
     Args:
-        text: broken after `+`, `,` and `:`; a longer piece is shortened by `fit`.
+        text: broken at the blanks after `,` and `:`; a part that has no room in a line is also broken after `+`, `,`
+            and `:`, and what is still too wide is shortened by `fit`.
         cells: width in terminal cells.
         ascii_only: see `fit`.
     """
     lines = [""]
-    for piece in re.split(r"(?<=[+,:])(?! )|(?<=, )", text):
+    parts = re.split(r"(?<=[,:] )", text)
+    pieces = [[part] if width(part.rstrip()) <= cells else re.split(r"(?<=[+,:])(?! )", part) for part in parts]
+    for piece in chain.from_iterable(pieces):
         if lines[-1] and width(lines[-1] + piece.rstrip()) > cells:
             lines.append("")
         lines[-1] += piece

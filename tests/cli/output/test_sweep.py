@@ -105,4 +105,5 @@ def test_the_list_of_runs_shows_complete_policies(
 def test_a_text_is_broken_after_commas_and_plus_signs() -> None:
     assert broken("a:b=1,c=2+d, machine 5, seed 0", 12) == ["a:b=1,c=2+d,", "machine 5,", "seed 0"]
     assert broken("easy+opportunistic:t_idle=300", 15) == ["easy+", "opportunistic:", "t_idle=300"]
+    assert broken("equal: easy, easy:order=random", 18) == ["equal: easy,", "easy:order=random"], "a name stays whole"
     assert broken("short", 12) == ["short"] and broken("x" * 20 + "+y", 9) == ["xxxx…xxx+", "y"]
