@@ -24,6 +24,7 @@ from typing import Any, BinaryIO
 
 from ...simulate.errors import ConfigError
 from ...trust import make_folder, open_file
+from ..text import count
 from .state import ENDING as STATE_ENDING
 
 log = logging.getLogger("pilotfish.record")
@@ -266,14 +267,16 @@ class Segment:
         try:
             with gzip.open(self.path, "rb") as file:
                 while text := file.readline(LONGEST_LINE):
-                    number += 1
                     if not text.endswith(b"\n"):
-                        raise EOFError("the last line is not whole")
+                        raise EOFError
+                    number += 1
                     line = json.loads(text)
                     if not isinstance(line, dict):
                         raise ValueError("it is no object")
                     yield line
         except (ValueError, RecursionError) as error:
             self.cut = f"line {number}: {error}"
-        except (OSError, EOFError, zlib.error) as error:
-            self.cut = f"after {number} lines: {error}"
+        except EOFError:
+            self.cut = f"it ends in the middle, after {count(number, 'line')}: a daemon still writes it, or was killed"
+        except (OSError, zlib.error) as error:
+            self.cut = f"after {count(number, 'line')}: {error}"
