@@ -148,7 +148,8 @@ def command(
     job = Job("job", DEFAULT_PROFILE, nodes=nodes, walltime=walltime, command=tuple(words), inputs=input_sizes(words))
     profile = keep.expected(job)
     if profile is None:
-        raise ConfigError(str(keep.path), "", f"no run of {program_words(words)[0][0]!r} is recorded")
+        default = "a plan takes one thread for a minute"
+        raise ConfigError(str(keep.path), "", f"no run of {program_words(words)[0][0]!r} is recorded: {default}")
     if as_json:
         from ...profiles.profiles_file import dump_entry
 

@@ -66,7 +66,7 @@ def test_a_wrong_option_is_a_usage_error(trace, wrong, said, capfd):
 def test_a_command_that_never_ran(tmp_path, monkeypatch, capfd):
     monkeypatch.setenv("PILOTFISH_STATE", str(tmp_path))
     assert main(["predict", "command", "--", "/bin/echo", "3"]) == 1
-    assert "no run of '/bin/echo' is recorded" in capfd.readouterr().err
+    assert "no run of '/bin/echo' is recorded: a plan takes one thread for a minute" in capfd.readouterr().err
     assert main(["profile", "run", "/bin/echo", "1"]) == 0
     capfd.readouterr()
     assert main(["predict", "command", "/bin/echo", "3"]) == 0
