@@ -93,20 +93,20 @@ def show_policies() -> None:
         _title(title)
         for name, policy in every.items():
             if policy["part"] is is_part:
-                _put_policy(name, policy)
+                _put_policy(name, policy, indent="  ")
     _title("Slurm's own rules, for `simulate` and `sweep`")
     show("  slurm:SITE, the folder of a site; see the guide on another slurm.conf")
     _title("A learned order with guard rails, for all of these")
     show("  learned:FILE, the file of a model (*.pfmodel.json)")
     _title("Your own queue policy, a class, for all of these")
     show("  ./mine.py:Class, package.module:Class; options as in ./mine.py:Class:depth=3")
+    _title(f"Mapping policies, for `plan`, `run`, `daemon` and `simulate`; {_listed(_MAPPING)} also for `sweep`")
+    _put_words(mapping_policies())
     words: dict[str, dict[str, str]] = {}
     for name in every:
         for option, meanings in _words(name).items():
             words.setdefault(option, {}).update(meanings)
     _put_values(words)
-    _title(f"Mapping policies, for `plan`, `run`, `daemon` and `simulate`; {_listed(_MAPPING)} also for `sweep`")
-    _put_words(mapping_policies())
 
 
 def show_policy(name: str) -> None:
@@ -126,14 +126,15 @@ def _title(text: str) -> None:
     _put(f"{text}:")
 
 
-def _put_policy(name: str, policy: Mapping[str, Any], kind: str = "") -> None:
-    _put(f"{name}{kind}: {policy['summary']}")
-    _put(f"source: {policy['source']}; for: {', '.join(policy['for'])}", "  ")
+def _put_policy(name: str, policy: Mapping[str, Any], kind: str = "", indent: str = "") -> None:
+    _put(f"{name}{kind}: {policy['summary']}", indent)
+    deeper = f"{indent}  "
+    _put(f"source: {policy['source']}; for: {', '.join(policy['for'])}", deeper)
     if policy["part"]:
-        _put(f"goes with: {', '.join(policy['goes_with'])}", "  ")
+        _put(f"goes with: {', '.join(policy['goes_with'])}", deeper)
     for option, about in policy["options"].items():
         default = f" (default: {about['default']})" if about["default"] else ""
-        _put(f"{option}: {about['help']}; {about['allowed']}{default}", "  ")
+        _put(f"{option}: {about['help']}; {about['allowed']}{default}", deeper)
 
 
 def _put_values(words: Mapping[str, Mapping[str, str]]) -> None:

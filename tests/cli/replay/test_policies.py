@@ -20,9 +20,12 @@ def test_both_kinds_are_listed_in_80_columns(capsys: pytest.CaptureFixture[str],
     lines = text.splitlines()
     assert max(map(len, lines)) <= 80
     for name in ("easy", "conservative", "strict", "pairs", "nodes", "energybud", "lookahead", "loadavg"):
-        assert any(line.lstrip().startswith((f"{name}:", f"{name} ")) for line in lines), name
+        assert any(line.startswith((f"  {name}:", f"  {name} ")) for line in lines), name
     starts = [line for line in lines if line and not line.startswith(" ")]
     assert all(":" in line or "`" in line for line in starts), "a wrapped line is indented"
+    assert text.index("Mapping policies") < text.index("Values of"), (
+        "all policies come before the words of their options"
+    )
 
 
 def test_one_policy_is_shown_with_the_command_that_takes_it(capsys: pytest.CaptureFixture[str]):
