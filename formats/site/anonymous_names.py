@@ -18,7 +18,7 @@ _NO_NAMES = frozenset((*slurm_values.UNKNOWN, "all", "none assigned", "root"))
 
 
 class AnonymousNames:
-    """Other names by kind: user, account, group, job, reservation, cluster, node.
+    """Other names by kind: user, account, group, job, reservation, cluster, switch, node.
 
     Args:
         nodes: the nodes in the order of the site, if they get other names, too; `node01`, `node02` and so on.
@@ -41,6 +41,13 @@ class AnonymousNames:
         """Return the other names in a list such as `a,-b`."""
         words = [(word.lstrip("+-"), word) for word in text.split(",")]
         return ",".join(f"{word[: len(word) - len(name)]}{self.one(kind, name)}" for name, word in words)
+
+    def listed(self, kind: str, text: str) -> str:
+        """Return the other names in a list such as `s[1-4]`; a list that cannot be read becomes ""."""
+        try:
+            return fold(self.one(kind, name) for name in expand(text))
+        except ConfigError:
+            return ""
 
     def nodes(self, text: str) -> str:
         """Return the other names in a list such as `n[1-4]`; a list that cannot be read becomes ""."""

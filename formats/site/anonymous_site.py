@@ -38,6 +38,7 @@ _RESERVATION = (
     "ReservationName StartTime EndTime Duration Nodes NodeCnt CoreCnt Features PartitionName Flags TRES Users Groups "
     "Accounts Licenses State MaxStartDelay"
 )
+_SWITCH = "SwitchName Level LinkSpeed Nodes Switches"
 _JOB = (
     "JobId ArrayJobId ArrayTaskId ArrayTaskThrottle HetJobId HetJobOffset JobName UserId Priority Nice Account QOS "
     "JobState Reason Dependency Requeue RunTime TimeLimit TimeMin SubmitTime EligibleTime StartTime EndTime Deadline "
@@ -75,6 +76,9 @@ _FORMS = {
     )
     for name in names
 }
+#: An absolute path, and a list of nodes in SuspendExcNodes, which a number of them may follow: `n[1-4]:2,n7`.
+_PATH = re.compile(r"(?:^|[\s,:;='\"(])/")
+_NODE_LIST = re.compile(r"(?:^|(?<=,))(?:[^,:\[]|\[[^\]]*\])+")
 _PRINTED = re.compile(r"Configuration data as of [\dT:-]{19}", re.ASCII)
 _ALWAYS = {"slurm_version", "clustername"}
 
@@ -114,6 +118,8 @@ class AnonymousSite:
             **dict.fromkeys(("Accounts", "AllowAccounts", "DenyAccounts"), partial(names.each, "account")),
             **dict.fromkeys(("Groups", "AllowGroups"), partial(names.each, "group")),
             **dict.fromkeys(("ReservationName", "Reservation"), partial(names.each, "reservation")),
+            "SwitchName": partial(names.one, "switch"),
+            "Switches": partial(names.listed, "switch"),
             "Account": account,
             "JobName": partial(names.one, "job"),
             "UserId": lambda text: f"{user(text.partition('(')[0])}(0)",
@@ -124,6 +130,7 @@ class AnonymousSite:
             "scontrol_node.txt": partial(self._lines, _NODE),
             "scontrol_part.txt": partial(self._lines, _PARTITION),
             "scontrol_res.txt": partial(self._lines, _RESERVATION),
+            "scontrol_topo.txt": partial(self._lines, _SWITCH),
             "scontrol_job.txt": partial(self._lines, _JOB),
             "assoc.psv": self._table,
             "sshare.psv": self._table,
@@ -191,7 +198,7 @@ class AnonymousSite:
         return text if change is None or text.lower() in slurm_values.UNKNOWN else change(text)
 
     def _settings(self, text: str) -> str:
-        """Return the settings that a replay reads; a path becomes `/x`."""
+        """Return the settings that a replay reads; a value with a path becomes `/x`."""
         conf = scontrol_text.configuration(text, "")
         site_rules(conf, None)
         for _ in unfollowed_settings(conf):
@@ -200,12 +207,16 @@ class AnonymousSite:
         first = text.split("\n", 1)[0].rstrip()
         lines = [first] if _PRINTED.fullmatch(first) else []
         for key, line in conf.settings.items():
-            value = line.values[key]
-            if key == "clustername":
-                value = self.names.one("cluster", value)
             if key in read:
-                lines.append(f"{key} = {'/x' if '/' in value and ' ' not in value and key[-4:] != 'type' else value}")
+                lines.append(f"{key} = {self._setting(key, line.values[key])}")
         return "\n".join((*lines, ""))
+
+    def _setting(self, key: str, value: str) -> str:
+        if key == "clustername":
+            return self.names.one("cluster", value)
+        if key == "suspendexcnodes":
+            return _NODE_LIST.sub(lambda match: self.names.nodes(match[0]), value)
+        return "/x" if _PATH.search(value) else value
 
     def _scripts(self, text: str) -> str:
         """Return the scripts with their options only."""

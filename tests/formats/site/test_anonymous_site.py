@@ -130,6 +130,54 @@ def test_scripts_and_words_that_are_no_names() -> None:
     assert site.text("whatever.txt", "secret") is None
 
 
+CONFIG = """Configuration data as of 2026-03-02T10:00:00
+ClusterName             = deepblue
+PriorityType            = priority/multifactor
+PriorityWeightTRES      = CPU=1000,GRES/gpu=2000
+Epilog                  = /home/ann/epilog
+SuspendExcNodes         = n[1-2]:1,gpu1
+SuspendProgram          = /home/ann/suspend.sh -v
+ResumeRate              = 300 nodes/min
+SuspendTime             = 600 sec
+TopologyPlugin          = topology/tree
+MCSPlugin               = mcs/none
+"""
+SWITCHES = """SwitchName=rack-7 Level=0 LinkSpeed=1 Nodes=n[1-2]
+SwitchName=rack-8 Level=0 LinkSpeed=1 Nodes=gpu1
+SwitchName=blue Level=1 LinkSpeed=1 Nodes=gpu1,n[1-2] Switches=rack-[7-8]
+"""
+
+
+def test_settings_keep_what_a_replay_reads_without_paths_and_nodes() -> None:
+    text = AnonymousSite(AnonymousNames(["n1", "n2", "gpu1"])).text("scontrol_config.txt", CONFIG)
+    assert (
+        text
+        == """Configuration data as of 2026-03-02T10:00:00
+clustername = cluster1
+prioritytype = priority/multifactor
+priorityweighttres = CPU=1000,GRES/gpu=2000
+epilog = /x
+suspendexcnodes = node[1-2]:1,node3
+suspendprogram = /x
+resumerate = 300 nodes/min
+suspendtime = 600 sec
+topologyplugin = topology/tree
+mcsplugin = mcs/none
+"""
+    )
+
+
+def test_switches_get_other_names_and_keep_their_tree() -> None:
+    text = AnonymousSite(AnonymousNames(["n1", "n2", "gpu1"])).text("scontrol_topo.txt", SWITCHES)
+    assert (
+        text
+        == """SwitchName=switch1 Level=0 LinkSpeed=1 Nodes=node[1-2]
+SwitchName=switch2 Level=0 LinkSpeed=1 Nodes=node3
+SwitchName=switch3 Level=1 LinkSpeed=1 Nodes=node[1-3] Switches=switch[1-2]
+"""
+    )
+
+
 def test_damaged_texts_become_other_texts_or_an_error_of_the_configuration() -> None:
     chance = random.Random(9)
     texts = texts_of("tiers") | {"scontrol_job.txt": line(1, RUNNING) + line(900, WAITING)}
