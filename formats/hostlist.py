@@ -65,11 +65,11 @@ def expand(text: object, most: int = MOST_NODES) -> tuple[str, ...]:
     if not parts or _PART.sub("", text) != "," * (len(parts) - 1):
         raise bad(found(text), ALLOWED)
     if len(parts) > most or sum(_count(part) for part in parts) > most:
-        raise bad(f"{found(text)}, too many names", f"at most {count(most, 'node')}")
+        raise bad(f"{found(text)}, too many names", f"at most {count(most, 'name')}")
     names = [name for part in parts for name in _expand_part(part)]
     if len(set(names)) != len(names):
         twice = next(name for name, times in Counter(names).items() if times > 1)
-        raise bad(f"{found(text)}, with {twice!r} twice", "each node once")
+        raise bad(f"{found(text)}, with {twice!r} twice", "each name once")
     return tuple(names)
 
 

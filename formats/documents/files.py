@@ -258,12 +258,13 @@ LARGEST_FILE = 256 * 2**20
 _CONTROL = bytes((*range(9), *range(14, 32)))
 
 
-def read_bytes(path: str | Path, most: int | None = None) -> bytes:
+def read_bytes(path: str | Path, most: int | None = None, *, may_be_empty: bool = False) -> bytes:
     """Return a file's bytes.
 
     Args:
         path: the file.
         most: the largest size, bytes; None: LARGEST_FILE.
+        may_be_empty: whether an empty file is no error.
 
     Raises:
         ConfigError: it cannot be read, has no end, is empty, or is larger than that.
@@ -278,7 +279,7 @@ def read_bytes(path: str | Path, most: int | None = None) -> bytes:
         raise ConfigError(source, "", f"cannot be read: {reason}") from None
     if len(data) > most:
         raise ConfigError(source, "", "too large", f"at most {most // 2**20} MiB")
-    if not data.strip():
+    if not may_be_empty and not data.strip():
         raise ConfigError(source, "line 1", "the file is empty")
     return data
 

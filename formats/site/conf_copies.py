@@ -45,7 +45,7 @@ def conf_copies(path: Path, cluster: str) -> dict[str, str]:
             continue
         if depth > _DEEPEST or len(copies) >= _MOST_FILES:
             raise ConfigError(str(file), "", "files include each other without end, or are too many")
-        text = _PASSWORD.sub(r"\1removed", decode(read_bytes(file), str(file)))
+        text = _PASSWORD.sub(r"\1removed", decode(read_bytes(file, may_be_empty=True), str(file)))
         copies[name], sources[name] = text, file
         for pattern in _INCLUDE.findall(text):
             open_files += [(part, part.name, depth + 1) for part in _included(path.parent, pattern, cluster)]

@@ -66,7 +66,12 @@ SITE_FILES = {
         SiteFile("scontrol_node.txt", "scontrol -ao show node", "nodes", "slurm.conf must describe them"),
         SiteFile("scontrol_part.txt", "scontrol -ao show partition", "partitions", "slurm.conf must describe them"),
         SiteFile("scontrol_res.txt", "scontrol -ao show reservation", "reservations that the database does not have"),
-        SiteFile(TOPOLOGY, "scontrol show topology", "switches of topology/tree, if topology.conf is not there"),
+        SiteFile(
+            TOPOLOGY,
+            "scontrol show topology",
+            "switches of topology/tree, if topology.conf is not there",
+            "without topology.conf, jobs of several nodes may start on other nodes, or sooner",
+        ),
         SiteFile("scontrol_job.txt", "scontrol -ao show job", "jobs that run and wait now"),
         SiteFile(
             "assoc.psv",

@@ -79,8 +79,8 @@ def read_site(
         files.unknown += [f"{name}: {why}" for name, why in files.reasons.items() if name not in SITE_FILES]
     conf, own_version = read_configuration(files, version)
     rules = with_measured_passes(site_rules(conf, own_version), files.text("sdiag.txt"))
-    switch_lines = _switch_lines(files) if has_tree(conf) and rules.selects != "nodes" else []
-    files.unknown += unfollowed_settings(conf, has_switches=bool(switch_lines))
+    switch_lines = _switch_lines(files) if has_tree(conf) and rules.selects != "nodes" else None
+    files.unknown += unfollowed_settings(conf, has_switches=switch_lines is not None)
     nodes = site_nodes(conf.lines.get("nodename", []), conf.lines.get("downnodes", []), files.unknown)
     if not nodes:
         raise files.without("nodes", "slurm.conf", "scontrol_node.txt")
@@ -119,9 +119,15 @@ def read_site(
 
 
 def _switch_lines(files: SiteFiles) -> list[ConfLine]:
-    """Return the lines of topology.conf, else those that scontrol shows."""
+    """Return the lines of topology.conf, else those that scontrol shows; report a site without switches."""
     path = files.path("topology.conf")
-    return topology_lines(path) if path else files.lines(TOPOLOGY, "SwitchName")
+    lines = topology_lines(path) if path else files.lines(TOPOLOGY, "SwitchName")
+    if not lines and (path or files.text(TOPOLOGY)):
+        name = path.name if path else TOPOLOGY
+        files.unknown.append(f"{name}: no switches: nodes are chosen without them, as in Slurm")
+    elif not lines:
+        files.lack(TOPOLOGY)
+    return lines
 
 
 def read_accounting(path: Path, zone: tzinfo = UTC) -> tuple[SiteJobs, dict[str, int]]:

@@ -2,7 +2,7 @@
 
 Rule: keys are case-insensitive, a later setting replaces an earlier one, `#` ends a line, a backslash at the end of a
 line continues it. `DEFAULT` lines set the defaults of the lines that follow. An included file must lie in the folder of
-the site: of an absolute path only its name counts, because the files of a site are copies.
+the site: of an absolute path only its name counts, because the files of a site are copies. A file may be empty.
 Source: slurm.conf(5) of Slurm 22.05.
 """
 
@@ -78,7 +78,7 @@ def read_slurm_conf(path: Path) -> SlurmConf:
 def _read(path: Path, folder: Path, conf: SlurmConf, defaults: dict[str, dict[str, str]], depth: int) -> None:
     source = str(path)
     conf.paths.append(path)
-    for number, line in _logical_lines(decode(unpacked(read_bytes(path), source), source)):
+    for number, line in _logical_lines(decode(unpacked(read_bytes(path, may_be_empty=True), source), source)):
         if line.split(maxsplit=1)[0].lower() == "include":
             for included in _included(line, folder, conf, ConfLine({}, source, number)):
                 if depth >= _DEEPEST or len(conf.paths) >= _MOST_FILES:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 from ...simulate.errors import ConfigError, did_you_mean
@@ -19,12 +20,24 @@ from ..documents.document_errors import found
 from ..hostlist import expand, fold
 from .slurm_conf import ConfLine, read_slurm_conf
 
+_KEYS = ("switchname", "switches", "nodes", "linkspeed")
+
 
 def topology_lines(path: Path) -> list[ConfLine]:
-    """Return the lines of switches in topology.conf and the files that it includes. Raises ConfigError without any."""
-    if lines := read_slurm_conf(path).lines.get("switchname"):
-        return lines
-    raise ConfigError(str(path), "line 1", "no switches in this file", "lines SwitchName=NAME Nodes=NODES")
+    """Return the lines of switches in topology.conf and the files that it includes, [] without any.
+
+    Raises:
+        ConfigError: a line cannot be read, or has a key that topology.conf does not have.
+    """
+    conf = read_slurm_conf(path)
+    lines = conf.lines.pop("switchname", [])
+    for line in chain(conf.settings.values(), *conf.lines.values()):
+        key = next(iter(line.values))
+        raise line.error(f"a line begins with {key!r}{did_you_mean(key, ['switchname'])}", "SwitchName=NAME")
+    for line in lines:
+        if key := next((key for key in line.values if key not in _KEYS), ""):
+            raise line.error(f"unknown key {key!r}{did_you_mean(key, _KEYS)}", "SwitchName, Switches, Nodes, LinkSpeed")
+    return lines
 
 
 def site_switches(shown: Sequence[ConfLine], nodes: Collection[str], unknown: list[str]) -> tuple[SiteSwitch, ...]:

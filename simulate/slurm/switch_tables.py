@@ -7,6 +7,7 @@ Source: topology.conf(5) of Slurm 22.05.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import replace
 
 import numpy as np
@@ -48,12 +49,20 @@ def without_nodes_below_no_switch(site: Site) -> Site:
 def order_of_levels(switches: tuple[SiteSwitch, ...]) -> list[str]:
     """Return the names of switches, each after those below it; without those that are below themselves or above such.
 
+    O(switches and the names of switches that they list).
+
     Args:
-        switches: each names only others of them.
+        switches: each names only others of them, each once.
     """
-    waiting, order = {one.name: one for one in switches}, dict[str, None]()
-    while ready := [name for name, one in waiting.items() if all(other in order for other in one.switches)]:
-        for name in ready:
-            del waiting[name]
-            order[name] = None
-    return [*order]
+    above = defaultdict[str, list[str]](list)
+    for one in switches:
+        for other in one.switches:
+            above[other].append(one.name)
+    number_below = {one.name: len(one.switches) for one in switches}
+    order = [name for name, number in number_below.items() if not number]
+    for name in order:  # which grows
+        for higher in above[name]:
+            number_below[higher] -= 1
+            if not number_below[higher]:
+                order.append(higher)
+    return order

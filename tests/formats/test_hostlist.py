@@ -171,7 +171,7 @@ def test_what_slurm_folds_is_read(tmp_path_factory, names):
 
 def test_the_size_of_a_list_is_checked_first():
     assert len(expand("n[1-100]", 100)) == 100
-    with pytest.raises(ConfigError, match="at most 99 nodes"):
+    with pytest.raises(ConfigError, match="at most 99 names"):
         expand("n[1-100]", 99)
 
 

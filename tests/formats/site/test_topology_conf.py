@@ -10,6 +10,7 @@ from pilotfish.formats.site.site_folder import read_site
 from pilotfish.formats.site.topology_conf import site_switches, topology_lines
 from pilotfish.simulate.errors import ConfigError
 from pilotfish.simulate.slurm.site import SiteSwitch
+from pilotfish.simulate.slurm.switch_tables import order_of_levels
 from tests.support.slurm_site_files import CONF, write_site
 
 TOPOLOGY = "Include leaves.conf\nswitchname=top Switches=s[0-1] # all\n"
@@ -52,7 +53,11 @@ def test_what_slurm_only_warns_of_is_said(tmp_path: Path) -> None:
         ("SwitchName=a Nodes=n1\nSwitchName=b\n", "line 2: found 'b' without nodes and switches, or with both"),
         ("SwitchName=a Nodes=n1\nSwitchName=b Nodes=n2 Switches=a\n", "line 2: found 'b' without nodes and switches"),
         ("SwitchName=a Nodes=n[1-\n", r"line 1, Nodes: found 'n\[1-'"),
-        ("BlockName=a Nodes=n1\n", "line 1: no switches in this file"),
+        ("SwitchName=a Nodes=n[1-999999]\n", "line 1, Nodes: found .*, too many names .allowed: at most 200,000 names"),
+        ("BlockName=a Nodes=n1\n", "line 1: a line begins with 'blockname' "),
+        ("# all\nSwitchNam=a Nodes=n1\n", "line 2: a line begins with 'switchnam'; did you mean 'switchname'"),
+        ("SwitchName=a Nodes=n1\nNodeName=n1\n", "line 2: a line begins with 'nodename'"),
+        ("SwitchName=a Node=n1\n", "line 1: unknown key 'node'; did you mean 'nodes'"),
     ],
 )  # fmt: skip
 def test_errors_name_file_and_line(tmp_path: Path, text: str, message: str) -> None:
@@ -79,9 +84,30 @@ def test_a_site_has_switches_where_they_decide(tmp_path: Path, conf: str, *, has
     assert any(sentence.startswith("TopologyPlugin=") for sentence in site.unknown) == is_said
 
 
-def test_a_tree_without_its_file_is_said(tmp_path: Path) -> None:
-    site = read_site(write_site(tmp_path, slurm_conf=TREE))
-    assert not site.switches and "TopologyPlugin=tree: not followed" in " ".join(site.unknown)
+@pytest.mark.parametrize(
+    ("files", "sentence"),
+    [
+        ({}, "no scontrol_topo.txt: without topology.conf, jobs of several nodes may start on other nodes, or sooner"),
+        ({"topology.conf": ""}, "topology.conf: no switches: nodes are chosen without them, as in Slurm"),
+        ({"topology.conf": "# later\nInclude e.conf\n", "e.conf": "\n"}, "topology.conf: no switches: "),
+        ({"scontrol_topo.txt": "No topology information available\n"}, "scontrol_topo.txt: no switches: "),
+    ],
+)
+def test_a_tree_without_switches_is_replayed_without_them(tmp_path: Path, files: dict[str, str], sentence: str) -> None:
+    """As slurmctld 22.05 does; it does not start without topology.conf, but a recording may lack it."""
+    write_site(tmp_path, slurm_conf=TREE)
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    site = read_site(tmp_path)
+    assert site.switches == () and sum(text.startswith(sentence) for text in site.unknown) == 1
+    assert not any(text.startswith("TopologyPlugin") for text in site.unknown)
+
+
+def test_a_long_chain_of_switches_is_ordered_from_its_leaf(tmp_path: Path) -> None:
+    chain = "".join(f"SwitchName=c{i} Switches=c{i + 1}\n" for i in range(2000))
+    (tmp_path / "topology.conf").write_text(f"{chain}SwitchName=c2000 Nodes=n1\n")
+    switches = site_switches(topology_lines(tmp_path / "topology.conf"), ["n1"], [])
+    assert order_of_levels(switches) == [f"c{i}" for i in reversed(range(2001))]
 
 
 def test_a_running_slurm_shows_the_same_switches(tmp_path: Path) -> None:
