@@ -90,6 +90,7 @@ def edited_site(
     for edit in settings:
         if edit.key.lower() not in {name.lower() for name in conf.names}:
             _refuse(edit, conf.names)
+    _check_preemption(conf, settings)
     site = replace(site, rules=rules)
     if partitions:
         site = replace(site, partitions=_partitions(conf, partitions))
@@ -113,6 +114,19 @@ def _set(conf: SlurmConf, edit: Edit) -> None:
             words += [] if word.startswith("-") else [word]
         value = ",".join(words)
     conf.settings[edit.key.lower()] = ConfLine({edit.key.lower(): value}, edit.option, 0)
+
+
+def _check_preemption(conf: SlurmConf, settings: Sequence[Edit]) -> None:
+    """Refuse a change of preemption with which slurmctld does not start, because its partitions would still preempt.
+
+    Source: slurmctld 22.05.8, started with each pair of values.
+    """
+    edit = next((edit for edit in settings if edit.key.lower() in ("preempttype", "preemptmode")), None)
+    plugin = conf.text("PreemptType").lower() or "preempt/none"
+    modes = {word.strip().upper() for word in conf.text("PreemptMode").split(",")} - {"", "OFF", "GANG"}
+    if edit and (plugin == "preempt/none") == bool(modes):
+        shown = f"PreemptType={plugin} and PreemptMode={conf.text('PreemptMode').upper() or 'OFF'}"
+        raise edit.error(f"Slurm does not start with {shown}", "preempt/none with OFF, or another type with a mode")
 
 
 def _partitions(conf: SlurmConf, edits: Sequence[Edit]) -> tuple[SitePartition, ...]:

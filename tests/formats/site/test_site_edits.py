@@ -91,3 +91,26 @@ def test_an_edit_keeps_the_passes_that_sdiag_measured(tmp_path: Path, files: dic
     edited = edited_site(site, tmp_path, [Edit("--set", "", "PriorityWeightAge", "77")], [], [])
     assert edited.rules.pass_s == site.rules.pass_s == (0.0, 8.0)
     assert edited.rules.test_s == site.rules.test_s == 0.5
+
+
+PREEMPTING = "PreemptType=preempt/partition_prio\nPreemptMode=REQUEUE\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "key", "value", "shown"),
+    [
+        (PREEMPTING, "PreemptMode", "off", "PreemptType=preempt/partition_prio and PreemptMode=OFF"),
+        (PREEMPTING, "PreemptMode", "GANG", "PreemptType=preempt/partition_prio and PreemptMode=GANG"),
+        (PREEMPTING, "PreemptType", "preempt/none", "PreemptType=preempt/none and PreemptMode=REQUEUE"),
+        ("", "PreemptType", "preempt/qos", "PreemptType=preempt/qos and PreemptMode=OFF"),
+        ("", "PreemptMode", "CANCEL", "PreemptType=preempt/none and PreemptMode=CANCEL"),
+    ],
+)
+def test_preemption_with_which_slurm_does_not_start_is_refused(
+    tmp_path: Path, files: dict[str, str], before: str, key: str, value: str, shown: str
+) -> None:
+    site = written(tmp_path, {**files, "slurm.conf": files["slurm.conf"] + before})
+    with pytest.raises(ConfigError, match=f"--set: .*does not start with {shown}"):
+        edited_site(site, tmp_path, [Edit("--set", "", key, value)], [], [])
+    edits = [Edit("--set", "", "PreemptType", "preempt/qos"), Edit("--set", "", "PreemptMode", "SUSPEND,GANG")]
+    assert edited_site(site, tmp_path, edits, [], []).rules.preempt_type == "qos"
