@@ -19,7 +19,7 @@ import numpy as np
 
 from ..arrays import Array
 from ..kernels.object_cache import load
-from ..kernels.slurm.tables import BY_BACKFILL, BY_MAIN, Slurm
+from ..kernels.slurm.tables import BY_BACKFILL, BY_MAIN, CANCEL, Slurm
 from .job_columns import SiteJobs
 from .ordered_jobs import OrderedJobs
 from .site import Site
@@ -29,13 +29,13 @@ from .start_columns import SiteStarts
 
 #: Requests of the kernel.
 ADVANCE, MAIN, FULL_MAIN, BACKFILL, REPEAT = range(5)
-#: The period in which something is known to happen is replayed in so many parts; afterwards a part is a day.
+#: The period in which jobs are submitted or begin is replayed in so many parts; afterwards a part is a day.
 _PARTS, _DAY_S = 200, 86_400.0
 #: Days for which nothing may run, and jobs wait, until no job is expected to start any more: without limits of minutes,
 #: and with such limits, below which usage falls as it decays.
 _IDLE_DAYS, _DECAY_DAYS = 1, 31
-#: Days after the last event for which a job may wait for its begin time, or the end of its hold, or may run; longer is
-#: for ever.
+#: Days after the last submission for which a job may wait for its begin time, the end of its hold, or nodes that come
+#: back, or may run; longer is for ever.
 _LONGEST_WAIT_DAYS = 400
 
 
@@ -76,20 +76,22 @@ def played(block: Slurm, site: Site, progress: Callable[[float], object] = float
         site: the site, completed.
         progress: called with the time after each part, epoch seconds.
     """
-    events, begins = block.agenda["time"], SiteJobs.of(site.jobs).begin
-    first, last = (float(events[0]), float(events[-1])) if len(events) else (0.0, 0.0)
+    times, begins = block.agenda["time"], SiteJobs.of(site.jobs).begin
+    first = float(times[0]) if len(times) else 0.0
+    last = float(times[block.agenda["kind"] <= CANCEL].max(initial=first))
     waits = np.concatenate([begins[~np.isnan(begins)], block.jobs["held_until"]])
     last = float(waits[waits <= last + _LONGEST_WAIT_DAYS * _DAY_S].max(initial=last))
+    latest = last + _LONGEST_WAIT_DAYS * _DAY_S
+    last_change = times[times <= latest].max(initial=last)
     for part in range(1, _PARTS + 1 if len(block.agenda) else 1):
         time = math.floor(first + (last - first) * part / _PARTS)
         block = advanced(block, float(time))
         progress(time)
     idle_days, patience = 0, _DECAY_DAYS if _counts_minutes(site) else _IDLE_DAYS
     patience += math.ceil(int(block.after["delay"].max(initial=0)) / _DAY_S)
-    latest = last + _LONGEST_WAIT_DAYS * _DAY_S
     while int(block.count["waiting"]) + int(block.count["running"]) and idle_days < patience and last < latest:
         last += _DAY_S
-        idle_days = 0 if int(block.count["running"]) else idle_days + 1
+        idle_days = 0 if int(block.count["running"]) or last <= last_change else idle_days + 1
         block = advanced(block, last)
         progress(last)
     return block

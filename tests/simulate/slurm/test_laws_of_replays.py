@@ -248,3 +248,18 @@ def test_a_job_that_begins_after_all_others_have_ended_starts() -> None:
     late = small_sites.job(id="1", begin=small_sites.T0 + 20 * 86400.0)
     starts = list(replay_site(small_sites.site([late])).starts)
     assert [start.job for start in starts] == [0] and starts[0].start >= small_sites.T0 + 20 * 86400.0
+
+
+def test_a_replay_does_not_wait_for_events_that_no_job_needs() -> None:
+    """A node that comes back in the year 2286 counts for nothing; one that comes back in a month is waited for."""
+    site = small_sites.site([small_sites.job(id="1", max_nodes=1)])
+    names = [node.name for node in site.nodes]
+    times = list[float]()
+    far = completed(with_drained_nodes(site, names[:1], T0, 1e10))
+    played(site_block(far, Phases.drawn(far, 0)), far, times.append)
+    assert times[-1] <= T0 + 2 * 86400.0
+    far = completed(with_drained_nodes(site, names, T0 - 60.0, 1e10))
+    assert int(played(site_block(far, Phases.drawn(far, 0)), far, times.append).count["starts"]) == 0
+    assert times[-1] <= T0 + 3 * 86400.0
+    (start,) = replay_site(with_drained_nodes(site, names, T0 - 60.0, T0 + 30 * 86400.0)).starts
+    assert start.start >= T0 + 30 * 86400.0
