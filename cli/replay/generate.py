@@ -293,11 +293,11 @@ def site(
     make_folders(out)
     files = site_files(model, drawn, origin)
     write_together({out / file: text for file, text in files.items()})
-    content = f"{count(len(drawn), 'job')} in {format_duration(float(drawn.submit[-1]))}, {model.source}"
+    content = f"{count(len(drawn), 'job')} in {format_duration(float(drawn.submit[-1]))}"
     if as_json:
-        print_json("generated", {"file": str(out), "content": content})
+        print_json("generated", {"file": str(out), "content": f"{content}, {model.source}"})
     else:
-        note(f"{out}: {content}")
+        note(f"{out}: {content}", f"the model: {model.source}")
 
 
 def _checked_walltimes(out: Path, as_json: bool, load: float | None, written: str) -> Walltimes:

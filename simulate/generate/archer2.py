@@ -129,7 +129,7 @@ def _by_qos(nodes: int, least_s: float, most_s: float, mean_s: float) -> Iterato
 
 ARCHER2 = SiteModel(
     "archer2",
-    "5,860 nodes, and ARCHER2's jobs of four months by size and run time (ARCHER2-HPC/usage-data)",
+    "ARCHER2's jobs of four months (ARCHER2-HPC/usage-data)",
     (
         NodeKind("nid", 5276, 128, 2, 256_000, busy_w=435.0),
         NodeKind("hm", 584, 128, 2, 512_000, busy_w=435.0, weight=10),

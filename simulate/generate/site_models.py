@@ -21,7 +21,7 @@ from .site_model import (
 
 PETA4 = SiteModel(
     "peta4",
-    "Wilkinson et al. 2023: 1,468 nodes, 4,000,000 jobs in 2 months; CPUs, QOS and sizes are assumptions",
+    "Wilkinson et al. 2023; CPUs, QOS and sizes assumed",
     (NodeKind("cpu", 1468, 32, 2, 192_000, units=32),),
     (PartitionModel("skylake", (0,), "Default=YES MaxTime=2160 DefaultTime=60"),),
     (
@@ -58,7 +58,7 @@ GPU = SiteModel(
 )  # fmt: skip
 UNIVERSITY = SiteModel(
     "university",
-    "an invented cluster of 200 shared nodes with 64 CPUs, 20 of them with more memory",
+    "an invented cluster of 200 nodes, 20 with more memory",
     (NodeKind("c", 180, 64, 2, 256_000, units=64), NodeKind("m", 20, 64, 2, 1_024_000, units=64)),
     (
         PartitionModel("batch", (0,), "Default=YES MaxTime=4320 DefaultTime=120 DefMemPerCPU=4000 PriorityTier=5"),
