@@ -257,7 +257,7 @@ def site(
     name: Annotated[
         str, argument("NAME", "Model of a site: archer2, peta4, gpu (4 GPUs a node) or university.", words=_site_models)
     ],
-    out: Annotated[Path, option("DIR", "Folder to write the site into.", "--out", "-o")],
+    out: Annotated[Path, option("DIR", "New or empty folder to write.", "--out", "-o")],
     jobs: Annotated[
         int | None, option("N", "Number of jobs.", min=1, max=10_000_000, default="as many as the model has")
     ] = None,
@@ -276,6 +276,7 @@ def site(
       pilotfish generate site archer2 --jobs 20000 -o archer2
       pilotfish generate site university --days 7 -o university
     """
+    from ...formats.site.recording import check_vacant
     from ...formats.site.synthetic_site import site_files
     from ...simulate.generate.site_models import MODELS
     from ...simulate.generate.synthetic_jobs import site_jobs
@@ -285,6 +286,7 @@ def site(
     if days is not None and (jobs is not None or not MOST_DAYS >= days > 0):
         raise bad("--days", "give --jobs or --days" if jobs else f"{days:g} (allowed: above 0, to {MOST_DAYS})")
     check_folder(out)
+    check_vacant(out)
     model = MODELS[name]
     number = jobs or (model.jobs if days is None else max(1, round(model.jobs * days / model.days)))
     load_kernels(*["queue.easy"] * any(kind.units == 1 for kind in model.nodes))

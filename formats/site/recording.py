@@ -1,4 +1,4 @@
-"""The folder into which a site is recorded: new or empty, this user's, and marked until it is complete.
+"""The folder into which a site is recorded: it holds nothing else, is this user's, and is marked until it is complete.
 
 Rule: `recording.json` is written first, and says `complete: false` until all files are there: a recording that was
 killed is never read as a site with less in it. A file has its name only when it is whole.
@@ -44,10 +44,8 @@ class SiteRecording:
     sizes: dict[str, int] = field(default_factory=dict)
 
     def begin(self) -> None:
-        """Make the folder and mark it. Raises ConfigError if it is not empty, OSError if it cannot be made."""
-        if self.folder.exists() and (not self.folder.is_dir() or any(self.folder.iterdir())):
-            problem = "it is not empty" if self.folder.is_dir() else "it is not a folder"
-            raise ConfigError(str(self.folder), "", problem, "a new or an empty folder")
+        """Make the folder and mark it. Raises ConfigError, see `check_vacant`, or OSError if it cannot be made."""
+        check_vacant(self.folder)
         make_own_folder(self.folder)
         self._mark(is_complete=False)
 
@@ -86,6 +84,19 @@ class SiteRecording:
     def _mark(self, *, is_complete: bool) -> None:
         content = {"schema": SCHEMA, "complete": is_complete, **self.about, "missing": self.missing}
         write_whole(self.folder / MARK, json.dumps(content, indent=1) + "\n")
+
+
+def check_vacant(folder: Path) -> None:
+    """Check that a site can be written into a folder without replacing anything.
+
+    Besides a new or an empty folder that is one with a mark alone, as a recording leaves it that Slurm did not answer.
+
+    Raises:
+        ConfigError: it is not a folder, or it holds other files.
+    """
+    if folder.exists() and (not folder.is_dir() or any(path.name != MARK for path in folder.iterdir())):
+        problem = "it is not empty" if folder.is_dir() else "it is not a folder"
+        raise ConfigError(str(folder), "", problem, "a new or an empty folder")
 
 
 def missing_files(folder: Path) -> dict[str, str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pilotfish import __version__
-from pilotfish.cli.__main__ import main
+from pilotfish.cli.__main__ import FAILED, main
 from pilotfish.formats.replays.swf import read_swf
 
 
@@ -18,6 +18,14 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Each test in a folder of its own."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+def test_a_site_never_replaces_the_files_of_another(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("recorded").mkdir()
+    Path("recorded/slurm.conf").write_text("mine")
+    assert main(["generate", "site", "gpu", "--jobs", "5", "-o", "recorded"]) == FAILED
+    assert "recorded: it is not empty (allowed: a new or an empty folder)" in capsys.readouterr().err
+    assert [path.read_text() for path in Path("recorded").iterdir()] == ["mine"]
 
 
 @pytest.mark.parametrize("model", ["lublin", "thesis"])

@@ -50,6 +50,13 @@ def test_a_folder_with_anything_in_it_is_refused_and_stays(tmp_path: Path) -> No
     assert [path.name for path in tmp_path.iterdir()] == ["notes"]
 
 
+def test_a_recording_that_slurm_did_not_answer_can_be_tried_again(tmp_path: Path) -> None:
+    started(tmp_path / "site")
+    started(tmp_path / "site").write("qos.psv", "Name\n")
+    with pytest.raises(ConfigError, match="it is not empty"):
+        started(tmp_path / "site")
+
+
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
 def test_a_full_disk_names_the_file_and_leaves_no_half_of_it(number: int, tmp_path: Path) -> None:
     def pieces() -> Iterator[bytes]:
