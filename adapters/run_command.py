@@ -1,8 +1,9 @@
 """Runs a resource manager's command: one at a time, with a time limit.
 
 Rule: a command that failed or timed out may have changed nothing, or may still do so later; a caller that changes
-something reads before it tries again. A command that ran out of time is killed. A setuid program cannot be killed; it
-is left alone and not waited for. A read, by a command or by a library, is given up when this process is to stop.
+something reads before it tries again. A command that ran out of time, or whose answer is longer than LARGEST_ANSWER, is
+killed. A setuid program cannot be killed; it is left alone and not waited for. A read, by a command or by a library, is
+given up when this process is to stop.
 `BackgroundCommand` is for questions for which the caller does not wait.
 """
 
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 import os
 import select
+import selectors
 import subprocess
 import threading
 import time
@@ -27,6 +29,8 @@ T = TypeVar("T")
 LOOK_S = 0.2
 #: Most bytes of a piece of a command's output.
 PIECE_BYTES = 2**20
+#: Most bytes that a command may print; a queue of 100,000 jobs has some 100 MiB.
+LARGEST_ANSWER = 2**29
 
 
 class StopFlag:
@@ -88,23 +92,15 @@ def run_command(
         reads: It changes nothing, so it is given up when this process is to stop.
 
     Raises:
-        AdapterError: It could not be run (`missing`, `spawn`), did not end in time (`timeout`), or was given up
-            (`stopped`).
+        AdapterError: It could not be run (`missing`, `spawn`), did not end in time (`timeout`), printed more than
+            LARGEST_ANSWER (`parse`), or was given up (`stopped`).
     """
     process = _start(argv, environment, needs, folder, subprocess.PIPE, subprocess.PIPE)
-    deadline, answer = time.monotonic() + timeout_s, None
     try:
-        while answer is None:
-            answer = _answer(process, max(0.0, deadline - time.monotonic()), reads=reads)
-            if answer is None and time.monotonic() >= deadline:
-                why = f"{argv[0]} did not answer within {timeout_s:g} s"
-                raise AdapterError(why, transient=True, kind="timeout", argv=argv)
-            if answer is None and STOP.wanted:
-                raise AdapterError(f"{argv[0]} was given up", transient=True, kind="stopped", argv=argv)
+        stdout, stderr = _output(process, argv, timeout_s, reads=reads)
     except BaseException:
         _abandon(process)
         raise
-    stdout, stderr = answer
     return EndedCommand(process.returncode, stdout, stderr.decode(errors="replace"))
 
 
@@ -151,12 +147,37 @@ def stream_command(
         return EndedCommand(process.returncode, b"", errors.read().decode(errors="replace"))
 
 
-def _answer(process: subprocess.Popen[bytes], left_s: float, *, reads: bool) -> tuple[bytes, bytes] | None:
-    """Return what a command has printed; None: it has not ended, and time is over or this process may have to stop."""
+def _output(
+    process: subprocess.Popen[bytes], argv: Sequence[str], timeout_s: float, *, reads: bool
+) -> tuple[bytes, bytes]:
+    """Return what a command has printed on stdout and on stderr when it has ended; see `run_command`."""
+    assert process.stdout is not None and process.stderr is not None
+    begin = time.monotonic()
+    late = AdapterError(f"{argv[0]} did not answer within {timeout_s:g} s", transient=True, kind="timeout", argv=argv)
+    printed = {pipe.fileno(): bytearray() for pipe in (process.stdout, process.stderr)}
+    with process.stdout, process.stderr, selectors.DefaultSelector() as pipes:
+        for descriptor in printed:
+            pipes.register(descriptor, selectors.EVENT_READ)
+        while pipes.get_map():
+            spent_s = time.monotonic() - begin
+            if spent_s >= timeout_s:
+                raise late
+            if reads and STOP.wanted and spent_s >= LOOK_S:
+                raise AdapterError(f"{argv[0]} was given up", transient=True, kind="stopped", argv=argv)
+            for key, _ in pipes.select(min(LOOK_S, timeout_s - spent_s)):
+                piece = os.read(key.fd, PIECE_BYTES)
+                if not piece:
+                    pipes.unregister(key.fd)
+                printed[key.fd] += piece
+            if sum(map(len, printed.values())) > LARGEST_ANSWER:
+                why = f"{argv[0]} printed more than {LARGEST_ANSWER // 2**20} MiB"
+                raise AdapterError(why, transient=True, kind="parse", argv=argv)
     try:
-        return process.communicate(timeout=min(left_s, LOOK_S) if reads else left_s)
+        process.wait(max(0.0, begin + timeout_s - time.monotonic()))
     except subprocess.TimeoutExpired:
-        return None
+        raise late from None
+    stdout, stderr = printed.values()
+    return bytes(stdout), bytes(stderr)
 
 
 def call_read(read: Callable[[], T], name: str) -> T:

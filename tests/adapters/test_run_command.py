@@ -28,6 +28,22 @@ def test_a_read_is_given_up_when_the_process_is_to_stop_and_a_change_is_not(monk
         run_command(["sleep", "60"], 0.01, dict(os.environ), "", reads=True)
 
 
+@pytest.mark.parametrize("where", ["", " >&2"])
+def test_an_answer_without_end_is_cut_off(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pilotfish.adapters.run_command.LARGEST_ANSWER", 2**20)
+    with pytest.raises(AdapterError, match=r"sh printed more than 1 MiB") as caught:
+        run_command(["sh", "-c", f"exec yes{where}"], 50.0, dict(os.environ), "")
+    assert (caught.value.kind, caught.value.transient) == ("parse", True)
+    result = run_command(["sh", "-c", f"head -c {2**20} /dev/zero{where}"], 50.0, dict(os.environ), "")
+    assert len(result.stdout) + len(result.stderr) == 2**20
+
+
+def test_a_command_that_closes_its_output_must_end_in_time_too() -> None:
+    closed = "exec >&- 2>&-; exec sleep 60"
+    with pytest.raises(AdapterError, match=r"sh did not answer within 0.3 s"):
+        run_command(["sh", "-c", closed], 0.3, dict(os.environ), "")
+
+
 def test_a_command_in_the_background_prints_as_much_as_it_likes() -> None:
     large = "head -c 1000000 /dev/zero | tr '\\0' x; echo problem >&2; exit 4"
     command = BackgroundCommand(["sh", "-c", large], dict(os.environ), "")
