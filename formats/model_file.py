@@ -11,6 +11,8 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -65,7 +67,8 @@ def parse_model(data: bytes, source: str) -> Model:
     if len(data) > MOST_BYTES:
         raise ConfigError(source, "", f"{len(data):,} bytes or more", f"at most {MOST_BYTES:,}")
     try:
-        body = json.loads(data.decode(), parse_constant=lambda word: _refuse_constant(word, source))
+        read_number = partial(_finite, source=source)
+        body = json.loads(data.decode(), parse_float=read_number, parse_constant=read_number)
     except (ValueError, RecursionError) as error:
         raise ConfigError(source, "", f"no JSON: {str(error)[:200]}", ALLOWED) from None
     if not isinstance(body, dict):
@@ -134,8 +137,12 @@ def _order(model: Model, source: str) -> OrderModel:
     return model
 
 
-def _refuse_constant(word: str, source: str) -> float:
-    raise ConfigError(source, "", f"{word} is no number", "finite numbers")
+def _finite(word: str, source: str) -> float:
+    """Return the number that a word of JSON stands for. Raises ConfigError: NaN, an infinity, or too large a number."""
+    number = float(word)
+    if not isfinite(number):
+        raise ConfigError(source, "", f"{word} is no number", "finite numbers")
+    return number
 
 
 def _digest(body: Mapping[str, Any]) -> str:
