@@ -40,11 +40,11 @@ def check_outputs(out: Path, resume: Path | None, picture: Path | None) -> None:
     """
     if not out.name.endswith(MODEL_SUFFIX):
         raise bad("--out", f"{out.name} (allowed: a name that ends with {MODEL_SUFFIX})")
-    if resume is not None and resume.resolve() == out.resolve():
-        raise bad("--resume", f"{resume} is the file of --out (allowed: another file)")
+    check_file(out)
     if resume is not None:
         check_file(resume, makes_folder=True)
-    check_file(out)
+        if resume.resolve() == out.resolve():
+            raise bad("--resume", f"{resume} is the file of --out (allowed: another file)")
     picture_files.check(picture)
 
 

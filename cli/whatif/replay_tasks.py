@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import tempfile
 import zlib
 from collections.abc import Mapping
@@ -72,10 +73,9 @@ def source_of(folder: Path, sacct: Path | None, zone: str) -> tuple[RecordedSite
         ConfigError: see `read_site`, `time_zone`.
         OSError: a file cannot be read.
     """
-    if sacct is not None and sacct.resolve().parent != folder.resolve():
-        name = str(sacct.resolve())
-    else:
-        name = "" if sacct is None else sacct.name
+    name = "" if sacct is None else os.path.realpath(sacct)  # unlike Path.resolve, it accepts links in a circle
+    if os.path.dirname(name) == os.path.realpath(folder):
+        name = os.path.basename(name)
     paths = list[Path]()
     site = RecordedSite(TraceFile("", ""), name, zone).read(folder, paths)
     first, *others = ((path, file_digest(path)) for path in paths)

@@ -238,3 +238,22 @@ def test_a_file_that_is_not_there_is_one_line(tmp_path: Path, capsys):
     assert main(["plan", str(missing), "--cluster", str(missing)]) == 1
     output = capsys.readouterr()
     assert output.out == "" and str(missing) in output.err and output.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ("simulate", "circle.swf"), ("whatif", "circle"), ("whatif", ".", "--sacct", "circle"),
+        ("train", "linear", "circle.swf", "-o", "a.pfmodel.json"), ("train", "linear", "a.swf", "-o", "circle.pfmodel.json"),
+        ("train", "linear", "a.swf", "-o", "a.pfmodel.json", "--resume", "circle"), ("model", "show", "circle.pfmodel.json"),
+        ("generate", "lublin", "-o", "circle.swf"), ("generate", "site", "gpu", "-o", "circle"),
+        ("plan", "circle", "--cluster", "circle"), ("site", "record", "circle"),
+    ],
+)  # fmt: skip
+def test_links_in_a_circle_are_a_mistake_and_no_bug(argv, tmp_path: Path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("circle", "circle.swf", "circle.pfmodel.json"):
+        Path(name).symlink_to(name)
+    assert main(argv) == 1
+    error = capsys.readouterr().err
+    assert error.startswith("pilotfish: error: ") and "unexpected" not in error
