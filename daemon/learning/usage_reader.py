@@ -129,10 +129,13 @@ class UsageReader(Observer):
         self._save(due, later)
 
     def _measurement(self, record: AccountingRecord, cluster: Cluster) -> Measurement | None:
-        """Return what a record shows; None if nothing can be learned from it."""
+        """Return what a record shows; None if nothing can be learned from it.
+
+        Nodes of one type are alike here, however fast each has been lately: a profile names a type of the cluster file.
+        """
         from ...profiles.imports.imported import accounted_run
 
-        kinds = {cluster.nodes[i].type for name in record.placed if (i := cluster.index.get(name)) is not None}
+        kinds = {cluster.nodes[i].type.nominal for name in record.placed if (i := cluster.index.get(name)) is not None}
         kind = kinds.pop() if len(kinds) == 1 else None
         whole_node = kind is not None and record.cores >= kind.cores
         if record.obstacle == TOO_MUCH_CPU_TIME:

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from pilotfish.adapters.base import AdapterError
+from pilotfish.daemon.learning.node_speeds import at_speeds
 from pilotfish.daemon.learning.profile_learning import LearnedProfiles
 from pilotfish.daemon.learning.usage_reader import GIVE_UP_S, LATER_S, LONGEST_S, MOST, UsageReader
 from pilotfish.daemon.state.pending_usage import PendingUsage
@@ -90,6 +91,15 @@ def test_usage_is_learned_some_time_after_a_jobs_end(accounting) -> None:
     assert (profile.groups[0].count, profile.groups[0].demand, profile.groups[0].utilisation) == (1, 8.0, 0.8)
     assert profile.measured_on == "small" and profile.provenance.note.startswith("measured by memory accounting")
     assert accounting.waiting() == 0 and accounting.bench.value("accounting_jobs_total", outcome="learned") == 1.0
+
+
+def test_a_run_on_nodes_of_other_speeds_than_usual_is_one_on_their_type(accounting) -> None:
+    manager = accounting.bench.manager
+    manager.cluster = at_speeds(manager.cluster, [0.8333, 1.1])
+    (key,) = accounting.end("a")
+    accounting.kept[key] = replace(accounting.kept[key], placed=tuple(node.name for node in manager.cluster.nodes))
+    accounting.bench.run(200)
+    assert len(manager.cluster.types) == 2 and accounting.store.get("cmd: a x").measured_on == "small"
 
 
 def test_what_identifies_a_job_is_kept_with_its_run(accounting) -> None:
