@@ -44,6 +44,7 @@ from ..report.status_documents import (
     view_document,
 )
 from ..state.divided_work import Steps, finish
+from ..state.job_stages import JobStage
 from ..state.journal import Journal
 from ..state.queue import Submission
 from ..state.queue_entry import Entry
@@ -67,6 +68,8 @@ MOST_LINES = 60
 _LONGEST_NAME = 256
 #: What the document of a job says of its run.
 _OF_RUNS = ("start_time", "finish_time", "exit_code", "signal", "forecast_run_time", "stdout", "stderr")
+#: Why a job waits whose submission failed without a clear answer.
+UNSETTLED = "its last start failed, but may still happen: it is tried again once that is impossible"
 #: Read all fields of a record, in order.
 _OUTCOME = [member.name for member in fields(ForecastOutcome)]
 _PROFILE, _values_of = _OUTCOME.index("profile"), attrgetter(*_OUTCOME)
@@ -296,6 +299,8 @@ class Requests:
         waits = entry.let_go if entry.state is JobState.PENDING else ""
         if entry.waiting:
             waits = entry.wait_reason or self._tracker.limited.get(entry.key) or self._tracker.left.get(entry.key, "")
+        elif entry.stage is JobStage.UNSETTLED:
+            waits = UNSETTLED
         self._documents.add_queued(document, self._cycle.queue_forecasts, self._tracker.snapshot)
         story, since = self._journal.records(entry.key), entry.since
         if entry.let_go:

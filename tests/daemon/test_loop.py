@@ -9,6 +9,7 @@ import pytest
 
 from pilotfish.adapters.base import AdapterError, Capabilities
 from pilotfish.daemon.apply import LONGEST_S, Recording, carry_out
+from pilotfish.daemon.socket.rpc import UNSETTLED
 from pilotfish.daemon.state.applied import describe
 from pilotfish.simulate.model.job import Provenance
 from pilotfish.simulate.model.plan import Cancel, Place, Release, Submit
@@ -141,6 +142,27 @@ def test_a_submission_that_is_carried_out_late_runs_once(bench, kit, delay, canc
     assert manager.runs[f"{workflow}/a"] == (0 if cancel and delay == math.inf else 1)
     assert set(bench.states(workflow).values()) == {"cancelled" if cancel else "completed"}
     assert all(view.state.ended for view in manager.views.values())
+
+
+@pytest.mark.parametrize("restart", [False, True])
+def test_explain_says_why_an_unclear_submission_is_not_tried_again_yet(bench, kit, restart, monkeypatch):
+    manager = bench.manager
+    manager.capabilities = Capabilities(late_s=330.0)
+    workflow = bench.submit(kit.job("a", seconds=20))
+
+    def lose(action):
+        raise AdapterError("sbatch did not answer", transient=True, kind="timeout")
+
+    with monkeypatch.context() as lost:
+        lost.setattr(manager, "apply", lose)
+        bench.run(2)
+    if restart:
+        bench.restart()
+    bench.run(5)
+    assert kit.requests(bench)("explain", job=f"{workflow}/a")["waits"] == UNSETTLED
+    bench.run(400)
+    reply = kit.requests(bench)("explain", job=f"{workflow}/a")
+    assert (reply["job"]["state"], reply["waits"]) == ("completed", "")
 
 
 def test_a_missing_job_is_unknown_and_never_started_again(bench, kit):
