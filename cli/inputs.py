@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -102,12 +101,12 @@ def check_output(path: Path, endings: Sequence[str], more: str = "") -> None:
 
 
 def check_files(*paths: Path | None) -> None:
-    """Check that files exist, before anything is compiled. Raises FileNotFoundError for the first that does not."""
+    """Check that files exist, before anything is compiled. Raises OSError for the first that cannot be reached."""
     for path in paths:
         if path is not None and str(path) == "-" and not path.exists():
             raise ConfigError("-", "", "there is no such file", "/dev/stdin, if the standard input was meant")
-        if path is not None and not path.exists():
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
+        if path is not None:
+            path.stat()
 
 
 def file_hash(path: Path) -> str:

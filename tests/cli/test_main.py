@@ -240,6 +240,19 @@ def test_a_file_that_is_not_there_is_one_line(tmp_path: Path, capsys):
     assert output.out == "" and str(missing) in output.err and output.err.count("\n") == 1
 
 
+def test_an_input_that_cannot_be_reached_says_why(tmp_path: Path, capsys):
+    (tmp_path / "circle.swf").symlink_to(tmp_path / "circle.swf")
+    (tmp_path / "file").touch()
+    for name, why in (
+        ("circle.swf", "Too many levels"),
+        ("file/a.swf", "Not a directory"),
+        ("gone.swf", "No such file"),
+    ):
+        assert main(["simulate", str(tmp_path / name)]) == 1
+        error = capsys.readouterr().err
+        assert error.startswith(f"pilotfish: error: {tmp_path / name}: {why}") and error.count("\n") == 1
+
+
 @pytest.mark.parametrize(
     "argv",
     [
