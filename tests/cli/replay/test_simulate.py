@@ -136,8 +136,8 @@ def test_filters_are_counted(trace: Path, capsys: pytest.CaptureFixture[str]) ->
 )
 def test_the_engine_is_explained(trace: Path, argv: list[str], why: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["simulate", str(trace), *argv, "--explain-engine"]) == 0
-    lines = capsys.readouterr().err.splitlines()
-    assert why in " ".join(" ".join(lines).split()) and max(map(len, lines)) <= 80
+    (line,) = capsys.readouterr().err.splitlines()
+    assert why in line
 
 
 @pytest.mark.parametrize(
