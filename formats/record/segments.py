@@ -277,6 +277,7 @@ class Segment:
         except (ValueError, RecursionError) as error:
             self.cut = f"line {number}: {error}"
         except EOFError:
-            self.cut = f"it ends in the middle, after {count(number, 'line')}: a daemon still writes it, or was killed"
+            cause = "a daemon still writes it, was killed, or had no room on the disk"
+            self.cut = f"it ends in the middle, after {count(number, 'line')}: {cause}"
         except (OSError, zlib.error) as error:
             self.cut = f"after {count(number, 'line')}: {error}"
