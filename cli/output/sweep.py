@@ -186,7 +186,7 @@ class SweepProgress:
             self._bar.stop()
         if self._ended and error is None:
             spent = time.monotonic() - self._began
-            rate = f", {self._ended / spent:,.0f} runs/s" if self._ended > spent > 0 else ""
+            rate = f", {count(round(self._ended / spent), 'run')}/s" if self._ended > spent > 0 else ""
             note(f"{count(self._ended, 'run')} in {duration(spent)}{rate}{self._failures}")
 
     def ended(self, rows: Sequence[Row]) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pilotfish.cli.output.sweep import show_runs, show_sweep
+from pilotfish.cli.output.sweep import SweepProgress, show_runs, show_sweep
 from pilotfish.cli.output.text import Screen
 from pilotfish.formats.text import broken
 
@@ -107,3 +107,14 @@ def test_a_text_is_broken_after_commas_and_plus_signs() -> None:
     assert broken("easy+opportunistic:t_idle=300", 15) == ["easy+", "opportunistic:", "t_idle=300"]
     assert broken("equal: easy, easy:order=random", 18) == ["equal: easy,", "easy:order=random"], "a name stays whole"
     assert broken("short", 12) == ["short"] and broken("x" * 20 + "+y", 9) == ["xxxx…xxx+", "y"]
+
+
+@pytest.mark.parametrize(("runs", "rate"), [(2, "1 run/s"), (4, "2 runs/s")])
+def test_the_rate_of_runs_counts_one_run(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, runs: int, rate: str
+) -> None:
+    clock = iter([0.0, 1.6])
+    monkeypatch.setattr("pilotfish.cli.output.sweep.time.monotonic", lambda: next(clock))
+    with SweepProgress(runs) as progress:
+        progress.ended([{"status": "done"}] * runs)
+    assert capsys.readouterr().err.strip() == f"pilotfish: {runs} runs in 1.60 s, {rate}"
