@@ -1,6 +1,7 @@
 """Output on a learned policy in a replay: which share of the decisions was its model's, and why the others were not.
 
 Rule: where its baseline decided mostly, the numbers of the replay are mostly those of the baseline; that is a warning.
+So is a replay that knows other run times than the training did: a verdict on the model says nothing about it.
 """
 
 from __future__ import annotations
@@ -8,9 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ...formats.text import count, percent
+from ...simulate.queue_policies.model_use import Guarded, ModelUse
+from ...simulate.queue_policies.policy_facts import spec_of
 
 if TYPE_CHECKING:
-    from ...simulate.queue_policies.model_use import ModelUse
+    from collections.abc import Collection
 
 #: Below this share of the decisions, a model says little about itself.
 MOSTLY = 0.5
@@ -36,6 +39,29 @@ def doubts_of(name: str, use: ModelUse) -> list[str]:
         return []
     decided = f"{name} took {percent(use.share)} of its decisions itself"
     return [f"{decided}; the numbers are mostly those of {use.baseline}"]
+
+
+def run_times_of(policy: object) -> str | None:
+    """Return what the training of a policy's learned order knew of run times; None: it has none, or nothing says."""
+    if isinstance(policy, Guarded):
+        return policy.model_use.run_times
+    run_times: str | None = getattr(getattr(spec_of(policy).plain, "order", None), "run_times", None)
+    return run_times
+
+
+def doubts_of_run_times(name: str, trained: str | None, runtimes: Collection[str], setting: str) -> list[str]:
+    """Return a warning if no replay of a learned order knows the run times that its training did.
+
+    Args:
+        name: of the policy, for people.
+        trained: of the training, see `run_times_of`.
+        runtimes: of the replays, some of `known_run_times.RUNTIMES`.
+        setting: what sets them, such as an option.
+    """
+    if trained is None or trained in runtimes:
+        return []
+    names = " or ".join(runtimes)
+    return [f"{name} expects run times as in its training, {trained}; here they are {names}: use {setting} {trained}"]
 
 
 def use_document(use: ModelUse) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from ...simulate.replay.replay import Replayed
 from ...simulate.world.known_run_times import PREDICTED
 from ..inputs import file_hash
 from ..output.documents import print_json
-from ..output.model_decisions import doubts_of, use_document
+from ..output.model_decisions import doubts_of, doubts_of_run_times, run_times_of, use_document
 from ..output.replay import ReplayProgress, runtimes_line, show_replay
 from ..output.text import Screen
 from ..streams import note, print_policy_traceback, warn
@@ -98,6 +98,8 @@ def _report(
     if (use := replayed.model_use) is not None:
         about["model_use"] = use_document(use)
         warn(*doubts_of(request.decider.text, use))
+    trained, runtimes = run_times_of(request.decider.policy), request.decider.runtimes
+    warn(*doubts_of_run_times(request.decider.text, trained, [runtimes], "--runtimes"))
     accuracies = None if predictor is None else predictor.compared(~replayed.rejected)
     about["runtimes"] = request.decider.runtimes
     if accuracies is not None:

@@ -16,11 +16,13 @@ from .. import options
 from ..kernel_loading import load_kernels
 from ..options import argument, flag, option
 from ..output.documents import print_json
-from ..output.model_decisions import MOSTLY
+from ..output.model_decisions import MOSTLY, doubts_of_run_times
 from ..streams import note, print_policy_traceback, warn
 from ..worker_options import worker_pool
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from ..sweeps.prepare import Prepared
     from ..sweeps.results import Row
     from ..sweeps.tasks import SweepTask
@@ -138,10 +140,20 @@ def _report(prepared: Prepared, rows: list[Row], folder: Path, as_json: bool) ->
         runs = count(sum(row["policy"] == policy for row in rows), "run")
         problem = f"its baseline took most decisions in {number:,} of {runs} (column model_share)"
         warn(f"{policy}: {problem}; `pilotfish simulate` says why")
+    warn(*_doubts_of_run_times(prepared))
     for reason in list(dict.fromkeys(row["error"] for row in failed))[:MOST_WHYS]:
         warn(f"run {next(row['run'] for row in failed if row['error'] == reason)} failed: {reason}")
     ended = f", {len(failed):,} of them failed (the same command tries them again)" if failed else ""
     note(f"{folder / RESULTS} has {count(len(rows), 'run')}{ended}")
+
+
+def _doubts_of_run_times(prepared: Prepared) -> Iterator[str]:
+    """Yield a warning for each model of whose training no run has the run times. Raises ConfigError."""
+    from ...formats.model_file import parse_model
+
+    for policy, source in {task.policy: task.source for run, task in prepared.pairs if run.policy.is_model}.items():
+        trained = getattr(parse_model(source or b"", policy), "run_times", None)
+        yield from doubts_of_run_times(policy, trained, prepared.sweep.runtimes, "runtimes:")
 
 
 def _cases(prepared: Prepared, rows: list[Row]) -> list[dict[str, Any]]:

@@ -91,9 +91,15 @@ class OrderModel:
             return "fill"
         return "tanh" if len(self.weights) == NETWORK else "linear"
 
+    @property
+    def rule(self) -> str | None:
+        """The simple rule that the search began with, if it also ended there and nothing was learned; else None."""
+        searches = [one for one in self.trained.get("seeds", ()) if one.get("seed") == self.trained.get("seed")]
+        return str(self.trained.get("start")) if searches and searches[0].get("is_rule") is True else None
+
     def order(self, text: str) -> LearnedOrder:
         """Return the order; `text` is its name in SPECs."""
-        return LearnedOrder(text, self.weights, self.max_wait, self.fill)
+        return LearnedOrder(text, self.weights, self.max_wait, self.fill, self.run_times)
 
     def guarded(self, text: str, digest: str) -> GuardedOrder:
         """Return the guarded order.

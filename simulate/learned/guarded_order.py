@@ -179,7 +179,7 @@ class GuardedQueue:
         #: How the first decision came about, by number of the job, and why it is the baseline's.
         self.scored: dict[int, Scored] = {}
         self.first_doubt = Doubt()
-        self.model_use = ModelUse(model.baseline_spec)
+        self.model_use = ModelUse(model.baseline_spec, run_times=model.order.run_times)
 
     def sorted(self, now: QueueView) -> list[QueuedJob]:
         """Return the waiting jobs, the first in the queue first. O(waiting jobs log waiting jobs)."""

@@ -73,12 +73,14 @@ class LearnedOrder:
         weights: finite, see `order_score.score_of`.
         max_wait: seconds, above 0; inf: no bound.
         fill: the weights of the order behind the reservation; empty: it is the same order.
+        run_times: what was known of them in its training, one of `known_run_times.RUNTIMES`; None: nothing says.
     """
 
     text: str
     weights: tuple[float, ...]
     max_wait: float = MAX_WAIT_S
     fill: tuple[float, ...] = ()
+    run_times: str | None = None
 
     def __str__(self) -> str:
         return self.text

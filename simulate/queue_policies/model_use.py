@@ -35,6 +35,7 @@ class ModelUse:
         jobs: jobs that are unlike those of the training, by the reason.
         examples: the first doubt of each reason, in words.
         since: what comes before is not counted, seconds of the replay.
+        run_times: see `LearnedOrder`.
     """
 
     baseline: str
@@ -43,6 +44,7 @@ class ModelUse:
     jobs: Counter[str] = field(default_factory=Counter)
     examples: dict[str, str] = field(default_factory=dict)
     since: float = -math.inf
+    run_times: str | None = None
 
     def note_job(self, doubt: Doubt, now: float) -> None:
         """Count a job that is submitted now, seconds, and is unlike those of the training."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 import yaml
 
 from pilotfish.cli.__main__ import FAILED, USAGE, main
-from pilotfish.formats.model_file import read_order
+from pilotfish.formats.model_file import read_order, write_model
 from tests.support.learned_models import LIAR, SJF, model_file
 
 LAB = {
@@ -111,6 +112,34 @@ def test_a_replay_says_how_far_the_model_decided(
     assert "decided     all " in out and not error
 
 
+@pytest.mark.parametrize("policy", ["learned:m.pfmodel.json", "easy:order=m.pfmodel.json"])
+@pytest.mark.parametrize("trained", ["walltime", "predicted"])
+def test_a_replay_that_knows_other_run_times_than_the_training_is_warned_of(
+    policy: str, trained: str, tmp_path: Path, trace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = model_file(tmp_path, SJF, limits=(0.0, 1e9))
+    write_model(path, replace(read_order(path), run_times=trained))
+    for runtimes in ("walltime", "predicted"):
+        assert main(["simulate", str(trace), "--policy", policy, "--runtimes", runtimes]) == 0
+        warning = f"warning: {policy} expects run times as in its training, {trained}; here they are {runtimes}: "
+        error = " ".join(capsys.readouterr().err.split())
+        assert error.count(f"{warning}use --runtimes {trained}") == (trained != runtimes)
+
+
+@pytest.mark.real
+@pytest.mark.parametrize(("runtimes", "warnings"), [(["walltime"], 1), (["walltime", "predicted"], 0)])
+def test_a_sweep_without_the_run_times_of_the_training_is_warned_of(
+    runtimes: list[str], warnings: int, tmp_path: Path, trace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = model_file(tmp_path, SJF, limits=(0.0, 1e9))
+    write_model(path, replace(read_order(path), run_times="predicted"))
+    sweep = {"schema": "pilotfish/sweep/v1", "workloads": [str(trace)], "policies": ["learned:m.pfmodel.json"]}
+    (tmp_path / "sweep.yaml").write_text(yaml.safe_dump(sweep | {"runtimes": runtimes}))
+    assert main(["sweep", "sweep.yaml", "--out", "out", "--workers", "1"]) == 0
+    warning = "expects run times as in its training, predicted; here they are walltime: use runtimes: predicted"
+    assert " ".join(capsys.readouterr().err.split()).count(warning) == warnings
+
+
 @pytest.mark.parametrize(
     ("policy", "code", "says"),
     [
@@ -129,9 +158,6 @@ def test_a_wrong_model_is_one_sentence_in_each_command(
     policy: str, code: int, says: str, tmp_path: Path, trace: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     import zlib
-    from dataclasses import replace
-
-    from pilotfish.formats.model_file import write_model
 
     text = model_file(tmp_path, SJF).read_text()
     (tmp_path / "broken.pfmodel.json").write_text(text.replace("10000000.0", "20000000.0"))
