@@ -28,7 +28,7 @@ RULES: dict[str, tuple[float, ...]] = {
     for name, feature, weight in (
         ("first come, first served", 3, -_STRENGTH),
         ("shortest limit first", 0, _STRENGTH),
-        ("shortest expected run time first", 2, _STRENGTH),
+        ("shortest expected run first", 2, _STRENGTH),
         ("fewest resources first", 1, _STRENGTH),
     )
 }

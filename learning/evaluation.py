@@ -59,6 +59,7 @@ class Verdict:
         p_value: of "it is not better", one-sided, from the same draws.
         won: share of copies and seeds with a ratio below 1.
         longest_wait: geometric mean ratio of the longest wait.
+        least, most: of the ratios of one copy and seed.
     """
 
     trace: str
@@ -69,6 +70,8 @@ class Verdict:
     p_value: float
     won: float
     longest_wait: float
+    least: float
+    most: float
 
 
 def scores(trace: Trace, contenders: Mapping[str, Numbers], copies: int, first: int = 0) -> Scores:
@@ -104,8 +107,9 @@ def verdict(scored: Scores, learned: Sequence[str], rival: str, number: str, see
     ratios = _log_ratios(scored, learned, rival, number)
     longest = _log_ratios(scored, learned, rival, "longest_wait").mean()
     return Verdict(
-        scored.trace, rival, *interval(ratios, seed), won=float((ratios < 0.0).mean()), longest_wait=math.exp(longest)
-    )
+        scored.trace, rival, *interval(ratios, seed), won=float((ratios < 0.0).mean()), longest_wait=math.exp(longest),
+        least=math.exp(ratios.min()), most=math.exp(ratios.max()),
+    )  # fmt: skip
 
 
 def interval(log_ratios: Array, seed: int = 0) -> tuple[float, float, float, float]:

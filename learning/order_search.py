@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -69,20 +69,23 @@ class Start:
         baseline: the best variant of EASY backfilling.
         baseline_value: mean logarithm of its objective over the judged copies.
         longest_waits: of the baseline, seconds, in each judged copy of each trace.
+        baseline_excess: what its long waits cost it, see `Search`.
         max_wait: the bound on waits, seconds.
         rule: a key of RULES, the best one under the bound.
         predicted: whether the rule knows predicted run times.
-        value, excess: as of `Search`, of the rule.
+        value, excess, rule_longest_wait: of the rule, see `Search`.
     """
 
     baseline: Contender
     baseline_value: float
     longest_waits: tuple[tuple[float, ...], ...]
+    baseline_excess: float
     max_wait: float
     rule: str
     predicted: bool
     value: float
     excess: float
+    rule_longest_wait: float
 
     @property
     def longest_wait(self) -> float:
@@ -128,18 +131,18 @@ def start_of(traces: Sequence[Trace], options: SearchOptions, predict: Predictin
     sides = [(side, _numbers(side, judging, predict)) for side in variants(predicting)]
     baseline, rows = min(sides, key=lambda one: _objective(one[1], options.objective))
     longest = tuple(tuple(row["longest_wait"] for row in numbers) for numbers in rows)
+    excess = _mean_excess(rows, longest, options.patience)
     bound = options.max_wait
-    start = Start(baseline, _objective(rows, options.objective), longest, math.inf, "", False, 0.0, 0.0)
     if bound is None:
-        bound = max(LAST_RESORT * options.patience * start.longest_wait, LEAST_WAIT_S)
+        bound = max(LAST_RESORT * options.patience * _longest(rows), LEAST_WAIT_S)
     rules = []
     for predicted in (False, True)[: 1 + predicting]:
         for name, weights in RULES.items():
             side = contender(LearnedOrder(name, weights, bound), predicted=predicted)
-            value, excess, _ = _judged(side, judging, longest, options, predict)
-            rules.append((value + excess, name, predicted, value, excess))
-    _, rule, predicted, value, excess = min(rules)
-    return replace(start, max_wait=bound, rule=rule, predicted=predicted, value=value, excess=excess)
+            judged = _judged(side, judging, longest, options, predict)
+            rules.append((judged[0] + judged[1], name, predicted, judged))
+    _, rule, predicted, judged = min(rules)
+    return Start(baseline, _objective(rows, options.objective), longest, excess, bound, rule, predicted, *judged)
 
 
 def search(
@@ -224,9 +227,7 @@ def _judged(
         predict: see `start_of`.
     """
     rows = _numbers(side, judging, predict)
-    excess = [_excess(numbers, waits, options.patience) for numbers, waits in zip(rows, allowed, strict=True)]
-    longest = [max(row["longest_wait"] for row in numbers) for numbers in rows]
-    return _objective(rows, options.objective), float(np.mean(excess)), float(np.mean(longest))
+    return _objective(rows, options.objective), _mean_excess(rows, allowed, options.patience), _longest(rows)
 
 
 def _objective(rows: Sequence[Sequence[dict[str, float]]], objective: str) -> float:
@@ -244,6 +245,18 @@ def _excess(numbers: Sequence[dict[str, float]], longest: Sequence[float], patie
         row["longest_wait"] / max(patience * wait, LEAST_WAIT_S) for row, wait in zip(numbers, longest, strict=True)
     ]
     return float(np.mean([math.log(max(ratio, 1.0)) for ratio in ratios]))
+
+
+def _mean_excess(
+    rows: Sequence[Sequence[dict[str, float]]], allowed: Sequence[Sequence[float]], patience: float
+) -> float:  # fmt: skip
+    """Return the mean of `_excess` over copies."""
+    return float(np.mean([_excess(*one, patience) for one in zip(rows, allowed, strict=True)]))
+
+
+def _longest(rows: Sequence[Sequence[dict[str, float]]]) -> float:
+    """Return the longest wait in a copy of all traces, mean over the copies, seconds."""
+    return float(np.mean([max(row["longest_wait"] for row in numbers) for numbers in rows]))
 
 
 def _judging(traces: Sequence[Trace], copies: int) -> list[list[Trace]]:

@@ -28,6 +28,7 @@ from ...simulate.queue_policies.learned_order import LearnedOrder
 from ...simulate.world.known_run_times import PREDICTED
 from ...simulate.world.rule_options import KERNEL as RULE_CHOICES
 from ..output.sweep import SweepProgress
+from ..streams import note
 from ..sweeps.tasks import Failure
 from ..worker_options import worker_pool
 from .learning_tasks import ScoreTask, TraceInput, joined, score_task
@@ -109,7 +110,9 @@ def contest_of_orders(
         copies: of each trace.
         predicting: rivals may have predicted run times.
     """
-    predicting = predicting or any(predicts for _, predicts in orders)
+    if not predicting and any(predicts for _, predicts in orders):
+        predicting = True
+        note("--no-predictions: a model knows predicted run times, so its rivals do, too")
     names = [one.name for one in rivals(max(order.max_wait for order, _ in orders), predicting)]
     traces = [
         Judged(

@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from ...formats.documents.atomic_write import check_file
-from ...formats.model_file import read_model
+from ...formats.model_file import Model, read_model
+from ...formats.models.order_model import OrderModel
+from ...formats.models.verdicts import only_rule
 from ...formats.text import count
 from ...simulate.queue_policies.learned_order import MODEL_SUFFIX
 from .. import options
@@ -15,7 +17,7 @@ from ..kernel_loading import load_kernels
 from ..options import argument, flag, option
 from ..output.documents import print_json
 from ..output.model_decisions import use_document
-from ..output.text import Screen
+from ..output.text import Screen, hanging
 from ..streams import note
 from ..usage_errors import bad, not_among
 from .contests import contest_of
@@ -27,7 +29,7 @@ from .unseen_systems import Trainings, judge_unseen
 from .verdict_report import results_of, save_verdicts, show_results, trained_on
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 
 #: Published works whose tables are printed.
@@ -131,6 +133,7 @@ def evaluate(
         print_json("evaluation", {"copies": copies, "part": part, "results": plain, "model_use": nets})
     else:
         show_results(contest, scored, results)
+        _show_doubts(models)
         if uses:
             without = "" if contest.has_nets else "; the table is about the model without it"
             screen = Screen()
@@ -144,6 +147,14 @@ def evaluate(
         trained = "; ".join(dict.fromkeys(str(model.trained.get("part", PARTS[0])) for model in models.values()))
         note(f"{', '.join(repeated)}: the training had the same file ({trained}), and this is about: {part}")
     return 0
+
+
+def _show_doubts(models: Mapping[Path, Model]) -> None:
+    """Print which models are only the rule that their search began with; `models` by file."""
+    screen = Screen()
+    for path, model in models.items():
+        if isinstance(model, OrderModel) and model.rule is not None:
+            screen.put(*hanging("", f"{path}: {only_rule(model.rule)}", screen.cells))
 
 
 def _as_published(setting: str, files: Sequence[Path], *, save: bool, as_json: bool) -> int:

@@ -209,11 +209,12 @@ def search_task(task: SearchTask, traces: tuple[Trace, ...] | None = None) -> di
 def search_stages(tasks: Sequence[SearchTask]) -> Stages[SearchTask]:
     """Return the stages of some searches with the same options."""
     generations = tasks[0].options.generations
-    return Stages(tasks, search_task, _value, generations, GENERATIONS_EACH, "generation", own_process=False)
+    return Stages(tasks, search_task, score_of, generations, GENERATIONS_EACH, "generation", own_process=False)
 
 
-def _value(state: Mapping[str, Any]) -> float:
-    return math.exp(float(state["value"]))
+def score_of(state: Mapping[str, Any]) -> float:
+    """Return what a search makes small, of the order with which it would end now: objective times cost of waits."""
+    return math.exp(float(state["value"]) + float(state["excess"]))
 
 
 def _windows(traces: Sequence[Trace], number: int) -> list[Trace]:

@@ -11,7 +11,7 @@ from ...formats.model_file import Model, check_use, read_model, read_order
 from ...formats.models.order_model import OrderModel
 from ...formats.models.pair_model import PairModel
 from ...formats.models.rule_model import RuleModel
-from ...formats.models.verdicts import in_training, lines_of
+from ...formats.models.verdicts import in_training, lines_of, only_rule
 from ...formats.text import count
 from ...simulate.kernels.queue.tables import UNIT
 from ...simulate.queue_policies.learned_order import FEATURES, MODEL_SUFFIX
@@ -127,6 +127,8 @@ def _show_order(screen: Screen, name: str, model: OrderModel) -> None:
         size = f"{count(int(row['jobs']), 'job')} on {count(int(row['processors']), 'processor')}"
         screen.put(f"trained on {row['name']}: {size}, part: {trained.get('part')}")
     screen.put(f"began at the rule: {trained.get('start')}; run times: {model.run_times}")
+    if model.rule is not None:
+        screen.put(only_rule(model.rule))
     screen.put(f"baseline: {model.baseline.policy}, run times: {model.baseline.run_times}", "")
     names, columns = _columns(model)
     rows = [
@@ -171,5 +173,5 @@ def _document(model: Model) -> dict[str, Any]:
         "run_times": model.run_times, "baseline": asdict(model.baseline),
         "processors": list(model.processors), "trained": dict(model.trained),
         "seen": {name: list(values) for name, values in model.seen.items()}, "evaluated": list(model.evaluated),
-        "proven": model.is_proven,
+        "proven": model.is_proven, "rule": model.rule,
     }  # fmt: skip

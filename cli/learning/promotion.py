@@ -125,12 +125,11 @@ def show_promotion(screen: Screen, file: Path, site: str, model: OrderModel, pro
     rows.append(("longest wait", f"{gain.longest_wait:.2f}", "", ""))
     screen.table([TextColumn("OF THE BASELINE'S"), *numbers("RATIO", "95 %"), TextColumn("")], rows)
     screen.put(f"{MARK} what it was trained to lower")
-    screen.put(
-        "Ratios of the means over all jobs as they came, with the model's net; intervals are over days. Those of "
-        "`evaluate` are on shaken copies, without the net."
-    )
-    for first, line in zip(("decided: ", *[""] * len(decided)), decided, strict=False):
-        screen.put(*hanging(first, line, screen.cells))
+    means = "Ratios of the means over all jobs as they came, with the model's net; intervals are over days. "
+    one_case = "That is one schedule: `evaluate` says how the ratio differs among shaken copies, without the net."
+    screen.put(*hanging("", means + one_case, screen.cells))
+    for head, line in zip(("decided: ", *[" " * 9] * len(decided)), decided, strict=False):
+        screen.put(*hanging(head, line, screen.cells))
     trips = "not known (--config)" if promotion.trips is None else count(promotion.trips, "time")
     screen.put(f"guard rail of the service tripped: {trips}", "")
     if promotion.missing:

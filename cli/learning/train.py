@@ -11,6 +11,7 @@ import typer
 from ... import __version__
 from ...formats.model_file import write_model
 from ...formats.models.order_model import Baseline, OrderModel
+from ...formats.models.verdicts import only_rule
 from ...learning.contenders import RULES, contender
 from ...learning.objectives import OBJECTIVES
 from ...learning.order_kinds import KINDS
@@ -26,8 +27,9 @@ from ..kernel_loading import load_kernels
 from ..lazy import CommandGroup
 from ..options import argument, flag, option
 from ..output.text import Screen, TextColumn, numbers
+from ..streams import note
 from ..usage_errors import not_among
-from .learning_tasks import PARTS, SearchTask, TraceInput, predicted, search_stages, search_tasks
+from .learning_tasks import PARTS, SearchTask, TraceInput, predicted, score_of, search_stages, search_tasks
 from .model_outputs import check_outputs, judging_words, note_if_no_better, note_written
 from .priority_weights import priorities
 from .train_rules import rules
@@ -70,7 +72,8 @@ def search_order(
         float, option("FACTOR", "A search avoids waits above FACTOR times the baseline's longest.", min=0.01, max=1e6)
     ] = PATIENCE,
     max_wait: Annotated[
-        float | None, option("DAYS", f"A job goes first after DAYS, and not after {LAST_RESORT} such waits.", min=0.01)
+        float | None,
+        option("DAYS", f"A job goes first after DAYS, and not after {LAST_RESORT} such waits.", min=0.01, max=36_525),
     ] = None,
     no_predictions: Annotated[
         bool, flag("--no-predictions", "Use no predicted run times, which take most of the time.")
@@ -95,14 +98,16 @@ def search_order(
     tasks = search_tasks(source, windows, settings, seeds, predicting=not no_predictions)
     for trace in source.traces():
         note_left_out(trace.name, trace.jobs)
-    trained = search_stages(tasks).run(objective, workers, resume, dask)
+    trained = search_stages(tasks).run("score", workers, resume, dask)
     answers = list(trained.states.values())
-    best, start = min(answers, key=lambda one: float(one["value"]) + float(one["excess"])), tasks[0].start
+    best, start = min(answers, key=score_of), tasks[0].start
     write_model(out, _model(tasks[0], answers, best))
     _report(objective, start, answers, best)
     note_written(out, [*judging_words(out, traces, part), *["--no-predictions"] * no_predictions])
     level = math.exp(start.baseline_value)
     note_if_no_better(math.exp(best["value"]), level, start.baseline.name)
+    if best["is_rule"]:
+        note(only_rule(start.rule))
     curves = [one | {"course": [*map(math.exp, one["course"])]} for one in answers]
     course = Course("generation", "all points that it tried, on its copy", (start.baseline.name, level))
     save_curves(picture, curves, objective, course)
@@ -110,7 +115,7 @@ def search_order(
 
 
 #: What the card of a model has of each search.
-_OF_SEARCH = ("seed", "weights", "value", "excess", "longest_wait")
+_OF_SEARCH = ("seed", "weights", "value", "excess", "longest_wait", "is_rule")
 _HELP = """
     The baseline is the best of EASY's usual orders, by limits or predicted run times. The search begins at the best of
     four simple rules, avoids waits that are much longer than the baseline's, and sees a new copy of each trace in each
@@ -161,17 +166,21 @@ def _run_times(predicts: bool) -> str:
 
 def _report(objective: str, start: Start, searches: Sequence[dict[str, Any]], best: dict[str, Any]) -> None:
     screen = Screen()
-    lines = [("baseline", start.baseline.name, start.baseline_value, start.longest_wait, "")]
-    lines.append(("rule", f"{start.rule}{', predicted' if start.predicted else ''}", start.value, math.nan, ""))
+    rule = f"{start.rule}{', predicted' if start.predicted else ''}"
+    lines = [
+        ("baseline", start.baseline.name, start.baseline_value, start.longest_wait, start.baseline_excess, ""),
+        ("rule", rule, start.value, start.rule_longest_wait, start.excess, ""),
+    ]
     for one in searches:
-        mark = "kept" if one is best else ""
-        name = f"{one['seed']}, no better than the rule" if one["is_rule"] else str(one["seed"])
-        lines.append(("seed", name, one["value"], one["longest_wait"], mark))
+        mark, name = "kept" if one is best else "", f"{one['seed']}, the rule" if one["is_rule"] else str(one["seed"])
+        lines.append(("seed", name, one["value"], one["longest_wait"], one["excess"], mark))
     rows = [
         (kind, name, f"{math.exp(value):,.4g}", f"{math.expm1(value - start.baseline_value):+.1%}",
-         "-" if math.isnan(longest) else f"{longest:,.0f}", mark)
-        for kind, name, value, longest, mark in lines
+         f"{longest:,.0f}", f"{math.exp(value + excess):,.4g}", mark)
+        for kind, name, value, longest, excess, mark in lines
     ]  # fmt: skip
-    columns = [TextColumn(""), TextColumn("ORDER"), *numbers(objective.upper(), "CHANGE", "LONGEST s"), TextColumn("")]
-    screen.title(f"{objective}, geometric mean over copies that no search saw, with a bound of {start.max_wait:,.0f} s")
-    screen.table(columns, rows)
+    headings = numbers(objective.upper(), "CHANGE", "LONGEST s", "SCORE")
+    bound = f"bound on waits: {start.max_wait / _DAYS_S:,.3g} days"
+    screen.title(f"{objective}, geometric mean over copies that no search saw; {bound}")
+    screen.table([TextColumn(""), TextColumn("ORDER"), *headings, TextColumn("")], rows)
+    screen.put(f"SCORE: {objective} times the cost of long waits, which searches make small. The least is kept.")

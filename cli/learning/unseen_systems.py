@@ -76,7 +76,7 @@ def judge_unseen(
         for others in (TraceInput.of(_without(files, place), processors, "all") for place in range(len(files)))
     ]  # fmt: skip
     every = [task for one in tasks for task in one]
-    answers = search_stages(every).run(options.objective, workers, trainings.journal, None).states
+    answers = search_stages(every).run("score", workers, trainings.journal, None).states
     if missing := sum(answers.get(task.key, {"epochs": 0})["epochs"] < options.generations for task in every):
         problem = f"{count(missing, 'search', 'searches')} of {len(every)} did not end"
         raise ConfigError("--leave-one-out", "", problem, "all; with --resume FILE the same command goes on")

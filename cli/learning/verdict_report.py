@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from ...formats.model_file import Model, write_model
-from ...formats.models.verdicts import ratio_text
+from ...formats.models.verdicts import LEAST_COPIES, ratio_text
+from ...formats.text import percent
 from ...learning.evaluation import Scores, Verdict, beaten, verdict
-from ..output.text import Screen, TextColumn, numbers
+from ..output.text import Screen, TextColumn, hanging, numbers
 from ..streams import note
 from .contests import Contest
 from .learning_tasks import PARTS
@@ -58,21 +59,32 @@ def show_results(contest: Contest, scored: Sequence[Scores], results: Sequence[d
     screen, main = Screen(), contest.numbers[0]
     for one in scored:
         screen.title(f"{one.trace}: geometric means over the {contest.unit}")
-        lines, shown = list[tuple[str, ...]](), set[bytes]()
+        lines, alike = list[tuple[str, ...]](), dict[bytes, list[str]]()
         for name in sorted([*contest.rivals, *contest.learned], key=lambda name: one.mean(name, main)):
             schedule = b"".join(one.numbers[name][number].tobytes() for number in contest.numbers)
-            if schedule in shown and name not in contest.learned:
-                continue  # the same schedules as an order above
-            shown.add(schedule)
+            equals = alike.setdefault(schedule, [])
+            equals.append(name)
+            if len(equals) > 1 and name not in contest.learned:
+                continue  # named below the table
             mark = "> " if name in contest.learned else "  "
             judged = [_shown(number, one.mean(name, number)) for number in contest.numbers]
             lines.append((mark + name, *judged, f"{one.mean(name, 'longest_wait'):,.0f}"))
         headings = [_HEADINGS[number] for number in contest.numbers]
-        screen.table([TextColumn("ORDER"), *numbers(*headings, "LONGEST s")], lines)
+        screen.named_table([TextColumn("ORDER"), *numbers(*headings, "LONGEST s")], lines)
+        for first, *others in alike.values():
+            if rivals := [name for name in others if name not in contest.learned]:
+                screen.put(*hanging("  ", f"equal to {first}: {'; '.join(rivals)}", screen.cells, 4))
         screen.put("")
         for row in results:
             if row["trace"] == one.trace:
-                screen.put(*sentences_of(row))
+                verdict_text, numbers_text = sentences_of(row, contest.unit)
+                screen.put(*hanging("", verdict_text, screen.cells), *hanging("  ", numbers_text, screen.cells))
+        copies = len(one.numbers[contest.learned[0]][main])
+        if contest.unit == "copies" and copies < LEAST_COPIES:
+            caution = (
+                f"Intervals over {copies} copies are often too narrow: a verdict on {LEAST_COPIES} proves a model."
+            )
+            screen.put(*hanging("", caution, screen.cells))
         screen.put("")
 
 
@@ -80,15 +92,21 @@ def _shown(number: str, mean: float) -> str:
     return f"{mean:,.0f}" if number == "wait" else f"{mean:,.4g}"
 
 
-def sentences_of(row: dict[str, Any]) -> list[str]:
-    """Return what a verdict says, in words."""
+def sentences_of(row: dict[str, Any], unit: str = "copies") -> tuple[str, str]:
+    """Return what a verdict says and the numbers that it rests on, in words.
+
+    Args:
+        row: of `results_of`.
+        unit: see `Contest`.
+    """
     against: Verdict = row["against"]
     outcome = "beats it" if row["beats"] else "is worse" if against.low > 1.0 else "may be no better"
-    return [
+    low, high, least, most = map(ratio_text, (against.low, against.high, against.least, against.most))
+    return (
         f"{JUDGED[row['number']]}: {outcome}: {against.ratio:.2f} of the rival {row['chosen']}, {against.rival}",
-        f"  95 %: {ratio_text(against.low)} to {ratio_text(against.high)}; smaller in {against.won:.0%} of the pairs; "
+        f"95 %: {low} to {high}; in single {unit} {least} to {most}, below 1 in {percent(against.won)}; "
         f"longest wait {against.longest_wait:.2f} of its",
-    ]
+    )
 
 
 def save_verdicts(

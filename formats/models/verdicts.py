@@ -65,6 +65,11 @@ def in_training(value: float, baseline_value: float, baseline: str) -> str:
     return f"on jobs of its training the model is {outcome} its baseline, {baseline}: {numbers}"
 
 
+def only_rule(rule: str) -> str:
+    """Return that a model is the simple rule that its search began with; `rule`: its name."""
+    return f"the model is only the rule that its search began with: {rule}"
+
+
 def ratio_text(ratio: float) -> str:
     """Return a ratio as text: a few digits, and more where it would else read as 1."""
     short = f"{ratio:.2f}"

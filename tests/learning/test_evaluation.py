@@ -52,6 +52,15 @@ def test_scaling_both_sides_changes_nothing(seed: int, scale: float) -> None:
     assert math.isclose(plain.ratio, other.ratio, rel_tol=1e-9) and math.isclose(plain.high, other.high, rel_tol=1e-9)
 
 
+@given(st.integers(0, 1000), st.floats(0.1, 10.0))
+def test_the_ends_hold_each_single_ratio(seed: int, factor: float) -> None:
+    scored = drawn(seed, factor)
+    ratios = [scored.numbers[name]["bsld"] / scored.numbers["rival"]["bsld"] for name in ("m0", "m1", "m2")]
+    one = verdict(scored, ["m0", "m1", "m2"], "rival", "bsld")
+    assert math.isclose(one.least, np.min(ratios)) and math.isclose(one.most, np.max(ratios))
+    assert one.least <= one.low <= one.ratio <= one.high <= one.most
+
+
 def test_an_order_that_equals_its_rival_does_not_beat_it() -> None:
     sjf = Contender("mine", Easy(order=LearnedOrder("m", RULES["shortest limit first"])))
     scored = scores(trace(5), sides(Contender("sjf", Easy(order="sjf")), sjf), 4)
@@ -77,7 +86,7 @@ def test_copies_are_numbered_so_that_parts_make_the_whole() -> None:
     ],
 )
 def test_holms_correction(p_values: list[float], expected: list[bool]) -> None:
-    verdicts = [Verdict("t", "r", 0.9, 0.8, 0.99, value, 1.0, 1.0) for value in p_values]
+    verdicts = [Verdict("t", "r", 0.9, 0.8, 0.99, value, 1.0, 1.0, 0.8, 0.99) for value in p_values]
     assert beaten(verdicts) == expected
 
 

@@ -64,7 +64,7 @@ def test_a_search_in_stages_finds_the_same(predict: Predicting | None) -> None:
 
 def test_it_begins_at_the_rule_that_is_best() -> None:
     start = start_of([trace(1)], FEW)
-    assert start.rule == "shortest expected run time first"  # limits say nothing
+    assert start.rule == "shortest expected run first"  # limits say nothing
     results = [search([trace(1)], FEW, start, seed) for seed in range(1, 5)]
     assert all(result.value + result.excess <= start.value + start.excess for result in results)
     assert all((result.weights == RULES[start.rule]) is result.is_rule for result in results)
@@ -107,13 +107,13 @@ def test_predictions_are_used_where_they_make_a_rule_better() -> None:
     jobs = replace(entire.jobs, more={"user": random.permutation(entire.jobs.more["user"])})  # users say nothing, too
     one = replace(entire, jobs=replace(jobs, more={**jobs.more, "executable": (jobs.run_time > 300).astype(np.int64)}))
     start = start_of([one], FEW, predicted)
-    assert start.predicted and start.rule == "shortest expected run time first"
+    assert start.predicted and start.rule == "shortest expected run first"
     assert start.value < start_of([one], FEW).value
     assert isinstance(search([one], FEW, start, 1, predicted), Search)
 
 
 def test_recorded_predictions_give_the_replay_that_they_are_of() -> None:
-    side = contender(LearnedOrder("m", RULES["shortest expected run time first"]), predicted=True)
+    side = contender(LearnedOrder("m", RULES["shortest expected run first"]), predicted=True)
     recorded = RecordedRunTimes(trace(2), side, predicted)
     plain = replayed(trace(2), side, predicted)
     assert replayed(trace(2), side, lambda _: recorded).start_time.tolist() == plain.start_time.tolist()

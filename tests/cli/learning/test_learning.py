@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from dataclasses import replace
 from pathlib import Path
 from unittest import mock
 
@@ -12,8 +13,9 @@ import pytest
 from pilotfish.cli.__main__ import FAILED, INTERRUPTED, USAGE, main
 from pilotfish.cli.charts.learning_figure import Course, learning_curves
 from pilotfish.cli.learning.training_progress import TrainingProgress
-from pilotfish.formats.model_file import read_order
+from pilotfish.formats.model_file import read_order, write_model
 from pilotfish.formats.replays.swf import read_swf
+from pilotfish.learning.contenders import rivals
 from pilotfish.simulate.queue_policies.policy_specs import Easy
 from pilotfish.simulate.replay.replay import replay
 
@@ -152,6 +154,61 @@ def test_other_kinds_of_orders_are_trained_shown_judged_and_guarded(
     assert waits[0] == waits[1]
 
 
+def test_the_table_of_a_training_has_the_score_that_its_progress_shows(
+    trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["train", "fill", str(trace), "--part", "first-half", "--no-predictions", *FEW]
+    assert main([*words, "-o", str(tmp_path / "a.pfmodel.json")]) == 0
+    out, error = capsys.readouterr()
+    last_row = next(line for line in out.splitlines() if line.endswith("kept"))
+    assert f"generation 2 of 2, 1 seed: score {last_row.split()[-2]}" in error
+    rule = next(line for line in out.splitlines() if line.startswith("rule"))
+    waits, score = (float(word.replace(",", "")) for word in rule.split()[-2:])
+    assert waits > 0.0 and score >= float(last_row.split()[-2].replace(",", ""))
+    assert max(map(len, out.splitlines())) <= 80
+
+
+def test_a_model_that_is_only_the_rule_is_called_so(
+    trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, learned = tmp_path / "rule.pfmodel.json", tmp_path / "fill.pfmodel.json"
+    sentence = "the model is only the rule that its search began with: first come, first served"
+    words = ["--part", "first-half", "--no-predictions", *FEW]
+    assert main(["train", "linear", str(trace), *words, "-o", str(path)]) == 0
+    assert sentence in " ".join(capsys.readouterr().err.replace("pilotfish:", "").split())
+    assert main(["train", "fill", str(trace), *words, "-o", str(learned)]) == 0
+    assert "is only the rule" not in capsys.readouterr().err
+    for words in (["model", "show", "MODEL"], ["evaluate", "MODEL", str(trace), "--copies", "2", "--workers", "1"]):
+        for model, is_rule in ((path, True), (learned, False)):
+            assert main([str(model) if word == "MODEL" else word for word in words]) == 0
+            assert (sentence in " ".join(capsys.readouterr().out.split())) is is_rule
+
+
+def test_each_rival_is_named_whole(trace: Path, model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["evaluate", str(model), str(trace), "--part", "second-half", "--copies", "2", "--workers", "1"]
+    assert main(words) == 0
+    lines = capsys.readouterr().out.splitlines()
+    shown = " ".join(" ".join(lines).split())
+    assert [one.name for one in rivals(1e6, predicting=True) if one.name not in shown] == []
+    assert max(map(len, lines)) <= 80 and "\N{HORIZONTAL ELLIPSIS}" not in shown
+    assert "Intervals over 2 copies are often too narrow" in shown
+
+
+def test_rivals_know_predictions_if_the_model_does(
+    trace: Path, model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plain, sentence = (
+        tmp_path / "plain.pfmodel.json",
+        "--no-predictions: a model knows predicted run times, so its rivals do",
+    )
+    write_model(plain, replace(read_order(model), run_times="walltime"))
+    write_model(knowing := tmp_path / "knowing.pfmodel.json", replace(read_order(model), run_times="predicted"))
+    for path, is_told in ((plain, False), (knowing, True)):
+        assert main(["evaluate", str(path), str(trace), "--copies", "2", "--workers", "1", "--no-predictions"]) == 0
+        out, error = capsys.readouterr()
+        assert (sentence in " ".join(error.split())) is is_told and ("f1, predicted" in out) is is_told
+
+
 def test_the_verdict_names_the_best_rival_and_fits_80_columns(
     trace: Path, model: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -184,6 +241,8 @@ def test_the_card_says_what_it_rests_on(model: Path, capsys: pytest.CaptureFixtu
         (["train", "linear", "TRACE", "-o", "a.pfmodel.json", "--objective", "luck"], USAGE, "bsld, wait"),
         (["train", "linear", "TRACE", "-o", "a.pfmodel.json", "--part", "third"], USAGE, "first-half"),
         (["train", "linear", "absent.swf", "-o", "a.pfmodel.json"], FAILED, "absent.swf"),
+        (["train", "linear", "TRACE", "--max-wait", "inf", "-o", "a.pfmodel.json"], USAGE, "0.01<=x<=36525"),
+        (["train", "linear", "TRACE", "--windows", "50", "-o", "a.pfmodel.json"], FAILED, "50 leaves 8 jobs"),
         (["train", "linear", "TRACE", "--procs", "1", "-o", "a.pfmodel.json"], FAILED, "at least 100 jobs"),
         (["evaluate", "TRACE"], USAGE, "allowed: one of each"),
         (["evaluate", "--leave-one-out", "TRACE", "TRACE"], USAGE, "3 or more, one of each system"),
