@@ -115,11 +115,10 @@ RULES = (
     Rule(r"^pilotfish generate site university\b", shorten=(r"--days \d+", "--days 2")),
     Rule(r"^pilotfish train squared\b", shorten=("$", " --epochs 1"), once=True),
     Rule(r"^pilotfish evaluate --as thesis\b", once=True),
-    Rule(r"^pilotfish train (tanh|fill)\b", shorten=("$", f"{BRIEF_SEARCH} --no-predictions")),
     Rule(r"^pilotfish generate site gpu\b", shorten=(r"--jobs \d+", "--jobs 600")),
     Rule(r"^pilotfish train rules\b", shorten=("--updates 20", "--updates 10 --seeds 1")),
     Rule(r"^pilotfish train\b", shorten=("$", BRIEF_SEARCH)),
-    Rule(r"^pilotfish evaluate --leave-one-out\b", shorten=("$", " --no-predictions")),
+    Rule(r"^pilotfish evaluate mine\b", shorten=("$", " --copies 2")),
     Rule(r"^pilotfish (evaluate|model)\b"),
     Rule(r"^pilotfish generate thesis\b", shorten=(r"--jobs \d+", "--jobs 200")),
     Rule(
