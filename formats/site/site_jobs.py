@@ -46,6 +46,8 @@ _GOES_ON = frozenset((
     "RESIZING",
 ))  # fmt: skip
 REQUEUE_OPTIONS = ("requeue", "no-requeue")
+#: Most time between the submission of a job and that of most others, seconds.
+_LONGEST_S = 10 * 366 * 86_400.0
 #: Times of runs that the dump reaches to.
 _TIMES = ("submit", "start", "end")
 _NO_JOB = SiteJob("", "", "", "", "", (), 0.0)
@@ -118,7 +120,7 @@ class JobReader:
 
     def jobs(self) -> SiteJobs:
         """Return the jobs by submission, then id. O(jobs log jobs + commands + requests)."""
-        groups, rows = self.accounting.groups(), self.accounting.rows
+        groups, rows = self._with_plausible_times(self.accounting.groups()), self.accounting.rows
         first, last = groups.runs[groups.begin[:-1]], groups.runs[groups.begin[1:] - 1]
         commands, command = self._commands(first)
         for number, one in zip(np.bincount(command, minlength=len(commands)).tolist(), commands, strict=True):
@@ -138,6 +140,16 @@ class JobReader:
         is_read = np.array([one is not None for one in patterns], bool)[pattern]
         period_end = max(float(np.nanmax(rows[name][groups.runs], initial=0.0)) for name in _TIMES) + self.later_s
         return self._columns(groups.select(is_read), patterns, pattern[is_read], commands, command[is_read], period_end)
+
+    def _with_plausible_times(self, groups: JobGroups) -> JobGroups:
+        """Leave out jobs that were submitted far from most others, as by a clock that stood at 1970. O(jobs)."""
+        submit = self.accounting.rows["submit"][groups.runs[groups.begin[:-1]]]
+        middle = (len(submit) - 1) // 2
+        is_far = np.abs(submit - np.partition(submit, middle)[middle]) > _LONGEST_S if len(submit) else submit > 0
+        if not 0 < 2 * is_far.sum() < len(submit):
+            return groups
+        self.left_out["jobs submitted more than 10 years before or after most others"] += int(is_far.sum())
+        return groups.select(~is_far)
 
     def _columns(
         self, groups: JobGroups, patterns: Sequence[SiteJob | None], pattern: Array, commands: Sequence[_Command],

@@ -173,3 +173,11 @@ def test_what_is_not_followed_is_told(tmp_path: Path) -> None:
 def test_resources_that_are_not_followed_are_counted(tmp_path: Path, option: str, sentence: str) -> None:
     result = site(tmp_path, row(SubmitLine=f"sbatch {option} --wrap=x"))
     assert [text for text in result.unknown if text.startswith("--")] == [sentence] * bool(sentence)
+
+
+@pytest.mark.parametrize("year", ["0001", "1970", "9999"])
+def test_jobs_of_a_clock_that_was_wrong_are_left_out(year: str, tmp_path: Path) -> None:
+    wrong = row(JobID="7", **dict.fromkeys(("Submit", "Eligible", "Start", "End"), f"{year}-01-01T00:00:00"))
+    recorded = site(tmp_path, wrong, row(JobID="8"), row(JobID="9"))
+    assert [job.id for job in recorded.jobs] == ["8", "9"]
+    assert any("1 job submitted more than 10 years before or after most others" in text for text in recorded.unknown)
