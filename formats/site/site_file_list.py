@@ -70,7 +70,7 @@ SITE_FILES = {
             TOPOLOGY,
             "scontrol show topology",
             "switches of topology/tree, if topology.conf is not there",
-            "without topology.conf, jobs of several nodes may start on other nodes, or sooner",
+            "without topology.conf, TopologyPlugin is not followed: jobs may start elsewhere, or sooner",
         ),
         SiteFile("scontrol_job.txt", "scontrol -ao show job", "jobs that run and wait now"),
         SiteFile(

@@ -87,7 +87,10 @@ def test_a_site_has_switches_where_they_decide(tmp_path: Path, conf: str, *, has
 @pytest.mark.parametrize(
     ("files", "sentence"),
     [
-        ({}, "no scontrol_topo.txt: without topology.conf, jobs of several nodes may start on other nodes, or sooner"),
+        (
+            {},
+            "no scontrol_topo.txt: without topology.conf, TopologyPlugin is not followed: jobs may start elsewhere, or sooner",
+        ),
         ({"topology.conf": ""}, "topology.conf: no switches: nodes are chosen without them, as in Slurm"),
         ({"topology.conf": "# later\nInclude e.conf\n", "e.conf": "\n"}, "topology.conf: no switches: "),
         ({"scontrol_topo.txt": "No topology information available\n"}, "scontrol_topo.txt: no switches: "),
