@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import math
+import re
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -31,6 +32,8 @@ LONGEST_S, AGAIN_S = 900.0, 300.0
 KNOWN = 0.5
 #: Largest share of the jobs of the queue that the twin may not see.
 UNSEEN = 0.1
+#: A number in a sentence.
+_NUMBER = re.compile(r"\d[\d,.]*")
 #: Who forecasts, for people.
 BY = "its own rules"
 
@@ -138,9 +141,12 @@ class TwinOracle(QueueOracle):
         return True
 
     def _keep_from(self, why_not: str) -> bool:
-        """Note why the rules do not forecast, "": they do; return whether that is news."""
+        """Note why the rules do not forecast, "": they do; return whether that is news.
+
+        The log has it once, however often the numbers in it change.
+        """
         is_news = why_not != self._why_not
-        if is_news:
+        if _NUMBER.sub("", why_not) != _NUMBER.sub("", self._why_not):
             by = f"a replay under EASY ({why_not})" if why_not else "the resource manager's own rules"
             log.info("starts are forecast by %s", by)
         self._why_not = why_not

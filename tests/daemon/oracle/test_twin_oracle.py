@@ -155,6 +155,20 @@ def test_what_keeps_it_from_forecasting_is_said(site: SiteTexts, runs: ExpectedR
     assert played.oracle.forecasts(played.queue()) == {}
 
 
+def test_the_log_has_a_reason_once_however_its_numbers_change(caplog: pytest.LogCaptureFixture) -> None:
+    played = Played.of()
+    with caplog.at_level("INFO", "pilotfish"):
+        for jobs in (2, 3, 4):
+            played.oracle.note_queue(played.queue(jobs=jobs))
+            assert played.oracle.proceed(played.queue(jobs=jobs), lambda job: None, lambda job: None)
+            assert f"{jobs} of {jobs}" in played.oracle.state.why_not
+        played.look()
+    logged = [record.getMessage().partition(" (")[0] for record in caplog.records]
+    assert logged == [
+        f"starts are forecast by {by}" for by in ("a replay under EASY", "the resource manager's own rules")
+    ]
+
+
 def test_a_process_that_fails_is_tried_again_later() -> None:
     played = Played.of()
     played.process.fails = True
