@@ -75,6 +75,7 @@ def _top_switch(world: Block, usable: Array, required: int, least: int) -> int:
     lightest nodes, of those with enough nodes.
     """
     top, lightest = int64(-1), _NO_WEIGHT
+    floor = _lightest(world, usable, usable, int64(-1))
     for switch in range(len(world.switches)):
         level = world.switches[switch].level
         if required >= 0:
@@ -84,18 +85,18 @@ def _top_switch(world: Block, usable: Array, required: int, least: int) -> int:
         elif shared_number(world.switch_nodes[switch], usable) >= least and (
             top < 0 or level >= world.switches[top].level
         ):
-            weight = _lightest(world, usable, switch)
+            weight = _lightest(world, usable, world.switch_nodes[switch], floor)
             if weight <= lightest and weight < _NO_WEIGHT:
                 top, lightest = int64(switch), weight
     return top
 
 
 @inner
-def _lightest(world: Block, usable: Array, switch: int) -> int:
-    """Return the least weight of the usable nodes below a switch."""
-    weight, below = _NO_WEIGHT, world.switch_nodes[switch]
+def _lightest(world: Block, usable: Array, below: Array, floor: int) -> int:
+    """Return the least weight of the usable nodes below a switch; it is at least `floor`."""
+    weight = _NO_WEIGHT
     node = next_node(usable, 0)
-    while node >= 0:
+    while node >= 0 and weight > floor:
         if has(below, node):
             weight = min(weight, int64(world.nodes[node].weight))
         node = next_node(usable, node + 1)
