@@ -149,13 +149,12 @@ class DaemonConfig(Section):
     @property
     def endpoint(self) -> str:
         """The path of the socket."""
-        return str(Path(self.socket.path).expanduser()) if self.socket.path else paths.runtime_socket()
+        return self.socket.path or paths.runtime_socket()
 
     @property
     def event_socket(self) -> Path:
         """The file of the socket for events."""
-        path = self.events.path
-        return Path(path).expanduser() if path else Path(self.endpoint.removeprefix("ipc://")).parent / "events.sock"
+        return Path(self.events.path or Path(self.endpoint).with_name("events.sock"))
 
     @property
     def profile_store(self) -> Path:

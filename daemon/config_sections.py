@@ -5,6 +5,7 @@ Rule: `systemd/pilotfish.yaml` explains every key. A path is relative to the con
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -15,6 +16,7 @@ from ..adapters import DEFAULT
 from ..adapters.batsim.endpoints import service_endpoint
 from ..formats.entry_points import MAPPING_POLICIES, plug_ins, spelled_out
 from ..simulate.errors import ConfigError
+from .paths import LONGEST_SOCKET_PATH
 
 #: Mapping policies of the planner, which is not imported to check a configuration.
 BUILT_IN_POLICIES = ("lookahead", "mom", "let", "slf", "loadavg")
@@ -67,7 +69,7 @@ def _resolved(path: str, info: ValidationInfo) -> str:
 
 
 def _path_of(kind: str) -> AfterValidator:
-    """Return the check that makes a path absolute, relative to the configuration's folder; `kind` is file or folder."""
+    """Return the check that makes a path absolute, relative to the configuration's folder; `kind` is for people."""
 
     def absolute(value: str, info: ValidationInfo) -> str:
         if value and "\0" not in value:
@@ -79,8 +81,18 @@ def _path_of(kind: str) -> AfterValidator:
     return AfterValidator(absolute)
 
 
+def _short(path: str) -> str:
+    """Return a path that a socket can have. Raises ValueError."""
+    if len(os.fsencode(path)) > LONGEST_SOCKET_PATH:
+        raise ValueError(f"at most {LONGEST_SOCKET_PATH} bytes, its folder included")
+    return path
+
+
 FilePath = Annotated[str, _path_of("file")]
 FolderPath = Annotated[str, _path_of("folder")]
+SocketPath = Annotated[
+    str, AfterValidator(lambda path: path.removeprefix("ipc://")), _path_of("socket"), AfterValidator(_short)
+]
 
 
 class AdapterConfig(Section):
@@ -93,7 +105,7 @@ class AdapterConfig(Section):
 class SocketConfig(Section):
     """The socket for clients, and its permissions."""
 
-    path: str | None = None
+    path: SocketPath | None = None
     mode: Literal["0600", "0660"] = "0600"
     group: str | None = None
 
@@ -105,7 +117,7 @@ class EventsConfig(Section):
     """The socket on which the resource manager reports the end of a job; it exists only if users are named."""
 
     users: list[UserName] = Field(default_factory=list)
-    path: str | None = None
+    path: SocketPath | None = None
 
 
 class AccessConfig(Section):

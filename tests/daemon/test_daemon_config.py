@@ -1,6 +1,7 @@
 """The configuration: every invalid file is one error that names file and key."""
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -20,7 +21,9 @@ def test_paths_are_relative_to_the_file(tmp_path):
     config = load_config(write(tmp_path, HEAD + "state_dir: state\nsocket: {path: /run/p.sock}\n"))
     assert config.cluster == str(tmp_path / "lab.yaml")
     assert config.journal == tmp_path / "state" / "journal.sqlite"
-    assert config.endpoint == "/run/p.sock"
+    assert config.endpoint == "/run/p.sock" and config.event_socket == Path("/run/events.sock")
+    config = load_config(write(tmp_path, HEAD + "socket: {path: ipc://p.sock}\nevents: {path: e.sock}\n"))
+    assert config.endpoint == str(tmp_path / "p.sock") and config.event_socket == tmp_path / "e.sock"
 
 
 @pytest.mark.parametrize(
@@ -47,6 +50,8 @@ def test_paths_are_relative_to_the_file(tmp_path):
         (HEAD + "metrics: {prot: 1}\n", "metrics.prot", "did you mean 'port'"),
         (HEAD + "metrics: 9836\n", "metrics", "9836"),
         (HEAD + "socket: {mode: '0777'}\n", "socket.mode", "0660"),
+        (HEAD + f"socket: {{path: /{'p' * 107}}}\n", "socket.path", "at most 107 bytes"),
+        (HEAD + "events: {path: ''}\n", "events.path", "the path of a socket"),
         (HEAD + "guard: {window: 0}\n", "guard.window", "0"),
         (HEAD + "adapter: slurm\n", "adapter", "found 'slurm' (allowed: a mapping of keys to values)"),
         (HEAD + "log: {level: loud}\n", "log.level", "'loud'"),
