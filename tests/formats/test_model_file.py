@@ -30,7 +30,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     write_model(path, MODEL)
     assert read_model(path) == MODEL and dump_model(read_model(path)) == path.read_text()
     policy = with_models(parse("easy:order=a.pfmodel.json"), tmp_path)
-    assert policy.order == LearnedOrder("a.pfmodel.json", MODEL.weights, MODEL.max_wait)
+    assert policy.order == LearnedOrder("a.pfmodel.json", MODEL.weights, MODEL.max_wait, (), MODEL.run_times)
     assert with_models(parse("easy:order=sjf")) == parse("easy:order=sjf")
 
 
@@ -43,7 +43,7 @@ def test_an_order_of_another_kind_is_read(kind: str, tmp_path: Path) -> None:
     path, model = tmp_path / "a.pfmodel.json", OTHER_KINDS[kind]
     write_model(path, model)
     assert read_model(path) == model and json.loads(path.read_text())["kind"] == model.kind == kind
-    assert read_model(path).order("m") == LearnedOrder("m", model.weights, model.max_wait, model.fill)
+    assert read_model(path).order("m") == LearnedOrder("m", model.weights, model.max_wait, model.fill, model.run_times)
     for key, change in (
         ("weights", {"weights": list(MODEL.weights[:-1])}), ("weights", {"weights": [1e7, *model.weights[1:]]}),
         ("examples", {"weights": [0.5] * len(model.weights), "fill": [0.5] * len(FEATURES)}),
